@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import click
 
 from gclint.commands.check import check_command
 from gclint.commands.default_group import DefaultGroup, LazyCommand
 from gclint.commands.rules import rule, rules
+from gclint.interruption import exit_status, interruptible
 
 _EXAMPLES = (
     "  gclint src/transformers/models          report what breaks checkpointing\n"
@@ -65,7 +68,21 @@ _CLEAN = LazyCommand(
     short_help="Delete the cache.",
 )
 
-gclint = DefaultGroup(
+
+class _Commands(DefaultGroup):
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; one that says nothing about an interruption just ends."""
+        try:
+            with interruptible():
+                return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            from gclint.report.printing import write_lines
+
+            write_lines(("Interrupted.",), sys.stderr)
+            ctx.exit(exit_status(error))
+
+
+gclint = _Commands(
     "gclint",
     default=check_command,
     others=[_EXPLAIN, _VERIFY, _MEMORY, _SERVER, rules, rule, _CONFIG, _CLEAN, _COMPLETION],

@@ -37,6 +37,8 @@ class Observed:
     """Those of them that received tensors of the same graph in several calls."""
     causes: frozenset[Cause] = frozenset()
     """The causes of failures at the call."""
+    shown: frozenset[str] = frozenset()
+    """The codes of the rules whose damage runs have shown there."""
 
     @property
     def losing(self) -> frozenset[str]:

@@ -62,6 +62,8 @@ class Rule(ABC):
     """The kinds of fixes that it makes; copies of the code may make a single fix unsafe in addition."""
     causes: ClassVar[frozenset[Cause]] = frozenset()
     """The causes of failures in runs that its fixes remove."""
+    shown_by: ClassVar[frozenset[Cause] | None] = None
+    """Those that are the damage which its messages name; None for all."""
     explains_all: ClassVar[bool] = True
     """Whether a failure with one of these causes is always this defect, even without a finding."""
     preview: ClassVar[bool] = False
@@ -98,19 +100,28 @@ class Rule(ABC):
         return (site.place,)
 
     def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
-        """Return whether runs confirm or contradict a finding; None if they do neither.
+        """Return what runs say about a finding whose failure none of them had; None for nothing.
 
         Args:
             sites: the call sites of the finding as runs saw them: at least one, and all were run.
             text: returns the source of a place.
         """
-        if any(map(self.flags, sites)):
+        if any(map(self.shows, sites)):
             return Evidence.CONFIRMED
+        if any(map(self.flags, sites)):
+            return Evidence.UNSEEN
         return Evidence.CONTRADICTED if self.shows_in_every_run else None
 
     def flags(self, site: RunSite) -> bool | None:
-        """Return whether a run saw the defect at a call site; None if no run can show it."""
+        """Return whether a call site has the defect; None if no run can tell.
+
+        The defect may do no damage there: see ``shows``.
+        """
         return None
+
+    def shows(self, site: RunSite) -> bool:
+        """Return whether runs saw the damage of the defect at a call site, beside failures that name it."""
+        return False
 
     def concerns(self, finding: Finding, failure: Failure, run: ClassResult) -> bool:
         """Return whether a failure with one of the rule's ``causes`` shows the defect of a finding.

@@ -14,7 +14,7 @@ from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
+from gclint.verify.worker.protocol import ClassResult, Failure, InputEmbedding, Place, RunSite
 from tests.toys import NO_FIX
 
 _SOURCE = """\
@@ -90,22 +90,26 @@ def test_one_site_that_is_not_recomputed_is_enough(path: Path) -> None:
     assert _evidence(path, _run(path, *sites), _finding(path, "GC001", "class Block")) is Evidence.CONFIRMED
 
 
-def test_recomputation_by_a_branch_is_what_the_finding_speaks_of(path: Path) -> None:
+def test_recomputation_by_a_branch_confirms_and_contradicts_nothing(path: Path) -> None:
     path.write_text(_SOURCE.replace("layer(\n", "self._gradient_checkpointing_func(layer.__call__,\n"))
     finding = _finding(path, "GC001", "class Block")
-    assert _evidence(path, _run(path, _site(path)), finding) is Evidence.CONFIRMED
+    assert _evidence(path, _run(path, _site(path)), finding) is Evidence.UNSEEN
 
 
-def test_keyword_activation_is_judged_by_what_carried_gradient(path: Path) -> None:
+def test_keyword_activation_is_judged_by_what_lost_its_gradient(path: Path) -> None:
     finding = _finding(path, "GC003", "hidden_states=hidden_states,")
     carried = replace(_site(path), keyword_activations=("hidden_states",))
-    assert _evidence(path, _run(path, carried), finding) is Evidence.CONFIRMED
+    assert _evidence(path, _run(path, carried), finding) is Evidence.UNSEEN
+    run = _run(path, carried, failures=(_failure(path),))
+    assert _evidence(path, run, finding) is Evidence.CONFIRMED
     assert _evidence(path, _run(path, _site(path)), finding) is Evidence.CONTRADICTED
 
 
 def test_cache_that_never_came_contradicts_nothing(path: Path) -> None:
     finding = _finding(path, "GC002", "past=past")
-    written = replace(_site(path), positional_caches=("past",))
+    passed = replace(_site(path), positional_caches=("past",))
+    assert _evidence(path, _run(path, passed), finding) is Evidence.UNSEEN
+    written = replace(passed, rewritten_caches=("DynamicCache",))
     assert _evidence(path, _run(path, written), finding) is Evidence.CONFIRMED
     assert _evidence(path, _run(path, _site(path)), finding) is None
 
@@ -134,6 +138,29 @@ def test_only_failures_at_the_rows_of_a_finding_confirm_it(path: Path) -> None:
         # The failure is a finding of its own then.
         (weighed,) = (each for each in _weigh(path, run, finding) if each.message == finding.message)
         assert weighed.evidence is Evidence.CONTRADICTED
+
+
+def test_another_call_in_the_file_of_an_heir_confirms_nothing(path: Path, tmp_path: Path) -> None:
+    generated = tmp_path / "modeling_y.py"
+    generated.write_text(_SOURCE)
+    finding = replace(
+        _finding(path, "GC003", "hidden_states=hidden_states,"), heirs=(Heir(generated, "YBlock"),)
+    )
+    failure = replace(_failure(path), places=(_place(generated, 8, 11),))
+    site = replace(_site(generated), block="YBlock", keyword_activations=("hidden_states",))
+    run = _run(generated, site, failures=(failure,))
+    assert _weigh(path, run, finding)[0].evidence is Evidence.CONFIRMED
+    other = _run(generated, replace(site, block="ZBlock"), failures=(failure,))
+    assert _weigh(path, other, finding)[0].evidence is None
+
+
+def test_a_frozen_base_does_not_confirm_that_the_hook_raises(path: Path) -> None:
+    finding = replace(_finding(path, "GC113", "class Block"), symbol="Stack")
+    fed = InputEmbedding(_place(path, 5), "Stack", "embed", fails=True)
+    lost = replace(_failure(path, Cause.NO_INPUT_GRADIENT), places=())
+    for failure, evidence in ((lost, None), (replace(lost, cause=Cause.HOOK), Evidence.CONFIRMED)):
+        run = replace(_run(path, failures=(failure,)), embeddings=(fed,))
+        assert _evidence(path, run, finding) is evidence
 
 
 def test_what_is_generated_speaks_for_its_source(path: Path, tmp_path: Path) -> None:

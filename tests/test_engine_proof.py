@@ -11,12 +11,14 @@ import pytest
 
 from gclint.engine.fix import FixResult, fix
 from gclint.engine.proof import Proof, prove
-from gclint.finding import Edit, Heir
+from gclint.finding import Edit, Heir, Part, Repair
+from gclint.report.proofs import reasons
 from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.files import FileRun
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.protocol import (
     ClassResult,
     Cost,
@@ -246,6 +248,21 @@ def test_a_failure_of_several_classes_is_told_once() -> None:
     assert obstacle.startswith("Model (and 2 other classes), reentrant, default: 1 of 8")
 
 
+def test_one_failure_in_many_scenarios_is_one_kind_of_objection() -> None:
+    scenarios = ("default", "cache", "dropout")
+    before = [_verdict(scenario=name, mode=mode) for name in scenarios for mode in CHECKPOINTED]
+    lost = _lost("a", explanation="The same long explanation.")
+    after = [replace(each, observations=(lost,)) for each in before]
+    proof = _proof(_earlier(*before), _result(*after))
+    assert len(proof.obstacles) == len(before)
+    (line,) = reasons(proof, is_full=False)
+    assert line.startswith(f"not proven: {proof.obstacles[0]} (and 5 more of this kind")
+    assert list(reasons(proof)) == [f"not proven: {each}" for each in proof.obstacles]
+    # Something else is told as well.
+    other = replace(after[-1], observations=(replace(_WRONG, cause=Cause.STATE),))
+    assert len(list(reasons(_proof(_earlier(*before), _result(*after[:-1], other)), is_full=False))) == 2
+
+
 def test_a_failure_that_ended_the_process_counts() -> None:
     hang = Failure("time limit", "reentrant", "cache", "there was no end after 120 seconds")
     (obstacle,) = _proof(_earlier(), _result(failures=(hang,))).obstacles
@@ -301,19 +318,71 @@ def test_a_class_that_is_gone_refuses_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "facts"),
+    ("code", "facts", "cause"),
     [
-        ("GC001", {"recomputed": False}),
-        ("GC001", {"is_layer": False}),
-        ("GC002", {"positional_caches": ("past",)}),
-        ("GC003", {"keyword_activations": ("hidden_states",)}),
+        ("GC001", {"recomputed": False}, None),
+        ("GC001", {"is_layer": False}, None),
+        ("GC002", {"positional_caches": ("past",), "rewritten_caches": ("Cache",)}, None),
+        ("GC002", {"positional_caches": ("past",)}, Cause.POSITIONAL_CACHE),
+        ("GC003", {"keyword_activations": ("hidden_states",)}, Cause.KEYWORD_ACTIVATION),
     ],
 )
-def test_a_defect_that_is_still_there_refuses_it(code: str, facts: dict[str, object]) -> None:
-    before = _earlier(site=_site(**facts))
+def test_a_defect_that_is_still_there_refuses_it(
+    code: str, facts: dict[str, object], cause: Cause | None
+) -> None:
+    before = _earlier(site=_site(**facts), failures=() if cause is None else (_failing(cause),))
     assert _proof(before, _result(), code).obstacles == ()
     (obstacle,) = _proof(before, _result(site=_site(**facts)), code).obstacles
     assert "still has the defect" in obstacle
+
+
+def _failing(cause: Cause, line: int = 1) -> Failure:
+    places = (Place(str(_MODELING), line, line),)
+    return Failure("gradients", "reentrant", "default", "wrong", places=places, cause=cause)
+
+
+@pytest.mark.parametrize(
+    ("code", "facts", "failures"),
+    [
+        # It is passed by keyword, and every parameter has its gradient.
+        ("GC003", {"keyword_activations": ("hidden_states",)}, []),
+        # Another call failed in this way, or this one in another.
+        ("GC003", {"keyword_activations": ("hidden_states",)}, [_failing(Cause.KEYWORD_ACTIVATION, 7)]),
+        ("GC003", {"keyword_activations": ("hidden_states",)}, [_failing(Cause.STATE)]),
+        ("GC002", {"positional_caches": ("past",)}, []),
+        ("GC002", {"positional_caches": ("past",)}, [_failing(Cause.POSITIONAL_CACHE, 7)]),
+        # Something kept all classes from being trained.
+        ("GC001", {"is_layer": False, "recomputed": None}, []),
+    ],
+)
+def test_damage_that_no_run_showed_is_not_proven_to_be_gone(
+    code: str, facts: dict[str, object], failures: list[Failure]
+) -> None:
+    before = _earlier(site=_site(**facts), failures=tuple(failures))
+    (obstacle,) = _proof(before, _result(), code).obstacles
+    assert obstacle == f"{code}: no run of `bad` showed the damage before the repair"
+
+
+def test_damage_that_stays_refuses_it() -> None:
+    """The call is repaired, and its gradients are as wrong as before."""
+    failure = _failing(Cause.KEYWORD_ACTIVATION)
+    before = _earlier(site=_site(keyword_activations=("hidden_states",)), failures=(failure,))
+    (obstacle,) = _proof(before, _result(failures=(failure,)), "GC003").obstacles
+    assert "Model, reentrant, default still fails in the way that the repair should prevent" in obstacle
+
+
+def test_what_belongs_to_another_repair_is_proven_with_it() -> None:
+    project, repaired = _repair(modeling_x="bad\n")
+    (whole,) = repaired.applied
+    own = whole.fix
+    assert own is not None
+    parts = tuple(Repair(part, _MODELING, 0, 3) for part in (Part.BLOCK, Part.CALL))
+    whole = replace(whole, remedy=replace(own, repairs=parts))
+    part = replace(whole, code="GC003", remedy=replace(own, repairs=parts[1:]))
+    runs = _Runs(FileRun((_earlier(),)), FileRun((_result(),)))
+    for applied, count in (((whole, part), 0), ((part,), 1)):
+        proofs = prove(project, replace(repaired, applied=applied), all_rules(), runs)
+        assert len(proofs[0].obstacles) == count
 
 
 @pytest.mark.parametrize(
@@ -349,7 +418,7 @@ def test_a_defect_is_gone_in_the_class_that_it_names(left: tuple[str, ...], obst
 
 def test_a_defect_that_nobody_has_seen_is_not_proven_to_be_gone() -> None:
     (obstacle,) = _proof(_result(), _result()).obstacles
-    assert obstacle == "GC001: no run of `bad` shows the defect before the repair"
+    assert obstacle == "GC001: no run of `bad` showed the damage before the repair"
     # It may show in that no class comes to its blocks.
     failure = Failure("error", "reentrant", "default", "not supported", cause=Cause.NOT_A_LAYER)
     assert _proof(_result(sites=(), failures=(failure,)), _result()).obstacles == ()
@@ -389,7 +458,7 @@ def test_a_class_that_is_broken_by_itself_was_not_run() -> None:
     assert _proof(_earlier(), broken).obstacles[0] == (
         "Model: cannot be run any more: the model cannot run: it raises NameError"
     )
-    (obstacle,) = _proof(broken, _result(), text="class Model:\n    bad = 1\n").obstacles
+    obstacle, _ = _proof(broken, _result(), text="class Model:\n    bad = 1\n").obstacles
     assert obstacle.startswith("Model could not be run before (the model cannot run: it raises NameError)")
 
 

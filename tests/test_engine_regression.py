@@ -48,5 +48,5 @@ def test_classes_of_which_less_can_be_compared_are_told_of_together(
         for each in regressions(_result(name), _result(name, **facts), exact=True)
     ]
     modes = frozenset[Mode](("plain", "reentrant"))
-    (told,) = summarised(found, {"x": modes})
+    ((told, _),) = summarised(found, {"x": modes})
     assert told.startswith(f"First (and 1 other class), reentrant, default: {expected}")

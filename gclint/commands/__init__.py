@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -67,7 +67,7 @@ def settings_of(
     except FileNotFoundError:  # Relative paths cannot be resolved.
         raise CannotRun("the working directory has been deleted; change to one that exists") from None
     for note in settings.notes:
-        _print_once(note)
+        print_once(note)
     if settings.library is not None:
         origin = settings.origins["library"]
         require_library(settings.library, f"{origin}: library" if origin.file else "--library")
@@ -90,11 +90,11 @@ def rules_of(settings: Settings) -> list[Rule]:
         origin = settings.origins.get(name)
         raise CannotRun(f"{origin}: {name}: {problem}" if origin and origin.file else f"--{name}: {problem}")
     for rule in held_back(settings):
-        _print_once(f"note: {rule.code} is in preview, so it runs only with --preview")
+        print_once(f"note: {rule.code} is in preview, so it runs only with --preview")
     return selected_rules(settings)
 
 
-def _print_once(note: str) -> None:
+def print_once(note: str) -> None:
     """Print a line to standard error, unless it is suppressed or this command has already printed it."""
     from gclint.report.printing import write_lines
 
@@ -134,39 +134,55 @@ def require_library(path: Path, origin: str) -> None:
         )
 
 
-def settle_interrupted_fixes(paths: Iterable[Path], *, recover: bool = False) -> None:
+def settle_interrupted_fixes(paths: Sequence[Path], *, recover: bool = False) -> None:
     """Finish or undo writes of fixes that were interrupted, or stop.
 
     Args:
-        paths: the files and folders that the command was given.
+        paths: files and folders.
         recover: whether files may be changed; if not, an interrupted write is an error.
 
     Raises:
         CannotRun: some files may be repaired, and others that belong to them not.
     """
-    from gclint.engine.unfinished import journals_above
+    from gclint.engine.unfinished import journals
 
-    if not journals_above(paths):
+    if not journals():
         return
     from gclint.engine import recovery
-    from gclint.report.printing import write_lines
 
     try:
-        if recover:
-            write_lines(recovery.recover(paths), sys.stderr)
-        else:
-            recovery.refuse_unfinished(paths)
+        for note in recovery.recover(paths) if recover else recovery.refuse_unfinished(paths):
+            print_once(note)
     except recovery.Unfinished as error:
         raise CannotRun(str(error)) from None
 
 
-class _GivenPath(click.Path):
+def name_leftovers(paths: Sequence[Path], files: Sequence[Path]) -> None:
+    """Name what may be left of writes that nobody can finish, such as a journal in a repository.
+
+    Args:
+        paths: the files and folders that the command was given.
+        files: the files that they lead to.
+    """
+    from gclint.engine.unfinished import journals, leftovers, notices
+
+    left = leftovers(files)
+    if left and journals():
+        from gclint.engine.recovery import unclaimed
+
+        left = unclaimed(left, paths)
+    for note in notices([*paths, *files], left):
+        print_once(note)
+
+
+class GivenPath(click.Path):
     """A path that need not exist; if it does not, opening it reports that."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
         # A shell expands an unset variable to "", which pathlib would take for the current folder.
         return super().convert(value, param, ctx) if value else self.fail("a path is empty.", param, ctx)
 
 
-paths_argument = click.argument("paths", nargs=-1, type=_GivenPath(path_type=Path))
+paths_argument = click.argument("paths", nargs=-1, type=GivenPath(path_type=Path))
 """The argument for the files and folders of a command."""

@@ -18,12 +18,14 @@ from gclint import __version__
 from gclint.commands import (
     QUIET,
     CannotRun,
+    GivenPath,
+    name_leftovers,
     paths_argument,
     rules_of,
     settings_of,
     settle_interrupted_fixes,
 )
-from gclint.commands.cache import keep_run
+from gclint.commands.cache import keep_run, store_of_run
 from gclint.commands.check_options import CheckOptions
 from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.output import output_options, print_report, write_output_files
@@ -32,11 +34,13 @@ from gclint.commands.proving import proven
 from gclint.commands.run_options import run_options
 from gclint.commands.setting_options import config_option, pop_settings, setting_options
 from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
+from gclint.interruption import exit_status
 from gclint.trace import phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
 
+    from gclint.cache.store import Store
     from gclint.engine.baseline import Baseline
     from gclint.engine.check import CheckResult
     from gclint.engine.memory import Memory
@@ -88,7 +92,12 @@ _verify = option_group("Verify repairs")
 @standard_input_option(_files)
 @setting_options(_surroundings, "target-version", "library")
 @output_options(_output, default=None)
-@setting_options(_cache, "cache-dir")
+@_cache(
+    "--cache-dir",
+    metavar="DIR",
+    type=GivenPath(path_type=Path),
+    help="Keep the cache in this folder.  [default: in the user's cache folder]",
+)
 @_cache("--no-cache", is_flag=True, help="Neither read nor write the cache.")
 @_output("--statistics", is_flag=True, help="Print the number of findings per rule instead of the findings.")
 @_output("--exit-zero", is_flag=True, help="Exit with 0 even if findings remain.")
@@ -162,7 +171,14 @@ def _checked(
     if incoming is not None:
         incoming.put_in(project)
     selection = _selection(project, paths, options)
-    result, proofs = _run(settings, rules, selection, options)
+    store = store_of_run(options.cache_dir, quiet=options.quiet, verbose=options.verbose)
+    from gclint.engine.check import CheckInterrupted
+
+    try:
+        result, proofs = _run(settings, rules, selection, options, store)
+    except CheckInterrupted as error:
+        _print_interrupted(selection, error.result, options)
+        return exit_status(error)
     ignored: Mapping[Path, int] = {}
     if options.add_ignores:
         from gclint.engine.ignoring import with_ignores
@@ -179,7 +195,7 @@ def _checked(
     )
     report = _printed(report, found, options)
     if options.writes_nothing and incoming is None:
-        keep_run(_cache_folder(settings), quiet=options.quiet)
+        keep_run(store)
     return _exit_status(report, options)
 
 
@@ -193,8 +209,11 @@ def _surveyed(
         may_be_empty = options.staged  # A commit may delete the last model.
         found = incoming.survey(settings) if incoming else survey(paths, settings, may_be_empty=may_be_empty)
         settle_interrupted_fixes([*paths, *found.files], recover=options.writes and incoming is None)
+        name_leftovers(paths, found.files)
     if options.verbose:
         _print_survey(settings, found)
+        if options.writes and incoming is None:
+            _print_obstacle(paths)
     return found
 
 
@@ -206,6 +225,7 @@ def _printed(report: Report, found: Survey, options: CheckOptions) -> Report:
         report,
         problems=(*found.problems, *report.problems),
         overlooked=tuple(found.overlooked),
+        outside=tuple(found.outside),
         shows_fixes=options.show_fixes,
         quiet=options.quiet,
         baseline=options.baseline,
@@ -221,22 +241,45 @@ def _printed(report: Report, found: Survey, options: CheckOptions) -> Report:
     return report
 
 
+def _print_interrupted(selection: Selection, result: CheckResult, options: CheckOptions) -> None:
+    """Print what was found before an interruption, in a format for people.
+
+    Other programs would take the files that were not checked for files without findings.
+    """
+    from gclint.report.findings import counted
+    from gclint.report.printing import write_lines
+    from gclint.report.report import Report
+
+    is_reading = not (options.writes or options.diff or options.write_baseline)
+    if options.is_for_people and is_reading:
+        found, _ = selection.narrowed(result)
+        report = Report(selection.project, found.findings, found.problems, found.files, quiet=options.quiet)
+        print_report(report, options.output_format, statistics=options.statistics)
+        sys.stdout.flush()
+    files = len(selection.project.paths)
+    what = f"{files - len(result.verdicts)} of {counted(files, 'file')} not checked"
+    write_lines((f"Interrupted: {what}{'' if is_reading else ', and nothing written'}.",), sys.stderr)
+
+
 def _print_survey(settings: Settings, found: Survey) -> None:
     """Print which settings are used, how many files are checked, and what is skipped and why."""
     from gclint.report.findings import counted
+    from gclint.report.printing import write_lines
     from gclint.source.paths import shown
 
     where = shown(settings.file) if settings.file else "no settings file; using the defaults"
-    click.echo(f"Settings: {where}", err=True)
-    for path, reason in found.skipped:
-        click.echo(f"Skipped {shown(path)}: {reason}", err=True)
-    click.echo(f"Checking {counted(len(found.files), 'file')}.", err=True)
+    skipped = (f"Skipped {shown(path)}: {reason}" for path, reason in found.skipped)
+    last = f"Checking {counted(len(found.files), 'file')}."
+    write_lines((f"Settings: {where}", *skipped, last), sys.stderr)
 
 
-def _cache_folder(settings: Settings) -> Path:
-    from gclint.cache.place import cache_folder
+def _print_obstacle(paths: Sequence[Path]) -> None:
+    """Print why there is no place for a journal, if there is none."""
+    from gclint.engine.journal import obstacle
 
-    return cache_folder(settings.cache_dir)
+    why = obstacle(paths)
+    if why is not None:
+        click.echo(f"No journal is kept ({why}), so nobody can finish a write that is killed.", err=True)
 
 
 def _progress(files: int) -> AbstractContextManager[Callable[[Path], None]]:
@@ -278,7 +321,11 @@ def _baseline(options: CheckOptions) -> Baseline | None:
 
 
 def _run(
-    settings: Settings, rules: Sequence[Rule], selection: Selection, options: CheckOptions
+    settings: Settings,
+    rules: Sequence[Rule],
+    selection: Selection,
+    options: CheckOptions,
+    store: Store | None,
 ) -> tuple[CheckResult, tuple[Proof, ...] | None]:
     from gclint.cache.runs import unrecorded
     from gclint.engine.check import check
@@ -291,7 +338,7 @@ def _run(
     project = selection.project
     jobs = options.jobs or fitting_jobs(project.paths)
     with unrecorded(), _progress(len(project.paths)) as advance:
-        found = check(project, rules, advance, jobs, _memory(settings, rules, selection.paths))
+        found = check(project, rules, advance, jobs, _memory(settings, rules, selection.paths, store))
         if not (options.fix or options.diff or options.add_ignores):
             trace = current()
             if trace is not None:
@@ -301,19 +348,17 @@ def _run(
         return fix(project, rules, unsafe=options.unsafe_fixes, wanted=wanted, known=found), None
 
 
-def _memory(settings: Settings, rules: Sequence[Rule], paths: Sequence[Path]) -> Memory | None:
+def _memory(
+    settings: Settings, rules: Sequence[Rule], paths: Sequence[Path], store: Store | None
+) -> Memory | None:
     """Return the verdicts of earlier runs in the cache; None if no cache is used."""
-    from gclint.cache.runs import recorder
-
-    if (own := recorder()) is None:
+    if store is None:
         return None
     from gclint.engine.memory import Memory
     from gclint.settings.settings import working_directory
 
     codes = [each.code for each in rules]
-    memory = Memory(_cache_folder(settings), (settings, codes, paths, working_directory()))
-    own.stores.append(memory.store)
-    return memory
+    return Memory(store, (settings, codes, paths, working_directory()))
 
 
 def _about_comments(
@@ -372,15 +417,17 @@ def _show(report: Report, options: CheckOptions) -> Report:
     if options.diff:
         from gclint.report.diff import write_diff
 
-        write_diff(sys.stdout, report.repairs.changed)
+        report = report.also(write_diff(sys.stdout, report.repairs.changed))
         full.write_diff_notices(report, sys.stderr)
     elif options.write_baseline:
         from gclint.engine.baseline import Baseline
         from gclint.engine.write import write_text
 
         baseline = Baseline.of(options.write_baseline, report.project, report.findings)
-        report = report.also(write_text(options.write_baseline, baseline.text))
-        full.write_baseline_summary(report, baseline, sys.stdout)
+        problems = write_text(options.write_baseline, baseline.text)
+        report = report.also(problems)
+        if not problems:
+            full.write_baseline_summary(report, baseline, sys.stdout)
     else:
         report = report.also(write_output_files(report, options.output_files))
         print_report(report, options.output_format, statistics=options.statistics)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 _REPLAYABLE = (
+    "cache_dir",
     "diff",
     "exit_zero",
     "jobs",
@@ -56,6 +57,7 @@ class CheckOptions:
     time_limit: float | None
     memory_limit: float | None
     stdin_filename: Path | None
+    cache_dir: Path | None
     no_cache: bool
     unsafe_fixes: bool
     output_format: str

@@ -135,16 +135,17 @@ def _given(path: Path, paths: Sequence[Path], settings: Settings) -> list[Path]:
     """Return the files of the run: those that a lint run would check, and the file itself."""
     from gclint.source.discovery import survey
 
+    found = survey([*paths, path], settings)
+    for problem in found.problems:
+        raise CannotRun(f"{problem.path}: {problem.message}")
     if paths:
-        found = survey(paths, settings)
-        for problem in found.problems:
-            raise CannotRun(f"{problem.path}: {problem.message}")
         return [*found.files, path]
     beside = sorted([*path.parent.glob("modeling_*.py"), *path.parent.glob("modular_*.py")])
     if len(beside) > _MOST_BESIDE:
         stem = path.stem.partition("_")[2]
         beside = [each for each in beside if each.stem.partition("_")[2] == stem]
-    return [path, *(each for each in beside if each.is_file() and not settings.excludes(each))]
+    own = (each for each in beside if each.is_file() and not each.is_symlink())
+    return [path, *(each for each in own if not settings.excludes(each))]
 
 
 def _notes(project: Project, path: Path, settings: Settings) -> list[str]:

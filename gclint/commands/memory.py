@@ -18,6 +18,7 @@ from gclint.commands.output import FormatChoice
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_options import run_settings
 from gclint.report.formats import DEFAULT, FORMATS
+from gclint.report.objects import write_object
 from gclint.verify.memory import NoEstimate, ask, subject_of, with_architecture
 from gclint.verify.worker.estimates import OPTIMIZERS, Question
 
@@ -162,7 +163,7 @@ def memory(
     except OSError as error:
         raise CannotRun(f"{settings.python} cannot be started: {error.strerror or error}") from None
     if output_format == "json":
-        sys.stdout.write(json.dumps(asdict(found), indent=2) + "\n")
+        write_object(asdict(found), sys.stdout)
     else:
         from gclint.report.memory import write
 

@@ -19,6 +19,9 @@ class _Nobody:
     def take(self, heard: Heard) -> None:
         """Show nothing."""
 
+    def note(self, words: str) -> None:
+        """Show nothing."""
+
 
 @contextmanager
 def run_display(*, is_shown: bool) -> Iterator[Audience]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gclint.commands import print_once
 from gclint.verify.settings import GIGABYTES, RunSettings
 from gclint.verify.worker.known import Known
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from gclint.userfolder import UserFolder
 
-FOLDER = Path(".gclint")
-"""The folder of the results."""
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 
@@ -65,16 +67,13 @@ def run_options(
             "--time-limit",
             metavar="SECONDS",
             type=click.FloatRange(min=0, min_open=True),
-            help=f"Time limit per model class.  [default: {RunSettings.seconds:g}]",
+            help=f"Limit of CPU time per model class.  [default: {RunSettings.seconds:g}]",
         ),
         option(
             "--memory-limit",
             metavar="GIGABYTES",
             type=click.FloatRange(min=0, min_open=True),
-            help=(
-                f"Memory limit per process, or of the GPU's memory on a GPU.  [default: {GIGABYTES:g}; no "
-                "GPU limit]"
-            ),
+            help=(f"Memory limit per model class, or of GPU memory.  [default: {GIGABYTES:g}; no GPU limit]"),
         ),
     )
 
@@ -101,8 +100,8 @@ def run_settings(
         python: the interpreter to run models with.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         jobs: the number of processes.
-        time_limit: the limit per model class, in seconds.
-        memory_limit: the limit per process, in gigabytes.
+        time_limit: the limit per model class, in seconds of CPU time.
+        memory_limit: the limit per model class, in gigabytes.
     """
     return RunSettings(
         python or Path(sys.executable),
@@ -114,9 +113,16 @@ def run_settings(
     )
 
 
-def make_folder() -> None:
-    """Create the folder of the results, which git ignores."""
-    FOLDER.mkdir(exist_ok=True)
-    ignore = FOLDER / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
+@contextmanager
+def results_of_user() -> Iterator[UserFolder | None]:
+    """Yield the user's folder of results; None, after a note, if results cannot be kept there."""
+    from gclint.verify.journal import results_folder
+
+    try:
+        folder = results_folder()
+    except OSError as error:
+        print_once(f"note: the results of this run are not kept, so it cannot be resumed: {error.strerror}")
+        yield None
+        return
+    with folder:
+        yield folder

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,10 @@ import click
 
 from gclint.commands import (
     CannotRun,
+    GivenPath,
+    name_leftovers,
     paths_argument,
+    print_once,
     rules_of,
     settings_of,
     settle_interrupted_fixes,
@@ -32,30 +36,36 @@ from gclint.commands.output import (
 )
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.run_display import run_display
-from gclint.commands.run_options import FOLDER, make_folder, run_options, run_settings
+from gclint.commands.run_options import results_of_user, run_options, run_settings
 from gclint.commands.setting_options import config_option, pop_settings, setting_options
 from gclint.engine.check import check
+from gclint.engine.disk import output_place
 from gclint.engine.evidence import weigh
 from gclint.engine.observing import observations
+from gclint.engine.write import write_text
 from gclint.finding import Problem
+from gclint.interruption import exit_status
+from gclint.kept import key_of, own_file
 from gclint.report.formats import FORMATS, formats_of_runs
 from gclint.report.full import write_notices
 from gclint.report.printing import write_lines
 from gclint.report.report import Report
 from gclint.settings import Settings
+from gclint.source.discovery import Survey
 from gclint.source.paths import shortened, shown
 from gclint.source.project import Project
+from gclint.userfolder import UserFolder
 from gclint.verify import journal
 from gclint.verify.executors import EXECUTORS
 from gclint.verify.files import Audience
-from gclint.verify.repro import write_scripts
+from gclint.verify.repro import scripts
 from gclint.verify.results import Results
 from gclint.verify.run import EnvironmentChanged, Heard, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, UnknownModel, digest, installed_models, shard, target_of, targets_of
+from gclint.verify.worker.known import Known
 from gclint.verify.worker.practices import ALL, PRACTICES, UnknownPractice, groups, practices_named
 
-_RESULTS = FOLDER / "verify.jsonl"
 _EXAMPLES = (
     "  gclint verify modeling_mine.py               with configuration_mine.py next to it\n"
     "  gclint verify src/transformers/models/llama  from this checkout of transformers\n"
@@ -131,10 +141,8 @@ _page = page_option(_results)
     "--results",
     "results_path",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=_RESULTS,
-    show_default=True,
-    help="Write results to FILE as they arrive.",
+    type=GivenPath(path_type=Path, dir_okay=False),
+    help="Write results to FILE as they arrive.  [default: a file of the user's, for the current folder]",
 )
 @_results(
     "--resume", is_flag=True, help="Keep the results in that file, and run only what is new or changed."
@@ -153,7 +161,7 @@ def run(
     practices: tuple[str, ...],
     part: tuple[int, int],
     executor: str,
-    results_path: Path,
+    results_path: Path | None,
     resume: bool,
     output_format: str,
     output_files: tuple[OutputFile, ...],
@@ -172,45 +180,53 @@ def run(
     require_page(page_path)
     require_own_files(output_files, (page_path, results_path))
     of_files = settings_of(paths or (Path(),), None, config, pop_settings(about_runs))
-    settings = run_settings(of_files.known, **about_runs)
+    known = of_files.known if paths or not models or config else _without_code(of_files.known)
+    settings = run_settings(known, **about_runs)
     settings = replace(settings, practices=practices, executor=executor)
-    targets, problems = _targets(paths, models, of_files, settings.python)
+    targets, found = _targets(paths, models, of_files, settings.python)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
-    with _errors_in_one_line(context, results_path):
-        header = journal.header(targets, settings, part)
-        targets = shard(targets, *part)
-        with (
-            _journal(results_path, header, resume=resume) as written,
-            run_display(is_shown=FORMATS[output_format].is_for_people) as audience,
-        ):
-            audience.expect(len(targets))
-            results = _run(targets, settings, written, audience)
+    name_leftovers(paths, [target.path for target in targets])
+    with nullcontext() if results_path else results_of_user() as folder:
+        place = folder.path / f"{key_of(Path())}-verify.jsonl" if folder else results_path
+        with _errors_in_one_line(context, place):
+            header = journal.header(targets, settings, part)
+            targets = shard(targets, *part)
+            with (
+                _journal(place, folder, header, resume=resume) as written,
+                run_display(is_shown=FORMATS[output_format].is_for_people) as audience,
+            ):
+                audience.expect(len(targets))
+                results, interruption = _run(targets, settings, written, audience)
+                if interruption is not None:
+                    results.problem = f"the run was {_interrupted(place)}"
     files = [target.path for target in targets]
     joined = _joined(results, files, settings.python, config)
-    report = replace(joined, problems=tuple(problems), verbose=verbose)
+    report = replace(joined, problems=tuple(found.problems), outside=tuple(found.outside), verbose=verbose)
     report = report.also(write_output_files(report, output_files))
     _show(report, results, write_repro, output_format, page_path, _repeat(about_runs))
+    if interruption is not None:
+        context.exit(exit_status(interruption))
     context.exit(2 if report.problems else results.exit_status)
 
 
 @contextmanager
-def _errors_in_one_line(context: click.Context, results: Path) -> Iterator[None]:
+def _errors_in_one_line(context: click.Context, results: Path | None) -> Iterator[None]:
     """Report any error that ends a run in one line; earlier results are in the file ``results``."""
+    place = "" if results is None else f"the results so far are in {shown(results)}"
     try:
         yield
     except (journal.UnusableResults, EnvironmentChanged, OSError) as error:
         raise CannotRun(_message(error)) from None
-    except KeyboardInterrupt:
-        text = f"Interrupted; the results so far are in {results}. Run it again with --resume to continue."
-        write_lines((text,), sys.stderr)
-        context.exit(130)
+    except KeyboardInterrupt as error:
+        write_lines((f"The run was {_interrupted(results)}.",), sys.stderr)
+        context.exit(exit_status(error))
     except click.ClickException:
         raise
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         raise CannotRun(
-            f"this is a bug in gclint: {type(error).__name__}: {error} ({last.filename}:{last.lineno}); "
-            f"the results so far are in {results}"
+            f"this is a bug in gclint: {type(error).__name__}: {error} ({last.filename}:{last.lineno})"
+            f"{place and f'; {place}'}"
         ) from None
 
 
@@ -250,47 +266,88 @@ verify_group = DefaultGroup("verify", default=run, others=[merge], examples=_EXA
 
 def _targets(
     paths: tuple[Path, ...], models: tuple[str, ...], settings: Settings, python: Path
-) -> tuple[list[Target], list[Problem]]:
+) -> tuple[list[Target], Survey]:
     targets: list[Target] = []
-    problems: list[Problem] = []
+    found = Survey([], [], [])
     try:
         if models:
             targets += [target_of(path) for path in installed_models(python, models)]
         if paths or not models:
             paths = paths or (Path(),)
-            found, problems = targets_of(paths, settings)
-            targets += found
+            own, found = targets_of(paths, settings)
+            targets += own
     except UnknownModel as error:
         raise CannotRun(str(error)) from None
     except OSError as error:
         raise CannotRun(f"{python} cannot be started: {error.strerror or error}") from None
     by_path = {target.source.path: target for target in targets}
-    return [by_path[path] for path in sorted(by_path)], problems
+    return [by_path[path] for path in sorted(by_path)], found
+
+
+def _without_code(known: Iterable[Known]) -> tuple[Known, ...]:
+    """Return the settings of classes that name no function of the project in the current folder.
+
+    Whoever runs models by name alone has not asked to run anything of what lies there.
+    """
+    for each in known:
+        if each.inputs is not None:
+            print_once(
+                f"note: inputs in {each.origin} is not used, since --model alone runs no code of the current "
+                "folder; to use it, pass the settings file with --config"
+            )
+    return tuple(replace(each, inputs=None) for each in known)
 
 
 def _run(
     targets: Sequence[Target],
     settings: RunSettings,
-    written: journal.Journal,
+    written: journal.Journal | None,
     audience: Audience,
-) -> Results:
+) -> tuple[Results, KeyboardInterrupt | None]:
+    """Run the targets, and return the results, as far as they go, with what interrupted the run."""
+
     def listen(heard: Heard) -> None:
-        written.write(heard)
+        if written is not None:
+            written.write(heard)
         audience.take(heard)
 
-    results = verify(targets, settings, listen, written.earlier)
-    if not results.problem:
-        written.finish()
-    return results
-
-
-def _journal(path: Path, header: journal.Header, *, resume: bool) -> journal.Journal:
-    """Open the file of results."""
+    earlier = None if written is None else written.earlier
+    results = Results()
     try:
-        if path == _RESULTS:
-            make_folder()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return journal.Journal(path, header, resume=resume)
+        verify(targets, settings, listen, earlier, results=results)
+    except KeyboardInterrupt as error:
+        return results, error
+    if written is not None and not results.problem:
+        written.finish()
+    return results, None
+
+
+def _interrupted(results: Path | None) -> str:
+    """Return what happened to a run, and how to continue it if its results are in a file."""
+    if results is None:
+        return "interrupted"
+    return f"interrupted; the results so far are in {shown(results)}, and --resume continues with them"
+
+
+def _journal(
+    path: Path | None, folder: UserFolder | None, header: journal.Header, *, resume: bool
+) -> AbstractContextManager[journal.Journal | None]:
+    """Open the file of results.
+
+    Args:
+        path: the file; None if results are not kept.
+        folder: the user's folder that the file is in; None if the user has named the file.
+        header: what the results are about.
+        resume: whether the results in the file are kept.
+    """
+    if path is None:
+        return nullcontext()
+    try:
+        if folder is None:
+            handle = own_file(path, is_believed=resume)
+        else:
+            handle = folder.open(path.name, os.O_RDWR | os.O_CREAT)
+        return journal.Journal(handle, path, header, resume=resume)
     except OSError as error:
         raise journal.UnusableResults(
             f"results cannot be written to {shown(path)}: {error.strerror}; choose another file with "
@@ -316,17 +373,25 @@ def _show(
     """Print the report, and write the repro scripts and the HTML report."""
     print_report(report, output_format)
     if write_repro is not None:
-        try:
-            for path in write_scripts(write_repro, results):
-                click.echo(f"{path} reproduces a failure.", err=True)
-        except OSError as error:
-            raise CannotRun(f"a script cannot be written: {error}") from None
+        for name, text in scripts(results):
+            _write_script(write_repro / name, text)
     write_notices(report, sys.stderr)
     sys.stdout.flush()
     if page_path is not None:
         from gclint.report.page.building import page
 
         write_page(page_path, page(report, origin(repeat)))
+
+
+def _write_script(path: Path, text: str) -> None:
+    try:
+        output_place(path).parent.mkdir(parents=True, exist_ok=True)
+        problems = write_text(path, text)
+    except OSError as error:
+        problems = [Problem(path, f"this file cannot be written: {error.strerror or error}")]
+    for problem in problems:
+        raise CannotRun(f"--write-repro: {shown(path)}: {problem.message}")
+    write_lines((f"{path} reproduces a failure.",), sys.stderr)
 
 
 def _repeat(about_runs: Mapping[str, Any]) -> str:

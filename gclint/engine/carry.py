@@ -190,7 +190,7 @@ class _Work:
         if CHECKPOINTING_BASE in new and module is not None:
             yield from import_checkpointing_base(file, module)
         if gone:
-            yield from drop_unused_imports(file, gone, edits)
+            yield from drop_unused_imports(self._project, file, gone, edits)
 
     # -- findings that go together
 

@@ -19,6 +19,7 @@ from gclint.engine.carry import carry
 from gclint.engine.jobs import spread
 from gclint.engine.tree import Tree
 from gclint.finding import Finding, Fix, Problem, in_reading_order
+from gclint.interruption import Interrupted, number_of
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
 from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes
@@ -67,6 +68,15 @@ class CheckResult:
     """The files in whose texts something has its place: a finding, an edit, a step, or an ignore comment."""
 
 
+class CheckInterrupted(Interrupted):
+    """A run was interrupted before all files were checked."""
+
+    def __init__(self, number: int, result: CheckResult) -> None:
+        super().__init__(number)
+        self.result = result
+        """What was found in the files that were checked."""
+
+
 SUMMARY = Path("<summary>")
 """Stands among the paths of files for the result of a whole run, which has dependencies as well."""
 
@@ -101,13 +111,21 @@ def check(
     """Run ``rules`` over the files that ``project`` was given, and call ``advance`` after each.
 
     With several ``jobs``, the files are distributed over processes; what ``memory`` knows is not repeated.
+
+    Raises:
+        CheckInterrupted: the run was interrupted before all files were checked.
     """
     with collector_paused():
         known = Recalled() if memory is None else memory.recall(project, rules)
         for path in known.verdicts:
             advance(path)
         others = [path for path in project.paths if path not in known.verdicts]
-        found = {**known.verdicts, **judge(project, others, rules, advance, jobs)}
+        found = dict(known.verdicts)
+        try:
+            judge(project, others, rules, advance, jobs, found)
+        except KeyboardInterrupt as error:
+            verdicts = {path: found[path] for path in project.paths if path in found}
+            raise CheckInterrupted(number_of(error), summarise(project, verdicts, rules)) from None
         verdicts = {path: found[path] for path in project.paths}
         result = known.result
         if result is not None and all(
@@ -182,6 +200,7 @@ def judge(
     rules: Sequence[Rule],
     advance: Callable[[Path], None] = lambda _path: None,
     jobs: int = 1,
+    verdicts: dict[Path, Verdict] | None = None,
 ) -> dict[Path, Verdict]:
     """Return the verdict on each file.
 
@@ -191,9 +210,10 @@ def judge(
         rules: what to look for.
         advance: called after each file.
         jobs: the number of processes.
+        verdicts: what to add the verdicts to, for a caller that needs them even if this is interrupted.
     """
     paths = tuple(paths)
-    verdicts, trace = {}, current()
+    verdicts, trace = {} if verdicts is None else verdicts, current()
     with closing(spread(_Judging(project, rules, is_traced=trace is not None), paths, jobs)) as answers:
         for path, judged in answers:
             project.learn_uses(judged.uses)

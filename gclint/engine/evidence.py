@@ -98,7 +98,7 @@ class _Scales:
     def _is_shown(self, rule: Rule, finding: Finding, runs: Iterable[ClassResult]) -> bool:
         row = self._project.file(finding.path).position(finding.start).row
         return any(
-            is_shown(rule, finding, row, run, failure, self._project.identify)
+            is_shown(rule, finding, row, run, failure, self._project)
             for run in runs
             for failure in run.failures
         )

@@ -1,158 +1,103 @@
-"""Which files import from which: a change in one may affect all that import from it."""
+"""Where imported names are defined, as far as files of the project lead."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import ImportedName
 from gclint.source.project import Project
-from gclint.source.surroundings import files_mentioning
 
+Place = tuple[Path, str | None]
+"""A file, and a name that it defines or imports; None for the file itself, as a module."""
 _INIT = "__init__.py"
 _DEPTH = 8
-"""How many packages a name is followed through; a longer chain is a circle."""
-_Origin = tuple[Path, str | None]
-"""A file, and a name that is written in it; None for the file itself."""
+"""How many files a name is followed through; a longer chain is a circle."""
+_STAR = re.compile(r"import[\s\\]*\*")
+"""``import *``; texts without it are not scanned for such statements."""
 
 
 class Imports:
-    """The imports of the given files, and of those around them that define models."""
+    """Follows imported names to their definitions."""
 
-    def __init__(self, project: Project) -> None:
-        """Read nothing yet."""
+    def __init__(self, project: Project, within: Collection[Path]) -> None:
+        """Read nothing yet.
+
+        Args:
+            project: the files.
+            within: those that names are followed through; a package that is installed, which imports none of
+                them, is a dead end.
+        """
         self._project = project
-        self._known: dict[Path, dict[str, tuple[_Origin, ...]]] = {}
+        self._within = within
         self._modules: dict[tuple[Path, str, int], SourceFile | None] = {}
-        self._found: dict[tuple[Path, str, int, str | None], tuple[_Origin, ...]] = {}
+        self._origins_of: dict[tuple[Path, str, int, str | None], tuple[Place, ...]] = {}
+        self._exports: dict[tuple[Path, str], tuple[Place, ...]] = {}
 
-    def users(self, changed: Iterable[Path]) -> set[Path]:
-        """Return the ``changed`` files, and those that import from them.
-
-        This includes imports through given files, and through those beside them, but not through others, such
-        as the library's own: through these, nearly everything imports everything.
-        """
-        folders = {self._project.location(path).parent for path in self._project.paths}
-        found: set[Path] = set()
-        waiting = [self._project.identify(path) for path in changed]
-        while waiting:
-            path = waiting.pop()
-            if path not in found:
-                found.add(path)
-                if path in self._project.given or self._project.location(path).parent in folders:
-                    waiting.extend(self._importers[path])
-        return found
-
-    def bound(self, path: Path) -> dict[str, tuple[_Origin, ...]]:
-        """Return what imports bind in a file: a file and a name in it; no name where it is the whole file.
-
-        The names of ``from x import *`` are under ``*``.
-        """
-        if path not in self._known:
-            file = self._file(path)
-            self._known[path] = {} if file is None else dict(self._bound(file))
-        return self._known[path]
-
-    @cached_property
-    def _importers(self) -> defaultdict[Path, set[Path]]:
-        importers: defaultdict[Path, set[Path]] = defaultdict(set)
-        waiting = list({*self._project.paths, *files_mentioning(self._project, MODEL_BASE)})
-        # A file beside the given ones may lie on the way between two of them.
-        folders = {self._project.location(path).parent for path in self._project.paths}
-        seen = set(waiting)
-        while waiting:
-            path = waiting.pop()
-            for origin in {
-                origin
-                for group in self.bound(path).values()
-                for origin, name in group
-                if origin.name != _INIT or (name is None and path.name != _INIT)
-            }:
-                # A name that is imported from a package has been followed to its definition.
-                importers[origin].add(path)
-                if origin not in seen and self._project.location(origin).parent in folders:
-                    seen.add(origin)
-                    waiting.append(origin)
-        return importers
-
-    def _file(self, path: Path) -> SourceFile | None:
-        try:
-            return self._project.file(path)
-        except (OSError, UnreadableFile):
+    def submodule(self, file: SourceFile, imported: ImportedName) -> SourceFile | None:
+        """Return the module that ``file`` binds to a name; None if that stands for something in a module."""
+        module = self._at(file, imported.module, imported.level)
+        if imported.name is None:
+            return module
+        if module is not None and module.path.name != _INIT:
             return None
+        dotted = f"{imported.module}.{imported.name}" if imported.module else imported.name
+        return self._at(file, dotted, imported.level)
 
-    def _bound(self, file: SourceFile) -> Iterator[tuple[str, tuple[_Origin, ...]]]:
-        stars: list[_Origin] = []
-        for statement in file.outline.imports:
-            for imported in statement.names:
-                yield imported.bound, self._written(file, imported)
-            module = statement.module
-            for item in statement.items:
-                if module is None:
-                    # `import a.b` binds `a`, and makes `a.b` available as well.
-                    origin = self._at(file, item.path, 0)
-                    if origin is not None:
-                        stars.append((origin.path, None))
-                elif item.path == "*":
-                    origin = self._module(file, module)
-                    if origin is not None:
-                        stars.append((origin.path, None))
-        yield "*", tuple(stars)
-
-    def _module(self, file: SourceFile, dotted: str) -> SourceFile | None:
+    def module(self, file: SourceFile, dotted: str) -> SourceFile | None:
+        """Return the module that ``file`` names, with leading dots if it is relative."""
         name = dotted.lstrip(".")
         return self._at(file, name, len(dotted) - len(name))
 
+    def origins(self, file: SourceFile, imported: ImportedName) -> tuple[Place, ...]:
+        """Return where a name may be defined that ``file`` imports, and the files that pass it on."""
+        # The files of a folder import the same ones.
+        key = file.path.parent, imported.module, imported.level, imported.name
+        if key not in self._origins_of:
+            self._origins_of[key] = tuple(self._origins(file, imported, _DEPTH))
+        return self._origins_of[key]
+
+    def exported(self, module: SourceFile, name: str) -> tuple[Place, ...]:
+        """Return the same for a name that a module has from others."""
+        key = module.path, name
+        if key not in self._exports:
+            self._exports[key] = tuple(self._exported(module, name, _DEPTH))
+        return self._exports[key]
+
     def _at(self, file: SourceFile, name: str, level: int) -> SourceFile | None:
-        """Return the file of a module; the files of a folder import the same ones."""
         key = file.path.parent, name, level
         if key not in self._modules:
-            self._modules[key] = self._project.module(file, name, level)
+            try:
+                found = self._project.module(file, name, level)
+            except (OSError, UnreadableFile):
+                found = None
+            is_followed = found is not None and found.path in self._within
+            self._modules[key] = found if is_followed else None
         return self._modules[key]
 
-    def _written(self, file: SourceFile, imported: ImportedName) -> tuple[_Origin, ...]:
-        """Return where an imported name is defined; the same for all files of a folder."""
-        key = file.path.parent, imported.module, imported.level, imported.name
-        if key not in self._found:
-            self._found[key] = tuple(self._origins(file, imported, _DEPTH))
-        return self._found[key]
-
-    def _origins(self, file: SourceFile, imported: ImportedName, left: int) -> Iterator[_Origin]:
-        """Yield where an imported name is defined."""
-        origin = self._at(file, imported.module, imported.level) if left else None
-        is_package = origin is None or origin.path.name == _INIT
-        if is_package and imported.name is not None:
-            dotted = f"{imported.module}.{imported.name}" if imported.module else imported.name
-            submodule = self._at(file, dotted, imported.level)
-            if submodule is not None:
-                yield submodule.path, None
-                return
-        if origin is None or origin.path == file.path:
+    def _origins(self, file: SourceFile, imported: ImportedName, left: int) -> Iterator[Place]:
+        module = self.submodule(file, imported)
+        if module is not None:
+            yield module.path, None
             return
-        if imported.name is None or not is_package:
-            yield origin.path, imported.name
-            return
-        yield origin.path, imported.name
-        yield from self._exported(origin, imported.name, left)
+        module = self._at(file, imported.module, imported.level)
+        if module is not None and module.path != file.path and imported.name is not None:
+            yield module.path, imported.name
+            yield from self._exported(module, imported.name, left)
 
-    def _exported(self, package: SourceFile, name: str, left: int) -> Iterator[_Origin]:
-        """Yield where a name is defined that a package re-exports."""
-        inner = package.outline.imported(name)
+    def _exported(self, module: SourceFile, name: str, left: int) -> Iterator[Place]:
+        if not left:
+            return
+        inner = module.outline.imported(name)
         if inner is not None:
-            yield from self._origins(package, inner, left - 1)
+            yield from self._origins(module, inner, left - 1)
             return
-        for statement in package.outline.imports if left else ():
-            if statement.module is None or all(item.path != "*" for item in statement.items):
-                continue
-            starred = self._module(package, statement.module)
-            if starred is None or starred.path == package.path:
-                continue
-            outline = starred.outline
-            if name in outline.classes or name in outline.functions or outline.imported(name):
-                yield starred.path, name
-            if starred.path.name == _INIT:
-                yield from self._exported(starred, name, left - 1)
+        for statement in module.outline.imports if _STAR.search(module.text) else ():
+            if statement.module is not None and any(item.path == "*" for item in statement.items):
+                starred = self.module(module, statement.module)
+                if starred is not None and starred.path != module.path:
+                    if name in starred.text:
+                        yield starred.path, name
+                    yield from self._exported(starred, name, left - 1)

@@ -8,7 +8,9 @@ when they are needed: a run over few files does not need them.
 from __future__ import annotations
 
 import os
+import pickle
 import signal
+import subprocess
 import sys
 import threading
 import warnings
@@ -18,9 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from gclint.programs import own_program
+
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
-    from multiprocessing.process import BaseProcess
 
 _WORTH_A_FORK = 2_000_000
 """Bytes of code from which on another forked process pays off."""
@@ -47,8 +50,9 @@ class Work(Protocol[_Answer]):
 class _Worker:
     """A process, and the files that it is working on."""
 
-    process: BaseProcess
     connection: Connection
+    terminate: Callable[[], None]
+    join: Callable[[], object]
     owed: list[Path] = field(default_factory=list)
 
 
@@ -99,9 +103,12 @@ def _cores() -> int:
 
 
 def _start_method() -> str:
-    """Return how to start processes: a fork is cheapest, but not allowed while other threads run."""
+    """Return how to start processes: a fork is cheapest, but not allowed while other threads run.
+
+    What multiprocessing calls ``spawn`` runs ``python -c``, which imports from the working directory first.
+    """
     is_safe = sys.platform == "linux" and threading.active_count() == 1
-    return "fork" if is_safe else "spawn"
+    return "fork" if is_safe else "start"
 
 
 # -- this side
@@ -132,9 +139,9 @@ def _from_workers(
     finally:
         for worker in workers:
             worker.connection.close()
-            worker.process.terminate()
+            worker.terminate()
         for worker in workers:
-            worker.process.join()
+            worker.join()
 
 
 def _portions(paths: Sequence[Path], count: int) -> list[list[Path]]:
@@ -168,36 +175,82 @@ def _started(work: Work[object], jobs: int) -> list[_Worker]:
 
     if multiprocessing.current_process().daemon:  # This process may have no children.
         return []
-    method = _start_method()
-    if method == "fork":
-        work.prepare()
-    context = multiprocessing.get_context(method)
     workers: list[_Worker] = []
-    for _ in range(jobs):
-        ours, theirs = context.Pipe()
-        # A fork has a copy of every end; those that are not its own would keep the others from ending.
-        foreign = [ours, *(each.connection for each in workers)] if method == "fork" else []
-        process = context.Process(target=_serve, args=(work, theirs, foreign), daemon=True)  # type: ignore[attr-defined]
-        try:
-            with warnings.catch_warnings():
-                # These are threads of imported libraries, which this fork does not need.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                process.start()
-        except Exception:  # No more processes are allowed, or the work cannot be pickled.
-            ours.close()
-            break
-        finally:
-            theirs.close()
-        workers.append(_Worker(process, ours))
+    with suppress(Exception):  # No more processes are allowed, or the work cannot be pickled.
+        if _start_method() == "fork":
+            work.prepare()
+            for _ in range(jobs):
+                workers.append(_forked(work, workers))
+        else:
+            sent = pickle.dumps(work)
+            for _ in range(jobs):
+                workers.append(_fresh(sent))
     return workers
+
+
+def _forked(work: Work[object], others: Sequence[_Worker]) -> _Worker:
+    """Return a fork of this process."""
+    import multiprocessing
+
+    ours, theirs = multiprocessing.Pipe()
+    # A fork has a copy of every end; those that are not its own would keep the others from ending.
+    foreign = [ours, *(each.connection for each in others)]
+    context = multiprocessing.get_context("fork")
+    process = context.Process(target=_serve, args=(work, theirs, foreign), daemon=True)
+    try:
+        with warnings.catch_warnings():
+            # These are threads of imported libraries, which this fork does not need.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process.start()
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return _Worker(ours, process.terminate, process.join)
+
+
+def _fresh(work: bytes) -> _Worker:
+    """Return a new process that has received its pickled work."""
+    import multiprocessing
+
+    ours, theirs = multiprocessing.Pipe()
+    handle = theirs.fileno()
+    command = [*own_program(__name__), str(handle)]
+    try:
+        if sys.platform == "win32":
+            os.set_handle_inheritable(handle, True)
+            inherited = subprocess.STARTUPINFO(lpAttributeList={"handle_list": [handle]})
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, startupinfo=inherited)
+        else:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[handle])
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    with suppress(OSError):  # It has ended, which is noticed later.
+        ours.send_bytes(work)
+    return _Worker(ours, process.terminate, process.wait)
 
 
 # -- the other side
 
 
+def main() -> None:
+    """Be a process that was not forked: its argument is the handle of its connection."""
+    from multiprocessing import connection
+
+    # On Windows, pipes have a class of their own.
+    of_handle = getattr(connection, "PipeConnection", connection.Connection)
+    opened: Connection = of_handle(int(sys.argv[1]))
+    _serve(pickle.loads(opened.recv_bytes()), opened, ())
+
+
 def _serve(work: Callable[[Path], object], connection: Connection, foreign: Sequence[Connection]) -> None:
     """Process incoming files until there are no more; the other side repeats what fails here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The other side ends this process.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # And this is how.
     for each in foreign:
         each.close()
     with suppress(Exception):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gclint.observations import Changed, Feeding, Observations, Observed
+from gclint.rule import all_rules
 from gclint.source.generated import is_modular
 from gclint.source.project import Project
 from gclint.verify.files import FileRun, Runner
@@ -75,6 +76,12 @@ def _observed(project: Project, run: ClassResult, site: RunSite) -> Observed:
         containers=frozenset(site.contained_activations),
         shared=frozenset(site.shared_activations),
         causes=frozenset(causes),
+        shown=frozenset(
+            rule.code
+            for rule in all_rules()
+            if rule.shows(site)
+            or not causes.isdisjoint(rule.causes if rule.shown_by is None else rule.shown_by)
+        ),
     )
 
 
@@ -86,4 +93,5 @@ def _joined(one: Observed, other: Observed) -> Observed:
         containers=one.containers | other.containers,
         shared=one.shared | other.shared,
         causes=one.causes | other.causes,
+        shown=one.shown | other.shown,
     )

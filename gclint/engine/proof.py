@@ -7,12 +7,12 @@ code was executed; and if the defect was seen before and is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gclint.engine.fix import FixResult
-from gclint.engine.imports import Imports
+from gclint.engine.imports import Place
 from gclint.engine.reach import Reach
 from gclint.engine.regression import regressions, summarised, was_run, why_not_run
 from gclint.engine.shown import is_shown
@@ -21,8 +21,9 @@ from gclint.finding import Finding
 from gclint.rule import Rule
 from gclint.source.generated import is_modular
 from gclint.source.project import Project
-from gclint.verify.changed import changed_places
+from gclint.verify.changed import changed_parts, changed_places
 from gclint.verify.files import FileRun, Runner
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Mode, RunSite
 
 _SHOWN = 3
@@ -43,6 +44,8 @@ class Proof:
     """Files that import from these, but were not run, since they were not given."""
     changed: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
     """The texts of the files before and after, whether they are written or not."""
+    kinds: tuple[Hashable, ...] = ()
+    """The kind of each obstacle; those of one kind say the same of other classes, scenarios or modes."""
 
     @property
     def classes(self) -> list[ClassResult]:
@@ -62,6 +65,7 @@ def prove(
     rules: Iterable[Rule],
     run: Runner,
     seen: Mapping[Path, FileRun] | None = None,
+    note: Callable[[str], None] = lambda words: None,
 ) -> list[Proof]:
     """Run the changed files and those that use them as they are and as they would be, and judge each repair.
 
@@ -73,12 +77,13 @@ def prove(
         rules: the rules that were run; they recognise their defects in a run.
         run: runs files.
         seen: earlier runs of the files as they are: some run others that they do not import.
+        note: receives what is done between runs, in words, to show it.
 
     Raises:
         NothingRuns: no file at all can be run.
         OSError: a file cannot be read.
     """
-    prover = _Prover(project, repaired, {rule.code: rule for rule in rules}, run, seen or {})
+    prover = _Prover(project, repaired, {rule.code: rule for rule in rules}, run, seen or {}, note)
     return prover.proofs()
 
 
@@ -106,13 +111,16 @@ class _Prover:
         rules: Mapping[str, Rule],
         run: Runner,
         seen: Mapping[Path, FileRun],
+        note: Callable[[str], None],
     ) -> None:
         self._project = project
         self._seen = seen
         self._texts = dict(repaired.changed)
         self._rules = rules
         self._run = run
-        self._imports = Imports(project)
+        self._note = note
+        note("following what the repairs change")
+        self._reach = Reach(project, self._texts)
         self._units = self._made_units(repaired)
         self._before: Mapping[Path, FileRun] = {}
         self._after: dict[Path, FileRun] = {}
@@ -121,6 +129,7 @@ class _Prover:
         """Run everything, and return a proof for each unit."""
         files = list(dict.fromkeys(path for unit in self._units for path in unit.run_files))
         texts = {path: after for path, (_, after) in self._texts.items()}
+        self._note("")
         self._before, self._after = self._run(files, {}), dict(self._run(files, texts))
         proofs: dict[int, Proof] = {}
         waiting = self._units
@@ -135,6 +144,7 @@ class _Prover:
                 for unit in self._units
                 if not proofs[id(unit)].obstacles and not touched.isdisjoint(unit.run_files)
             ]
+            self._note("")
             again = list(dict.fromkeys(path for unit in waiting for path in unit.run_files))
             self._after.update(self._run(again, texts) if again else {})
         return [proofs[id(unit)] for unit in self._units]
@@ -157,7 +167,7 @@ class _Prover:
 
     def _users(self, changed: Iterable[Path]) -> set[Path]:
         """Return the changed files, and those that import from them or were seen to run their blocks."""
-        return self._imports.users(changed) | self._seen_users(changed)
+        return {*changed, *(path for path, _ in self._reach.leading(changed)), *self._seen_users(changed)}
 
     def _seen_users(self, changed: Iterable[Path]) -> set[Path]:
         """Return the files whose classes were seen to run blocks of changed ones, imported or not."""
@@ -174,23 +184,26 @@ class _Prover:
         return users
 
     def _proof(self, unit: _Unit) -> Proof:
+        self._note(f"judging the repair of {unit.paths[0].name}")
+        obstacles = dict(self._obstacles(unit))
         return Proof(
             tuple(unit.paths),
             tuple(unit.repairs),
             {path: self._before[path] for path in unit.run_files},
             {path: self._after[path] for path in unit.run_files},
-            tuple(dict.fromkeys(self._obstacles(unit))),
+            tuple(obstacles),
             tuple(unit.users_not_given),
             {path: self._texts[path] for path in unit.paths},
+            tuple(obstacles.values()),
         )
 
-    def _obstacles(self, unit: _Unit) -> Iterator[str]:
-        """Yield what is wrong with the repaired files, and what no run has shown to be right."""
+    def _obstacles(self, unit: _Unit) -> Iterator[tuple[str, Hashable]]:
+        """Yield what is wrong with the repaired files, and what no run has shown to be right, with kinds."""
         if not unit.has_product:
-            yield "the generated file, which is what runs, is not repaired along with it"
+            yield "the generated file, which is what runs, is not repaired along with it", "generated"
             return
-        reach = Reach(self._imports, {path: self._texts[path] for path in unit.paths})
-        yield from self._not_run(unit, reach)
+        leading = self._reach.leading(unit.paths)
+        yield from ((text, "not run") for text in self._not_run(unit, leading))
         found, ran = [], dict[str, frozenset[Mode]]()
         for path in unit.run_files:
             earlier, later = _by_name(self._before[path]), _by_name(self._after[path])
@@ -205,14 +218,13 @@ class _Prover:
             }
         yield from summarised(found, ran)
         for finding in unit.repairs:
-            yield from self._doubts(unit, finding)
-        yield from self._not_executed(unit)
-        yield from self._unused(unit, reach)
+            # What belongs to the repair of another defect is as right as that.
+            if not any(finding.is_part_of(other) for other in unit.repairs):
+                yield from ((text, ("doubt", finding.code)) for text in self._doubts(unit, finding))
+        yield from ((text, "not executed") for text in self._not_executed(unit))
+        yield from ((text, "unused") for text in self._unused(unit, leading))
 
-    def _text(self, path: Path) -> str:
-        return self._texts[path][1] if path in self._texts else self._project.file(path).text
-
-    def _unused(self, unit: _Unit, reach: Reach) -> Iterator[str]:
+    def _unused(self, unit: _Unit, leading: Collection[Place]) -> Iterator[str]:
         """Yield the classes that use changed code, and are not a part of any class that was run."""
         results = {result.name: result for path in unit.run_files for result in self._after[path].results}
         made = {each for result in results.values() for each in result.made_of}
@@ -223,14 +235,14 @@ class _Prover:
         # A class with a result of its own, or that the repair is about, has its own reason.
         told = {*results, *(finding.symbol for finding in unit.repairs)}
         for path in unit.run_files:
-            for name in reach.blocks_in(path, self._text(path)):
-                if name not in told and (path, name) not in known:
+            for name in self._reach.blocks(path):
+                if (path, name) in leading and name not in told and (path, name) not in known:
                     yield (
                         f"`{name}` in {path.name} uses the changed code, but no class that was run "
                         "contains one"
                     )
 
-    def _not_run(self, unit: _Unit, reach: Reach) -> Iterator[str]:
+    def _not_run(self, unit: _Unit, leading: Collection[Place]) -> Iterator[str]:
         """Yield which files and classes could not be run, and may use changed code."""
         for path in unit.run_files:
             before, after = self._before[path], self._after[path]
@@ -246,7 +258,7 @@ class _Prover:
                 is_told = was_run(known) or result.category == NO_FLAG
                 if (was_run(known) and was_run(result)) or (is_told and not was_run(result)):
                     continue
-                if not reach.has(path, result.name, self._text(path)):
+                if (path, result.name) not in leading:
                     continue
                 if not was_run(result):
                     yield (
@@ -273,8 +285,51 @@ class _Prover:
             yield f"{finding.code}: {what} still has the defect when it is run"
         elif False not in flagged:
             yield f"{finding.code}: no run can show whether {what} is repaired"
-        elif rule is not None and not self._was_seen(unit, rule, names):
-            yield f"{finding.code}: no run of {what} shows the defect before the repair"
+        elif rule is not None:
+            yield from self._doubts_of_damage(unit, finding, rule, names)
+
+    def _doubts_of_damage(self, unit: _Unit, finding: Finding, rule: Rule, names: set[str]) -> Iterator[str]:
+        """Yield the same for a defect of calls that is gone: its damage was there, and is gone as well."""
+        sites = self._sites_of(unit, finding, names)
+        places = {site.place for site in sites}
+        causes = rule.causes if rule.shown_by is None else rule.shown_by
+        results = [result for path in unit.run_files for result in self._before[path].results]
+        failures = (failure for result in results for failure in result.failures if failure.cause in causes)
+        is_shown = any(map(rule.shows, sites)) or any(not places.isdisjoint(each.places) for each in failures)
+        # A block that nothing recomputed, and that is repaired as well, could not show what is wrong with it.
+        is_hidden = any(site.recomputed is False for site in sites) and self._is_revealed(unit, names)
+        if not is_shown and not is_hidden and not self._stopped(unit, rule):
+            yield f"{finding.code}: no run of `{finding.symbol}` showed the damage before the repair"
+        left = {site.place for site in self._sites(unit, self._after, names)}
+        for path in unit.run_files:
+            for later in self._after[path].results:
+                for failure in later.failures:
+                    if failure.cause in causes and not left.isdisjoint(failure.places):
+                        yield _still_fails(finding, later, failure)
+                        return
+
+    def _is_revealed(self, unit: _Unit, names: set[str]) -> bool:
+        """Return whether a repair of the unit makes one of the blocks recomputable in the first place."""
+        return any(
+            each.symbol in names
+            and each.code in self._rules
+            and Cause.NOT_A_LAYER in self._rules[each.code].causes
+            for each in unit.repairs
+        )
+
+    def _sites_of(self, unit: _Unit, finding: Finding, names: set[str]) -> list[RunSite]:
+        """Return the calls that a finding is about, before the repair: those at its row, if there are any."""
+        sites = self._sites(unit, self._before, names)
+        row = self._row(finding)
+        heirs = {heir.symbol for heir in finding.heirs}
+        here = [
+            site
+            for site in sites
+            if self._project.identify(Path(site.place.path)) == finding.path
+            and site.place.line <= row <= site.place.end_line
+        ]
+        # A finding of a later pass is in another row than it was in the text that was run.
+        return [*here, *(site for site in sites if site.block in heirs)] if here else sites
 
     def _doubts_of_failures(self, unit: _Unit, finding: Finding, rule: Rule | None) -> Iterator[str]:
         """Yield the same for a defect outside of calls of blocks: failures show it, and must be gone."""
@@ -299,32 +354,34 @@ class _Prover:
         ]
         is_gone_nowhere = len({later.name for later, _ in left}) == len(showing)
         for later, failure in own[:1] or (left[:1] if is_gone_nowhere else ()):
-            where = f"{later.name}, {failure.mode}, {failure.scenario}"
-            yield f"{finding.code}: {where} still fails in the way that the repair should prevent"
+            yield _still_fails(finding, later, failure)
 
     def _showing(
         self, unit: _Unit, finding: Finding, rule: Rule
     ) -> Iterator[tuple[ClassResult, ClassResult]]:
         """Yield the classes that showed a defect before the repair, before and after it."""
-        before = self._texts[finding.path][0] if finding.path in self._texts else ""
-        row = before.count("\n", 0, finding.start) + 1
+        row = self._row(finding)
         for path in unit.run_files:
             later = _by_name(self._after[path])
             for run in self._before[path].results:
-                identify = self._project.identify
-                shown = (is_shown(rule, finding, row, run, each, identify) for each in run.failures)
+                shown = (is_shown(rule, finding, row, run, each, self._project) for each in run.failures)
                 if run.name in later and any(shown):
                     yield run, later[run.name]
 
-    def _was_seen(self, unit: _Unit, rule: Rule, names: set[str]) -> bool:
-        """Return whether a run before the repair showed the defect."""
-        if any(rule.flags(site) for site in self._sites(unit, self._before, names)):
-            return True
-        # A class that fails before it reaches its blocks shows a defect by failing.
+    def _row(self, finding: Finding) -> int:
+        """Return the row of a finding in the text before the repair."""
+        before = self._texts[finding.path][0] if finding.path in self._texts else ""
+        return before.count("\n", 0, finding.start) + 1
+
+    def _stopped(self, unit: _Unit, rule: Rule) -> bool:
+        """Return whether classes failed before they reached any block, as the defect makes them."""
         results = [result for path in unit.run_files for result in self._before[path].results]
-        stopped = [result for result in results if result.outcome == "failed" and not result.sites]
-        causes = {failure.cause for result in results for failure in result.failures}
-        return bool(stopped) or not causes.isdisjoint(rule.causes)
+        return any(
+            failure.cause in rule.causes
+            for result in results
+            if not result.sites
+            for failure in result.failures
+        )
 
     def _sites(self, unit: _Unit, runs: Mapping[Path, FileRun], names: set[str]) -> list[RunSite]:
         """Return the calls of blocks of these names that are, or whose blocks are, in the unit's files."""
@@ -375,6 +432,16 @@ class _Prover:
                         f"no class that was run reaches the changed code of {path.name} on "
                         f"line{'s' if len(missed) > 1 else ''} {lines}{more} of the repaired text"
                     )
+                for line in changed_parts(*self._texts[path])[:1]:
+                    yield (
+                        f"no run can show that the changed part of a statement of {path.name} on line {line} "
+                        "of the repaired text is executed whenever the statement is"
+                    )
+
+
+def _still_fails(finding: Finding, later: ClassResult, failure: Failure) -> str:
+    where = f"{later.name}, {failure.mode}, {failure.scenario}"
+    return f"{finding.code}: {where} still fails in the way that the repair should prevent"
 
 
 def _is_about(rule: Rule, finding: Finding, later: ClassResult, failure: Failure, project: Project) -> bool:

@@ -10,36 +10,49 @@ from gclint.engine.fix import FixResult
 from gclint.finding import Finding
 from gclint.rule import Rule
 from gclint.source.project import Project
+from gclint.verify.worker.cause import Cause
 
 
 class Reached:
-    """The repairs that a run can prove: those of calls that it has executed."""
+    """The repairs that a run can prove: those of calls that it has executed, and whose damage it has seen."""
 
     def __init__(self, project: Project, rules: Iterable[Rule]) -> None:
         """Judge findings by what ``project`` has observed."""
+        self._project = project
+        rules = list(rules)
         self._about_calls = frozenset(rule.code for rule in rules if rule.is_about_calls)
-        observed = (each for path in project.paths for each in project.observations.of(path))
         self._files: set[Path] = set()
-        self._blocks = frozenset(each.block for each in observed)
+        self._hiding = {rule.code for rule in rules if Cause.NOT_A_LAYER in rule.causes}
 
     def provable(self, findings: Sequence[Finding]) -> list[Finding]:
         """Return the findings without those that would keep others in their files from being proven."""
+        own = [each for each in findings if self._doubt(each) is None]
+        known = {*own, *(each for each in findings if any(each.is_part_of(other) for other in own))}
         # A repaired finding does not occur in the next pass.
-        self._files.update(each.path for each in findings if self._has(each))
-        return [each for each in findings if self._has(each) or each.path not in self._files]
+        self._files.update(each.path for each in known)
+        return [each for each in findings if each in known or each.path not in self._files]
 
     def judged(self, result: FixResult) -> FixResult:
         """Return what is left, without fixes that no run can prove."""
-        left = (_not_reached(each) if each.fix and not self._has(each) else each for each in result.findings)
-        return replace(result, findings=tuple(left))
+        return replace(result, findings=tuple(map(self._judged, result.findings)))
 
-    def _has(self, finding: Finding) -> bool:
-        """Return whether the calls that a repair is about allow a proof."""
+    def _judged(self, finding: Finding) -> Finding:
+        doubt = None if finding.fix is None else self._doubt(finding)
+        return finding if doubt is None else finding.refused(f"{doubt}, so the repair cannot be proven")
+
+    def _doubt(self, finding: Finding) -> str | None:
+        """Return why the calls that a repair is about allow no proof; None if they do."""
+        if finding.code not in self._about_calls:
+            return None
         names = {finding.symbol, *(heir.symbol for heir in finding.heirs)}
-        return finding.code not in self._about_calls or not self._blocks.isdisjoint(names)
-
-
-def _not_reached(finding: Finding) -> Finding:
-    return finding.refused(
-        f"none of the classes that were run uses `{finding.symbol}`, so the repair cannot be proven"
-    )
+        observed = (each for path in self._project.paths for each in self._project.observations.of(path))
+        run = [each for each in observed if each.block in names]
+        if not run:
+            return f"none of the classes that were run uses `{finding.symbol}`"
+        row = self._project.file(finding.path).position(finding.start).row
+        here = [each for each in run if each.path == finding.path and each.first <= row <= each.last]
+        shown = {code for each in here or run for code in each.shown}
+        # A block that nothing recomputes cannot show what is wrong once it is recomputed.
+        if finding.code in shown or self._hiding & shown:
+            return None
+        return f"no run of `{finding.symbol}` showed the damage"

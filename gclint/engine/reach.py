@@ -1,107 +1,183 @@
-"""Which classes can run the code that a repair changes, as far as names can be followed."""
+"""What can run the code that repairs change: it is followed outwards, from definition to definition.
+
+Only files that name something changed are read, among the given ones and those around them. No name of an
+installed package is followed, since such a package does not import the files of a project.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from gclint.engine.imports import Imports
-
-_Names = Mapping[str, frozenset[str]]
+from gclint.engine.imports import Imports, Place
+from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.generated import is_modular
+from gclint.source.project import Project
+from gclint.source.surroundings import files_around
 
 
 class Reach:
-    """Follows names from a class through files to what has changed."""
+    """Which definitions use what is changed, directly or through others."""
 
-    def __init__(self, imports: Imports, texts: Mapping[Path, tuple[str, str]]) -> None:
-        """Find out which definitions have changed.
+    def __init__(self, project: Project, texts: Mapping[Path, tuple[str, str]]) -> None:
+        """Search the files for whatever leads to a change.
 
         Args:
-            imports: which files import from which.
+            project: the files.
             texts: the changed files, with their texts before and after.
         """
-        self._imports = imports
+        self._project = project
         self._texts = texts
+        self._around = dict.fromkeys(files_around(project))
+        self._imports = Imports(project, self._around)
         self._changed = {path: frozenset(_differing(*both)) for path, both in texts.items()}
-        self._names: dict[Path, _Names] = {}
-        self._nowhere: set[tuple[Path, str]] = set()
-        """The names that are known not to lead to a change."""
+        self._users: defaultdict[Place, set[Place]] = defaultdict(set)
+        """What uses a place directly."""
+        self._search()
 
-    def has(self, path: Path, name: str, text: str) -> bool:
-        """Return whether the class ``name`` in the file at ``path``, with this ``text``, leads to an edit."""
-        seen: set[tuple[Path, str]] = set()
-        waiting = [(path, name)]
-        self._names.setdefault(path, _used(text))
+    def leading(self, changed: Iterable[Path]) -> frozenset[Place]:
+        """Return all places that lead to what is changed in some of the files."""
+        found: set[Place] = set()
+        waiting: list[Place] = [(path, name) for path in changed for name in self._changed[path]]
         while waiting:
             place = waiting.pop()
-            if place in seen or place in self._nowhere:
-                continue
-            seen.add(place)
-            if place[1] in self._changed.get(place[0], ()):
-                return True
-            for origin, inner in self._next(*place):
-                if inner is not None:
-                    waiting.append((origin, inner))
-                elif self._changed.get(origin):
-                    return True
-                else:
-                    waiting.extend((origin, each) for each in self._names_of(origin))
-        self._nowhere |= seen
-        return False
+            if place not in found:
+                found.add(place)
+                waiting += [(place[0], None), *self._users.get(place, ())]
+        return frozenset(found)
 
-    def blocks_in(self, path: Path, text: str) -> list[str]:
-        """Return the classes with a ``forward`` in a file, which holds ``text``, that lead to a change."""
-        names = [
+    def blocks(self, path: Path) -> list[str]:
+        """Return the classes with a ``forward`` in a file, as it will be."""
+        return [
             name
-            for name, nodes in _definitions(text).items()
-            for node in nodes
-            if isinstance(node, ast.ClassDef)
-            and any(isinstance(each, ast.FunctionDef) and each.name == "forward" for each in node.body)
+            for name, nodes in _definitions(self._versions(path)[-1]).items()
+            if any(isinstance(node, ast.ClassDef) and _has_forward(node) for node in nodes)
         ]
-        return [name for name in dict.fromkeys(names) if self.has(path, name, text)]
 
-    def _next(self, path: Path, name: str) -> Iterator[tuple[Path, str | None]]:
-        names = self._names_of(path)
-        bound = self._imports.bound(path)
-        if name not in names:
-            yield from bound.get(name, bound.get("*", ()))
+    def _search(self) -> None:
+        """Search for the names of what leads to a change, until there are no new ones."""
+        read: set[Path] = set()
+        searched: set[tuple[str, ...]] = set()
+        while True:
+            leading = self.leading(self._texts)
+            unread = {path for path, _ in leading} - read
+            words = {words for place in leading if (words := self._words(place))} - searched
+            for path in unread:
+                self._add_own(path)
+            if not unread:
+                for path in self._around if words else ():
+                    self._add_imports(path, self._named(path, words))
+                searched |= words
+            if not unread and not words:
+                return
+            read |= unread
+
+    def _words(self, place: Place) -> tuple[str, ...]:
+        """Return the words that a file has to contain if it uses a place directly."""
+        path, name = place
+        if is_modular(path):
+            return ()  # It is not imported when models run.
+        module = () if path.stem == "__init__" else (path.stem,)
+        if name is None:
+            return module
+        # What a file itself only imports is seldom imported from it, and never through a package.
+        is_import = name in self._changed.get(path, ()) and all(
+            map(_is_import, _definitions(self._versions(path)[0]).get(name, ()))
+        )
+        return (name, *module) if is_import else (name,)
+
+    def _named(self, path: Path, words: Iterable[tuple[str, ...]]) -> set[str]:
+        """Return the first of the words that occur together in a file."""
+        try:
+            data = "".join(self._texts[path]).encode() if path in self._texts else self._project.search(path)
+        except OSError:
+            return set()
+        return {each[0] for each in words if all(word.encode() in data for word in each)}
+
+    def _add_own(self, path: Path) -> None:
+        """Add the definitions of a file as users of the names in them."""
+        for text in self._versions(path):
+            for user, used in _used(text).items():
+                for name in used:
+                    self._users[path, name].add((path, user))
+
+    def _add_imports(self, path: Path, named: Collection[str]) -> None:
+        """Add what a file imports under some of the words in it, or with modules, as users of that."""
+        if not named:
             return
-        for used in names[name]:
-            if used in names:
-                yield path, used
-            elif used in bound:
-                yield from bound[used]
+        try:
+            file = self._project.file(path)
+        except (OSError, UnreadableFile):
+            return
+        for local, place in self._imported(file, named):
+            self._users[place].add((path, local))
 
-    def _names_of(self, path: Path) -> _Names:
-        if path not in self._names:
-            both = self._texts.get(path)
-            try:
-                text = both[1] if both else path.read_text(encoding="utf-8")
-            except (OSError, ValueError):
-                text = ""
-            self._names[path] = _used(text)
-        return self._names[path]
+    def _imported(self, file: SourceFile, named: Collection[str]) -> Iterator[tuple[str, Place]]:
+        """Yield names that a file imports, with what they may stand for."""
+        for statement in file.outline.imports:
+            for imported in statement.names:
+                module = self._imports.submodule(file, imported)
+                if module is not None:
+                    yield from ((imported.bound, place) for place in self._in_module(module, named))
+                elif imported.name in named:
+                    yield from ((imported.bound, place) for place in self._imports.origins(file, imported))
+            for item in statement.items:
+                if statement.module is None and item.alias is None:
+                    # `import a.b` binds `a`, and makes `a.b` available as well.
+                    module = self._imports.module(file, item.path)
+                    if module is not None:
+                        yield item.path.partition(".")[0], (module.path, None)
+                elif item.path == "*" and statement.module is not None:
+                    module = self._imports.module(file, statement.module)
+                    if module is not None:
+                        own = _definitions(self._versions(module.path)[-1])
+                        yield from ((name, (module.path, name)) for name in own)
+                        for name in named:
+                            yield from ((name, place) for place in self._imports.exported(module, name))
+
+    def _in_module(self, module: SourceFile, named: Iterable[str]) -> Iterator[Place]:
+        """Yield a module itself, and where it has names from."""
+        yield module.path, None
+        for name in named:
+            yield from self._imports.exported(module, name)
+
+    def _versions(self, path: Path) -> tuple[str, ...]:
+        """Return the texts of a file: before and after, if it is changed."""
+        if path in self._texts:
+            return self._texts[path]
+        try:
+            return (self._project.file(path).text,)
+        except (OSError, UnreadableFile):
+            return ("",)
+
+
+def _has_forward(node: ast.ClassDef) -> bool:
+    return any(isinstance(each, ast.FunctionDef) and each.name == "forward" for each in node.body)
 
 
 @lru_cache(maxsize=512)
-def _used(text: str) -> _Names:
+def _used(text: str) -> Mapping[str, frozenset[str]]:
     """Return the names that each top-level definition of a text uses; repairs often give the same texts."""
-    found: dict[str, frozenset[str]] = {}
-    for name, nodes in _definitions(text).items():
-        found[name] = frozenset(
-            each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)
-        )
-    return found
+    return {
+        name: frozenset(each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
+        for name, nodes in _definitions(text).items()
+    }
 
 
 def _differing(before: str, after: str) -> Iterator[str]:
-    """Yield the names of the top-level definitions whose code differs."""
+    """Yield the names that are bound differently: their definitions, or what is imported under them."""
     earlier, later = _definitions(before), _definitions(after)
     for name in {**earlier, **later}:
-        if _dump(earlier.get(name, ())) != _dump(later.get(name, ())):
+        is_new_import = name not in earlier and all(map(_is_import, later[name]))
+        if not is_new_import and _dump(earlier.get(name, ())) != _dump(later.get(name, ())):
             yield name
+
+
+def _is_import(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import | ast.ImportFrom)
 
 
 def _dump(nodes: Iterable[ast.AST]) -> list[str]:
@@ -109,22 +185,41 @@ def _dump(nodes: Iterable[ast.AST]) -> list[str]:
 
 
 def _definitions(text: str) -> dict[str, list[ast.stmt]]:
-    """Return the top-level statements of a text by the names that they bind, without imports."""
+    """Return the top-level statements of a text by the names that they bind.
+
+    A statement that binds nothing may change what it names.
+    """
     try:
-        waiting = list(ast.parse(text).body)
+        tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return {}
-    found: dict[str, list[ast.stmt]] = {}
-    while waiting:
-        statement = waiting.pop(0)
-        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            found.setdefault(statement.name, []).append(statement)
-        elif isinstance(statement, ast.If | ast.Try | ast.With):
-            waiting[:0] = [
-                each for field in ("body", "orelse", "finalbody") for each in getattr(statement, field, ())
-            ] + [each for handler in getattr(statement, "handlers", ()) for each in handler.body]
-        else:
-            for each in ast.walk(statement):
-                if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-                    found.setdefault(each.id, []).append(statement)
-    return found
+    found: defaultdict[str, list[ast.stmt]] = defaultdict(list)
+    for statement in _statements(tree):
+        for name, node in _bound(statement):
+            found[name].append(node)
+    return dict(found)
+
+
+def _statements(parent: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements of a module, also those in branches."""
+    for child in ast.iter_child_nodes(parent):
+        if isinstance(child, ast.stmt):
+            yield child
+        if not isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.expr):
+            yield from _statements(child)
+
+
+def _bound(statement: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
+    if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        yield statement.name, statement
+    elif isinstance(statement, ast.Import):
+        for each in statement.names:
+            yield each.asname or each.name.partition(".")[0], ast.Import([each])
+    elif isinstance(statement, ast.ImportFrom):
+        for each in statement.names:
+            yield each.asname or each.name, ast.ImportFrom(statement.module, [each], statement.level)
+    elif not isinstance(statement, ast.If | ast.With) and not hasattr(statement, "handlers"):
+        names = [each for each in ast.walk(statement) if isinstance(each, ast.Name)]
+        stored = [each for each in names if isinstance(each.ctx, ast.Store)]
+        for name in dict.fromkeys(each.id for each in stored or names):
+            yield name, statement

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -279,8 +279,12 @@ def _more(count: int) -> str:
     return f" and {count - _SHOWN} more" if count > _SHOWN else ""
 
 
-def summarised(found: Iterable[Regression], ran: Mapping[str, frozenset[Mode]]) -> Iterator[str]:
-    """Yield a sentence or two for each regression, once for all classes.
+def summarised(
+    found: Iterable[Regression], ran: Mapping[str, frozenset[Mode]]
+) -> Iterator[tuple[str, Hashable]]:
+    """Yield a sentence or two for each regression, once for all classes, and its kind.
+
+    The kind is the same in all scenarios and modes.
 
     Args:
         found: the regressions.
@@ -303,4 +307,5 @@ def summarised(found: Iterable[Regression], ran: Mapping[str, frozenset[Mode]]) 
         text = f"{first.name}{others}{where}: {first.text}".rstrip(".")
         spared = [] if hurt & {None, "plain"} else sorted(modes - hurt - {"plain"})
         after = f" Under {spared[0]} checkpointing nothing is worse." if len(spared) == 1 else ""
-        yield f"{text}.{f' {first.before}' if first.before else ''}{after}".removesuffix(".")
+        told = f"{text}.{f' {first.before}' if first.before else ''}{after}".removesuffix(".")
+        yield told, first.kind or first.text

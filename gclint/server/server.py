@@ -119,8 +119,7 @@ class Server(LanguageServer):
                     return
                 for each in news:
                     self.text_document_publish_diagnostics(each)
-                while session.notices:
-                    self._show(session.notices.pop())
+                self.show_notices()
                 if not session.is_busy:
                     break
         self._turns += 1
@@ -148,9 +147,12 @@ class Server(LanguageServer):
         with contextlib.suppress(OSError):
             self.window_log_message(types.LogMessageParams(types.MessageType.Error, message))
 
-    def _show(self, message: str) -> None:
-        self._log(message)
-        self.window_show_message(types.ShowMessageParams(types.MessageType.Error, message))
+    def show_notices(self) -> None:
+        """Show the messages of the session to the user."""
+        while self.session.notices:
+            message = self.session.notices.pop()
+            self._log(message)
+            self.window_show_message(types.ShowMessageParams(types.MessageType.Error, message))
 
 
 def make_server(load: Load) -> Server:
@@ -237,6 +239,9 @@ def _add_requests(server: Server) -> None:
         document = server.session.documents.get(uri)
         area = None if document is None else server.session.home(document.path)
         if document is None or area is None:
+            return []
+        if not server.session.may_change(area):
+            server.show_notices()
             return []
         wanted = None if params.context.only is None else [_value(each) for each in params.context.only]
         return actions.actions(server.session.documents, document, area, params.range, wanted)

@@ -51,6 +51,8 @@ class Session:
         """Messages for the user; the server removes them when it shows them."""
         self._unusable: dict[Path, str] = {}
         """Why the settings of an area are invalid, shown once until they are valid again."""
+        self._obstacle = ""
+        """Why no code may be changed, shown once until it may."""
         self._load = load
         self._areas: dict[Path, Area] = {}
         self._single_files: dict[Path, Area] = {}
@@ -185,6 +187,24 @@ class Session:
         if known is None or known[0] != basis:
             known = self._shown[path] = basis, diagnostics(self.documents, area, path)
         return known[1]
+
+    def may_change(self, area: Area) -> bool:
+        """Return whether code in an area may be changed: not while a write of files is unfinished.
+
+        That is a write in the area, or in the workspace. An edit would mix with what is finished or undone.
+        """
+        from gclint.engine.recovery import Unfinished, refuse_unfinished
+
+        try:
+            refuse_unfinished([area.root, *self._areas])
+        except Unfinished as error:
+            message = f"gclint offers no fixes: {error}"
+            if self._obstacle != message:
+                self.notices.append(message)
+            self._obstacle = message
+            return False
+        self._obstacle = ""
+        return True
 
     # -- areas
 
