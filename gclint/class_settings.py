@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gclint.facts import read_json
 from gclint.verify.worker.known import Known
 
 _FIELDS, _CONFIG, _INPUTS = "fields", "config", "inputs"
@@ -68,10 +68,10 @@ def _configuration(value: object, folder: Path, place: str) -> dict[str, Any] | 
         raise ClassSettingsError(f"{_CONFIG} in {place} must be the path of a config.json")
     path = folder / value
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except OSError as error:
         raise ClassSettingsError(f"{_CONFIG} in {place}: {path}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ClassSettingsError(f"{_CONFIG} in {place}: {path} is not JSON: {error}") from None
     if not isinstance(content, dict):
         raise ClassSettingsError(f"{_CONFIG} in {place}: {path} does not hold a JSON object")

@@ -34,6 +34,8 @@ EVER_NEUTRALISED = frozenset(name for each in _HISTORY for name in each.neutrali
 FIRST_WITH_SWITCH = "4.35"
 """The first release that sets the flags of modules itself."""
 FIRST_WITH_BASE_CLASS = "4.52"
+FIRST_FINDING_EMBEDDINGS = "4.54"
+"""The first release whose models find their input embeddings by name, where they have no method for it."""
 
 _WRAPS_FORWARD_SINCE = (5, 23)
 

@@ -74,6 +74,7 @@ class MissingCheckpointingLayer(Rule):
     with one that does not disable a cache that the repaired call passes; `--target-version` selects the
     releases. It is also unsafe if
 
+    - nothing states which releases the file runs with, and it imports what the installed one does not have;
     - a call site would still be wrong afterwards;
     - a branch also checkpoints in evaluation mode;
     - the model reads from the block's output what the block only returns if `use_cache` is True, which the
@@ -87,7 +88,8 @@ class MissingCheckpointingLayer(Rule):
       its own;
     - classes that are not blocks share the base that has to change.
 
-    There is no fix for a block that needs its cache in training, nor for one that is itself a model.
+    There is no fix for a block that needs its cache in training, nor for one that is itself a model. Nor is
+    there one if a call passes something under the name of a cache that may be something else (see GC002).
 
     There is no fix either if something other than `gradient_checkpointing_enable()` enables a legacy
     branch, since it would not reach the layers: a flag that is not initialized to False or comes from
@@ -148,20 +150,24 @@ class MissingCheckpointingLayer(Rule):
         return (site.place, site.definition) if finding.symbol == site.block else (site.place,)
 
     def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
-        """Confirm a finding by a call site that is not recomputed, or only by a branch around it."""
+        """Confirm a finding by a call site that is not recomputed."""
         if any(site.recomputed is False for site in sites):
             return Evidence.CONFIRMED
         if any(site.recomputed is None for site in sites):
             return None
         by_branch = any("checkpoint" in text(site.place) for site in sites)
-        # If a legacy branch recomputes the block, the finding says so.
-        return Evidence.CONFIRMED if by_branch else Evidence.CONTRADICTED
+        # If a legacy branch recomputes the block, the finding says so: nothing is lost yet.
+        return Evidence.UNSEEN if by_branch else Evidence.CONTRADICTED
 
     def flags(self, site: RunSite) -> bool | None:
         """Return whether the block is still not a layer, or not recomputed; None if it was not trained."""
         if not site.is_layer:
             return True
         return None if site.recomputed is None else not site.recomputed
+
+    def shows(self, site: RunSite) -> bool:
+        """Return whether the block was trained, and the base class did not recompute it."""
+        return site.recomputed is False or (site.recomputed is not None and not site.is_layer)
 
     @staticmethod
     def _name(block: UnprotectedBlock) -> tuple[int, int]:

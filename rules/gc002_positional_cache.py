@@ -61,6 +61,10 @@ class PositionalCache(Rule):
     returns if `use_cache` is True. There is no fix for a block that needs its cache in training, nor for an
     argument inside an unpacked list or dict.
 
+    Nor is there one if the value may be something else than a cache, such as a learned prompt, since the
+    base class would drop it. A cache is what comes from the model's own arguments under such a name, is
+    None, or is made by a class of caches from nothing that requires grad.
+
     Findings that only a run can show are repaired by `--fix --verify` once the repair is proven.
 
     ## References
@@ -90,7 +94,7 @@ class PositionalCache(Rule):
                 end,
                 defects.symbol,
                 defects.repair(),
-                evidence=defects.evidence,
+                evidence=defects.evidence(self.causes),
                 story=defects.story(
                     defects.positional_caches,
                     "is a cache, which checkpointing can disable only if it is passed by keyword",
@@ -105,6 +109,10 @@ class PositionalCache(Rule):
     def flags(self, site: RunSite) -> bool:
         """Return whether a cache was passed by position."""
         return bool(site.positional_caches)
+
+    def shows(self, site: RunSite) -> bool:
+        """Return whether recomputation wrote to a cache of a call that passes one by position."""
+        return bool(site.positional_caches and site.rewritten_caches)
 
     @staticmethod
     def _message(defects: SiteDefects, first: BoundArgument) -> str:

@@ -92,7 +92,7 @@ class KeywordActivation(Rule):
                 end,
                 defects.symbol,
                 defects.repair(),
-                evidence=defects.evidence,
+                evidence=defects.evidence(self.causes),
                 story=defects.story(
                     defects.keyword_activations,
                     "takes an activation, which reentrant checkpointing needs by position",

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gclint.finding import Applicability, Edit, Finding, Fix, Step
+import libcst as cst
+
+from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, Step
+from gclint.network.evaluation.walk import walk
 from gclint.network.inplace import Change, changes_in_place, changes_seen, embeddings_called
 from gclint.network.model import Network
 from gclint.network.story import attribute_steps, node_step
@@ -26,14 +29,20 @@ class InplaceEmbeddingOutput(Rule):
     ## What it does
 
     Finds statements such as `x += y`, `x *= y`, `x[mask] = y` or `x.add_(y)` where `x` is the output of
-    the module that `get_input_embeddings()` returns, and lines that raised the error below in a run.
+    the module that `get_input_embeddings()` returns, or a view of it (`x[:, 0]`, `x.view(-1, 8)`), and lines
+    that raised the error below in a run. A clone, or anything else that computes a new tensor, ends it.
 
     ## Why is this bad?
 
-    Training with a frozen base and reentrant checkpointing needs `enable_input_require_grads()`, which makes
-    that output require grad. As nothing before it does, it is a leaf, and a leaf that requires grad cannot be
-    changed in place: the forward pass raises "a leaf Variable that requires grad is being used in an in-place
-    operation", with checkpointing and without.
+    Training with a frozen base and reentrant checkpointing needs `enable_input_require_grads()`, which sets a
+    hook that makes that output require grad. If the embeddings are frozen, nothing before the output requires
+    grad, so it is a leaf, and a leaf that requires grad cannot be changed in place: the forward pass raises
+    "a leaf Variable that requires grad is being used in an in-place operation", with checkpointing and
+    without.
+
+    If the embeddings are trained, their output is not a leaf and nothing raises. From transformers 5.0 on,
+    enabling checkpointing sets the hook on every model whose main input is `input_ids`; before, it does so
+    only where an adapter is loaded, and PEFT and some trainers set it.
 
     ## Example
 
@@ -72,17 +81,14 @@ class InplaceEmbeddingOutput(Rule):
         """Yield a finding for each statement that changes such an output."""
         written: set[tuple[int, int]] = set()
         for change in (*changes_in_place(network), *changes_seen(network)):
-            start, end = change.fragment.span(change.statement)
+            start, end = change.fragment.span(change.shown)
             if (start, end) in written:
                 continue
             written.add((start, end))
-            output = f"`{change.name}`" + (
-                "" if change.module is None else f", the output of `{change.module}`,"
-            )
             yield Finding(
                 self.code,
                 self.name,
-                f"{output} is changed in place, which raises after `enable_input_require_grads()`",
+                _message(change),
                 network.file.path,
                 start,
                 end,
@@ -105,6 +111,15 @@ class InplaceEmbeddingOutput(Rule):
             yield f"no statement changes the output of {names} of `{spot.owner.name}` in place"
 
 
+def _message(change: Change) -> str:
+    if change.module is None:
+        return f"`{change.name}` is changed in place, which raised in a run: it was a leaf that requires grad"
+    return (
+        f"`{change.name}`, the output of `{change.module}`, is changed in place, which raises after "
+        "`enable_input_require_grads()` if the embeddings are frozen"
+    )
+
+
 def _story(network: Network, change: Change) -> Iterator[Step]:
     """Yield where the embeddings are created and called, if the code shows it, and the change in place."""
     if change.model is not None and change.module is not None:
@@ -119,12 +134,27 @@ def _story(network: Network, change: Change) -> Iterator[Step]:
         returned = f"with frozen embeddings, the hook makes this output of `{change.module}` a leaf"
         yield node_step(change.fragment, change.source, returned)
     what = f"`{change.name}` is changed in place here, which raises for a leaf that requires grad"
-    yield node_step(change.fragment, change.statement, what)
+    yield node_step(change.fragment, change.shown, what)
 
 
-def _fix(network: Network, change: Change, start: int) -> Fix:
+def _fix(network: Network, change: Change, start: int) -> Fix | Refusal:
     file = network.file
+    if not isinstance(change.statement, cst.SimpleStatementLine) or len(change.statement.body) > 1:
+        return Refusal("the statement does not have a line of its own")
+    shared = _read_behind(change, start)
+    if shared is not None:
+        return Refusal(f"`{shared}` is the same memory and is used after it, and would miss the change")
     line = file.line_starts[file.position(start).row - 1]
     indent = file.text[line:start]
     edit = Edit(file.path, start, start, f"{change.name} = {change.name}.clone(){file.newline}{indent}")
     return Fix(f"Clone `{change.name}` before it is changed", (edit,), Applicability.PROVABLE, _REASON)
+
+
+def _read_behind(change: Change, start: int) -> str | None:
+    """Return another variable with the same memory that is used after a change, or again in its loop."""
+    function, span = change.fragment.body[0], change.fragment.span
+    for node in walk(function) if change.others else ():
+        if isinstance(node, (cst.For, cst.While)) and span(node)[0] <= start < span(node)[1]:
+            start = span(node)[0]
+    names = (node for node in walk(function) if isinstance(node, cst.Name) and node.value in change.others)
+    return next((node.value for node in names if span(node)[0] > start), None)

@@ -103,6 +103,10 @@ class CacheWithoutGuard(Rule):
         """Return whether recomputation wrote to a cache."""
         return bool(site.rewritten_caches)
 
+    def shows(self, site: RunSite) -> bool:
+        """Return the same: that is the damage."""
+        return self.flags(site)
+
 
 def _story(each: Unguarded) -> tuple[Step, ...]:
     block = next((info for info in each.site.blocks if info.name == each.block), each.site.blocks[0])

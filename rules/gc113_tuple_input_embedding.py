@@ -67,6 +67,7 @@ class TupleInputEmbedding(Rule):
     precision = "very-high"
     fixes = (Applicability.UNSAFE,)
     causes = frozenset((Cause.HOOK, Cause.NO_INPUT_GRADIENT))
+    shown_by = frozenset((Cause.HOOK,))
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each model whose input embeddings returned a tuple in a run."""

@@ -66,8 +66,9 @@ class LegacySetGradientCheckpointing(Rule):
 
     It is unsafe if the model contains a class with a flag of its own, or loads a model, that the
     override does not name: these would be enabled as well. It is also unsafe if a named class does not
-    initialize the flag to False, if the file may run with transformers before 4.35, or if a layer of
-    the model keeps state that recomputation changes. There is no fix for a method that does more than
+    initialize the flag to False, if the file may run with transformers before 4.35, if a layer of
+    the model keeps state that recomputation changes, or if code in the files of the run, or around them,
+    refers to the method. There is no fix for a method that does more than
     set flags.
 
     ## References

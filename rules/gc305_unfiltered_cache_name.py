@@ -9,6 +9,7 @@ import libcst as cst
 
 from gclint.codemod.branch import is_spared
 from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
+from gclint.network.cache_origins import no_cache
 from gclint.network.caches import has_flag, live_caches
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
@@ -60,7 +61,8 @@ class UnfilteredCacheName(Rule):
 
     The fix leaves the name as it is and disables the cache at the call, as the base class would:
     `past_key_value=None if self.gradient_checkpointing and self.training else past_key_values`. It is safe in
-    every release, and available only if the class that makes the call has that flag itself. Renaming the
+    every release, and available only if the class that makes the call has that flag itself, and the value
+    can only be a cache (see GC002). Renaming the
     parameter is up to its author, since other callers may use the name.
 
     ## References
@@ -136,6 +138,9 @@ def _remedy(network: Network, site: RunSite, name: str, arg: cst.Arg) -> Fix | R
         )
     if isinstance(arg.value, (cst.NamedExpr, cst.Await, cst.Yield)):
         return Refusal("evaluating the value has side effects, so the guard has to be written by hand")
+    other = no_cache(site, (arg,), network.gradients)
+    if other is not None:
+        return Refusal(other)
     start, _ = site.span(arg.value)
     repair = Repair(Part.CALL, network.file.path, *site.span(site.call))
     return Fix(

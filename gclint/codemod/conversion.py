@@ -157,7 +157,7 @@ def branch_edits(
         edits.append(remove_override(override))
         functions.update({override.method: None} if override.model.file is network.file else {})
     names |= dotted_names(functions)
-    return [*edits, *drop_unused_imports(network.file, names, edits)]
+    return [*edits, *drop_unused_imports(network.project, network.file, names, edits)]
 
 
 def edits_outside(group: Group, sites: dict[RunSite, tuple[Edit, ...]]) -> Iterable[Edit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -42,6 +42,8 @@ class Difference:
     """Whether the checkpointed call only keeps a cache away that the base class of some release would not."""
     received: tuple[str | None, str | None] = (None, None)
     """What the parameter gets from the checkpointed call and from the plain one, defaults included."""
+    is_certain: bool = True
+    """Whether no unpacked mapping may pass what seems to be left out."""
 
 
 def differences(branch: LegacyBranch, releases: Releases) -> list[Difference]:
@@ -142,8 +144,18 @@ def _slice(node: cst.Subscript) -> list[str]:
     return code_tokens(cst.Module([]).code_for_node(node.with_changes(value=cst.Name("x"))))
 
 
-def compare_calls(legacy: RunSite, plain: RunSite, releases: Releases) -> list[Difference]:
-    """Return how a checkpointed call and a plain one differ in what ``forward`` gets from them."""
+def compare_calls(
+    legacy: RunSite, plain: RunSite, releases: Releases, *, looks_inside: bool = False
+) -> list[Difference]:
+    """Return how a checkpointed call and a plain one differ in what ``forward`` gets from them.
+
+    Args:
+        legacy: the checkpointed call.
+        plain: the plain call.
+        releases: those of transformers that the code may run with.
+        looks_inside: whether to compare the items of what they unpack. The same code may have meant
+            something else where these were written, so this cannot show that the calls do the same.
+    """
     one_receiver, other_receiver = _code(legacy.receiver), _code(plain.receiver)
     if not same_code(one_receiver, other_receiver):
         return [Difference(f"its two sides run `{_shown(one_receiver)}` and `{_shown(other_receiver)}`")]
@@ -151,7 +163,9 @@ def compare_calls(legacy: RunSite, plain: RunSite, releases: Releases) -> list[D
     for name, signature in _signatures(legacy):
         if signature is None:
             return [Difference(f"`{name}` cannot be read")]
-        one, other = bind(legacy.args, signature), bind(plain.args, signature)
+        one, other = (
+            bind(site.written_args if looks_inside else site.args, signature) for site in (legacy, plain)
+        )
         if not (one.complete and other.complete) and not _same_arguments(legacy, plain):
             return [Difference(f"the two calls do not both match `{name}`")]
         found.update(dict.fromkeys(_compare_bindings(one, other, signature, releases)))
@@ -189,8 +203,10 @@ def mismatches(sites: Sequence[RunSite], releases: Releases) -> Iterator[tuple[R
         if plain is not None:
             found = [
                 each
-                for each in compare_calls(legacy, plain, releases)
-                if each.parameter is not None and not (_concerns_cache(each) or _is_off(legacy, each))
+                for each in compare_calls(legacy, plain, releases, looks_inside=True)
+                if each.parameter is not None
+                and each.is_certain
+                and not (_concerns_cache(each) or _is_off(legacy, each))
             ]
             if found:
                 yield legacy, found
@@ -237,11 +253,46 @@ def _compare_bindings(
     one: Binding, other: Binding, signature: Signature, releases: Releases
 ) -> Iterator[Difference]:
     """Yield how the arguments of a checkpointed call differ from those of the plain one."""
+    found: list[Difference] = []
     for parameter in signature.parameters:
         checkpointed, plain = one.argument(parameter.name), other.argument(parameter.name)
         if checkpointed is not None or plain is not None:
-            yield from _compare_arguments(parameter, checkpointed, plain, releases)
-    yield from _compare_extras(_extra_arguments(one), _extra_arguments(other))
+            found += _compare_arguments(parameter, checkpointed, plain, releases)
+    found += _compare_extras(_extra_arguments(one), _extra_arguments(other))
+    mine, theirs = _passed(one), _passed(other)
+    for each in found:
+        yield each if _is_certain(each, mine, theirs) else replace(each, is_certain=False)
+
+
+def _passed(binding: Binding) -> dict[str, cst.BaseExpression]:
+    """Return what a call passes, by the parameter or name, and what it unpacks, by its code."""
+    return {
+        _extra_name(b.arg) if b.parameter is None else b.parameter.name: b.arg.value
+        for b in binding.arguments
+    }
+
+
+def _is_certain(
+    difference: Difference, mine: dict[str, cst.BaseExpression], theirs: dict[str, cst.BaseExpression]
+) -> bool:
+    """Return whether two calls differ, whatever is in the mappings that only one of them unpacks.
+
+    Options of the checkpoint function may be in those of the checkpointed call, ``mine``.
+    """
+    name = difference.parameter
+    if name is None or (name in mine and name in theirs):
+        return True
+    if name in mine:
+        return not _is_mapping(name) and not any(map(_is_mapping, theirs.keys() - mine.keys()))
+    only_mine = mine.keys() - theirs.keys()
+    if any(map(_is_mapping, only_mine)):
+        return False
+    # The checkpointed call may name one by one what the plain one unpacks.
+    return not _is_mapping(name) or all(is_constant(mine[each]) for each in only_mine)
+
+
+def _is_mapping(name: str) -> bool:
+    return name.startswith("**")
 
 
 def _compare_arguments(
@@ -305,13 +356,11 @@ def _is_switched_off(name: str, value: str | None) -> bool:
 
 def _extra_arguments(binding: Binding) -> dict[str, str]:
     """Return what a call unpacks, or passes by a name that ``forward`` does not list."""
-    return {
-        _shown(b.arg.star + _code(b.arg.value)) if b.arg.keyword is None else b.arg.keyword.value: _code(
-            b.arg.value
-        )
-        for b in binding.arguments
-        if b.parameter is None
-    }
+    return {_extra_name(b.arg): _code(b.arg.value) for b in binding.arguments if b.parameter is None}
+
+
+def _extra_name(arg: cst.Arg) -> str:
+    return _shown(arg.star + _code(arg.value)) if arg.keyword is None else arg.keyword.value
 
 
 def _same_where_not_none(one: cst.BaseExpression, other: cst.BaseExpression) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from gclint.network.evaluation.body import ADDING_METHODS, COMPUTED, COMPUTING, nodes_in
+from gclint.network.evaluation.body import ADDING_METHODS, COMPUTED, COMPUTING, Binding, nodes_in
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, ClassValue, Container, External, Function, Instance, Value
@@ -30,7 +30,7 @@ _ADDING = ADDING_METHODS | {"__setitem__", "__iadd__", "setdefault"}
 _INNER = frozenset(("_modules", "__dict__"))
 """Attributes in which modules keep what they hold."""
 _LOOKING_UP = frozenset(("getattr", "get_submodule"))
-_SETTING = frozenset(("setattr", "__setattr__", "add_module", "register_module"))
+_SETTING = frozenset((*COMPUTING, "__setattr__"))
 _READING = frozenset(vars(builtins)) - {"eval", "exec", "filter", "getattr", "map", "setattr"}
 """Functions that put nothing into what they are given."""
 _KEEPING = frozenset(("cpu", "cuda", "eval", "float", "half", "requires_grad_", "to", "train"))
@@ -239,12 +239,7 @@ class _Uses:
             return parent.value
         if not isinstance(parent, cst.AssignTarget):
             return None
-        value = cst.ensure_type(self._parents[parent], cst.Assign).value
-        for index in path:
-            if not isinstance(value, (cst.Tuple, cst.List)) or index >= len(value.elements):
-                break
-            value = value.elements[index].value
-        return value
+        return Binding(cst.ensure_type(self._parents[parent], cst.Assign).value, tuple(path)).literal
 
     def _method(self, attribute: cst.Attribute) -> list[cst.CSTNode] | None:
         name, call = attribute.attr.value, self._parents.get(attribute)

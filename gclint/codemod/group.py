@@ -10,12 +10,14 @@ from gclint.codemod.branch import LegacyBranch, legacy_branch
 from gclint.codemod.differences import differences
 from gclint.codemod.switching import switch_obstacle
 from gclint.finding import Refusal
+from gclint.network.cache_origins import arguments, dropped, no_cache
 from gclint.network.caches import requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.values import External
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
+from gclint.network.untrained import untrained
 from gclint.source.generated import is_modular
 from gclint.source.naming import MODEL_BASE
 from gclint.source.paths import shown
@@ -71,6 +73,13 @@ def obstacle(network: Network, group: Group) -> str | None:
     problem = switch_obstacle(network, sites_of(network, group))
     if problem is not None:
         return problem
+    for site in sites_of(network, group):
+        if site.function is not None or untrained(site) is not None:
+            continue
+        other = no_cache(site, dropped(arguments(site)), network.gradients)
+        if other is not None:
+            row = network.file.position(site.span(site.call)[0]).row
+            return f"in the call on line {row}, {other}"
     for info in group.blocks:
         if info.is_model:
             return (

@@ -10,8 +10,10 @@ from gclint.codemod.edits import edited
 from gclint.codemod.uses import is_used
 from gclint.finding import Edit
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
+from gclint.network.importers import is_imported_from
 from gclint.source.file import SourceFile
 from gclint.source.outline import ImportItem, ImportStatement
+from gclint.source.project import Project
 from gclint.source.syntax import compile_problem
 from gclint.source.tokens import Kind, tokens
 
@@ -101,14 +103,17 @@ def _line_end(file: SourceFile, offset: int) -> int:
     return file.line_starts[row] if row < len(file.line_starts) else len(file.text)
 
 
-def drop_unused_imports(file: SourceFile, names: set[str], edits: Collection[Edit]) -> tuple[Edit, ...]:
-    """Return the edits that drop imports of ``names`` that nothing uses after other edits.
+def drop_unused_imports(
+    project: Project, file: SourceFile, names: set[str], edits: Collection[Edit]
+) -> tuple[Edit, ...]:
+    """Return the edits that drop imports of ``names`` that nothing uses after other edits, in any file.
 
     Where something else still uses such an import, the statement is replaced by itself: of two
     repairs that both take a use away, the second then waits for the first, and sees that it has
     become the last.
 
     Args:
+        project: the files of the run, which may import the same from this one.
         file: the file.
         names: the names that the removed code used, dotted ones in full.
         edits: what takes them away.
@@ -121,7 +126,12 @@ def drop_unused_imports(file: SourceFile, names: set[str], edits: Collection[Edi
         if not going or any(edit.start <= statement.start < edit.end for edit in edits):
             continue
         others = [other for other in file.outline.imports if other is not statement and other not in dropped]
-        unused = [item for item in going if _may_go(text, statement, item, others)]
+        unused = [
+            item
+            for item in going
+            if _may_go(text, statement, item, others)
+            and not is_imported_from(project, file, item.alias or item.path)
+        ]
         edit = _drop(file, statement, unused)
         if not unused or _is_exported(file, statement) or not _may_be_made(file, statement, [*edits, edit]):
             edit = Edit(file.path, statement.start, statement.end, file.text[statement.start : statement.end])

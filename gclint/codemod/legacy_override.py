@@ -28,10 +28,12 @@ def without_override(network: Network, override: OldOverride) -> Fix | Refusal:
     ]
     if together:
         return min(together, key=lambda fix: fix.applicability is Applicability.UNSAFE)
+    names = dotted_names((override.method,))
+    imports = drop_unused_imports(network.project, override.model.file, names, (removal,))
     doubts = [*override_doubts(override), *_doubts(network, override)]
     return Fix(
         f"Remove `{override.model.name}.{LIBRARY_SWITCH}`",
-        (removal, *drop_unused_imports(override.model.file, dotted_names((override.method,)), (removal,))),
+        (removal, *imports),
         Applicability.UNSAFE if doubts else Applicability.SAFE,
         "; ".join(doubts) or None,
     )

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from gclint.network.decorators import forward_decorators
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.signature import header_fragment
-from gclint.network.evaluation.values import Function
-from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.evaluation.walk import walk
 from gclint.network.runsite import RunSite
 
 _HOOKED = re.compile(
@@ -37,18 +36,10 @@ def onlooker_doubts(site: RunSite) -> Iterator[str]:
 
 def _reading_decorator(info: ClassInfo) -> str | None:
     """Return a decorator of ``forward`` that does more with collected arguments than to hand them on."""
-    if info.forward is None:
-        return None
-    owner, method, _ = info.forward
-    header = header_fragment(owner.file, method) if method.start != method.header else None
-    node = None if header is None else header.body[0]
-    for decorator in node.decorators if isinstance(node, cst.FunctionDef) else ():
-        called = decorator.decorator
-        name = dotted_name(called.func if isinstance(called, cst.Call) else called)
-        for value in owner.module.resolve(name) if name is not None else ():
-            if isinstance(value, Function) and any(map(_reads_collected, walk(value.node))):
-                return name
-    return None
+    return next(
+        (name for name, value in forward_decorators(info) if any(map(_reads_collected, walk(value.node)))),
+        None,
+    )
 
 
 def _reads_collected(wrapper: cst.CSTNode) -> bool:

@@ -57,13 +57,17 @@ def _later_item(nodes: Iterable[cst.CSTNode], output: str | None) -> cst.CSTNode
     return next((each for each in nodes if output is not None and _is_later_item(each, output)), None)
 
 
-def _unpacking(site: RunSite) -> cst.CSTNode | None:
-    """Return the names that the output is unpacked into."""
+def _targets(site: RunSite) -> list[cst.BaseAssignTargetExpression]:
+    """Return what the whole output is assigned to."""
     for statement in () if site.statement is None else site.statement.body:
         if isinstance(statement, cst.Assign) and statement.value is site.call:
-            target = statement.targets[0].target
-            return target if isinstance(target, (cst.Tuple, cst.List)) else None
-    return None
+            return [each.target for each in statement.targets]
+    return []
+
+
+def _unpacking(site: RunSite) -> cst.CSTNode | None:
+    """Return the names that the output is unpacked into."""
+    return next((each for each in _targets(site)[:1] if isinstance(each, (cst.Tuple, cst.List))), None)
 
 
 def _passed_flag(site: RunSite, info: ClassInfo) -> str | None:
@@ -78,11 +82,7 @@ def _passed_flag(site: RunSite, info: ClassInfo) -> str | None:
 
 def _name_of_output(site: RunSite) -> str | None:
     """Return the variable that the whole output is assigned to."""
-    for statement in () if site.statement is None else site.statement.body:
-        if isinstance(statement, cst.Assign) and statement.value is site.call:
-            targets = [each.target for each in statement.targets if isinstance(each.target, cst.Name)]
-            return targets[0].value if targets else None
-    return None
+    return next((each.value for each in _targets(site) if isinstance(each, cst.Name)), None)
 
 
 def _returns_more_with_cache(info: ClassInfo) -> bool:

@@ -30,7 +30,7 @@ from gclint.codemod.group import (
 from gclint.codemod.leftover import leftover
 from gclint.codemod.outputs import output_doubts
 from gclint.codemod.patched import patch_doubts
-from gclint.codemod.release import release_doubts, too_old
+from gclint.codemod.release import import_doubts, release_doubts, too_old
 from gclint.codemod.replacement import unused_helpers
 from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
 from gclint.codemod.surroundings import surrounding_doubts
@@ -115,6 +115,8 @@ def _doubts(network: Network, group: Group) -> list[str]:
         doubts += recorded_doubts(network, group)
         doubts += surrounding_doubts(network, new)
     doubts += release_doubts(network, new, loses_branch=bool(group.branches))
+    if network.checkpointing_module is not None and not network.guards_base_class:
+        doubts += import_doubts(network, network.checkpointing_module)
     doubts += branch_doubts(network, group)
     doubts += output_doubts(sites_of(network, group), group.blocks)
     doubts += shared_bases(network, group)

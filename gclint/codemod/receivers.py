@@ -14,8 +14,8 @@ import libcst as cst
 from gclint.codemod.filling import stack_doubts
 from gclint.finding import Refusal
 from gclint.network.activation import SiteBinding, bind_site
+from gclint.network.decorators import forward_decorators
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.evaluation.signature import header_fragment
 from gclint.network.evaluation.values import ExternalInstance, Function
 from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.holders import held_classes
@@ -99,30 +99,14 @@ def _block_doubts(info: ClassInfo) -> Iterator[str]:
         if file.outline.is_code(match.end() - 1) and not _is_in_definition(file, match.start()):
             yield f"`{info.name}` is replaced on line {file.position(match.end() - 1).row}"
             break
-    decorator = changing_decorator(info)
+    # Only the first one that may hand on other arguments than it gets.
+    decorator = next((name for name, value in forward_decorators(info) if not _hands_on(value)), None)
     if decorator is not None:
         yield f"`{info.name}.forward` is decorated with `{decorator}`, which may take other arguments"
 
 
 def _is_in_definition(file: SourceFile, offset: int) -> bool:
     return any(each.header <= offset < each.end for each in file.outline.definitions)
-
-
-def changing_decorator(info: ClassInfo) -> str | None:
-    """Return the decorator of ``forward`` that may hand on other arguments than it gets; None without one."""
-    if info.forward is None:
-        return None
-    owner, method, _ = info.forward
-    header = header_fragment(owner.file, method)
-    node = None if header is None else header.body[0]
-    for decorator in node.decorators if isinstance(node, cst.FunctionDef) else ():
-        called = decorator.decorator
-        func = called.func if isinstance(called, cst.Call) else called
-        name = dotted_name(func)
-        for value in owner.module.resolve(name) if name is not None else ():
-            if isinstance(value, Function) and not _hands_on(value):
-                return name
-    return None
 
 
 def _hands_on(function: Function) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 from gclint.finding import Refusal
 from gclint.network.caches import live_caches
@@ -10,6 +11,9 @@ from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.releases import FIRST_WITH_BASE_CLASS
+from gclint.source.file import SourceFile
+from gclint.source.packages import LIBRARY
+from gclint.source.words import has_word
 
 _NEEDS = f"`{CHECKPOINTING_BASE}` needs transformers {FIRST_WITH_BASE_CLASS} or later"
 
@@ -42,6 +46,59 @@ def release_doubts(network: Network, sites: Collection[RunSite], *, loses_branch
                 yield (
                     f"the call on line {row} passes `{name}`, which checkpointing does not disable in {which}"
                 )
+
+
+def import_doubts(network: Network, module: str) -> Iterator[str]:
+    """Yield why the base class may be missing where a file runs that is to import it from ``module``.
+
+    If nothing says which releases the file runs with, it is taken to run with the installed one. What it
+    imports itself may show that it does not.
+    """
+    is_known = network.file.outline.imported(CHECKPOINTING_BASE) is not None or module.startswith(".")
+    if is_known or not network.project.is_assumed_to_run(network.file):
+        return
+    missing = next(_missing(network, network.file, {network.file.path}), None)
+    if missing is not None:
+        yield (
+            f"{missing} is not in the installed transformers, so the file runs with another release, which "
+            f"may have no `{CHECKPOINTING_BASE}`; set `target-version`"
+        )
+
+
+def _missing(network: Network, file: SourceFile, seen: set[Path]) -> Iterator[str]:
+    """Yield what a file, or one that it imports, imports from transformers although it is not there."""
+    project = network.project
+    for statement in (each for each in file.outline.imports if not each.indent):
+        source = statement.module
+        for item in statement.items:
+            module, name = (item.path, None) if source is None else (source, item.path)
+            if module.partition(".")[0] != LIBRARY:
+                level = len(module) - len(module.lstrip("."))
+                other = project.module(file, module[level:], level)
+                if other is not None and other.path not in seen and not project.is_context(other.path):
+                    seen.add(other.path)
+                    yield from _missing(network, other, seen)
+            elif not _is_there(network, file, module, name):
+                row = file.position(statement.start).row
+                where = "" if file is network.file else f" of {file.path.name}"
+                yield f"`{name or module}`, which is imported on line {row}{where},"
+
+
+def _is_there(network: Network, user: SourceFile, module: str, name: str | None) -> bool:
+    """Return whether the installed library may have what a file imports from it."""
+    project = network.project
+    file = project.module(user, module, 0)
+    if file is None or name is None or name == "*":
+        return file is not None
+    text = file.text
+    if has_word(text, name, 0, len(text)) or "__getattr__" in text:
+        return True
+    if project.module(user, f"{module}.{name}", 0) is not None:
+        return True
+    home = project.library(user)
+    if module == LIBRARY:
+        return home is not None and network.library.exports(home.folder).may_have(name)
+    return any(item.path == "*" for statement in file.outline.imports for item in statement.items)
 
 
 def keyword_doubt(network: Network, names: Collection[str]) -> str | Refusal | None:

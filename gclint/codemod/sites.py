@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -18,12 +18,14 @@ from gclint.codemod.signature import reorder_forward
 from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair, Step
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
+from gclint.network.cache_origins import dropped, no_cache
 from gclint.network.caches import requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, remembered
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, gradient_steps, parameter_steps
 from gclint.network.untrained import Untrained, untrained
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _OUTSIDE_CALLERS = "positional callers outside the given files break"
@@ -62,6 +64,9 @@ class SiteDefects:
                 return Refusal(
                     f"`{info.name}` needs its cache `{needed}` in training, which checkpointing disables"
                 )
+        other = no_cache(self.site, dropped(self.positional_caches), self.network.gradients)
+        if other is not None:
+            return Refusal(other)
         others = other_bindings(self.network, self.site, self.bindings)
         if isinstance(others, Refusal):
             return others
@@ -125,11 +130,16 @@ class SiteDefects:
         """Return what the repair of the call rests on that only a run has seen."""
         return (*seen_blocks(self.site, {each.block for each in self.bindings}), *repaired.evidence)
 
-    @property
-    def evidence(self) -> Evidence | None:
-        """What a run says, where the text alone would not have told."""
-        is_seen = self.site.only_seen or any(binding.seen for binding in self.bindings)
-        return Evidence.CONFIRMED if is_seen else None
+    def evidence(self, causes: Collection[Cause]) -> Evidence | None:
+        """Return what a run says, where the text alone would not have told.
+
+        Args:
+            causes: those of failures that are the damage.
+        """
+        if not (self.site.only_seen or any(binding.seen for binding in self.bindings)):
+            return None
+        is_confirmed = any(not each.causes.isdisjoint(causes) for each in self.site.seen)
+        return Evidence.CONFIRMED if is_confirmed else Evidence.UNSEEN
 
 
 @remembered

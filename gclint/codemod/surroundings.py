@@ -9,6 +9,7 @@ import libcst as cst
 from gclint.network.activation import is_constant
 from gclint.network.changes import changed
 from gclint.network.evaluation.body import nodes_in
+from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import ExternalInstance, Instance
 from gclint.network.evaluation.walk import dotted_name, names_in, walk
 from gclint.network.gradient import Carries, Gradients
@@ -38,14 +39,15 @@ _RESTORED = frozenset(
 
 def surrounding_doubts(network: Network, sites: Iterable[RunSite]) -> Iterator[str]:
     """Yield why a block may not be recomputed as it was run, for calls that were not checkpointed before."""
+    changes = _Changes()
     for site in sites:
         row, _ = site.rows
-        for name in sorted(set(_changed_meanwhile(site))):
+        for name in sorted(set(changes.around(site))):
             yield (
                 f"`{name}` changes in place in the loop around the call on line {row}, and recomputation "
                 "sees what it has become"
             )
-        for name in sorted(_entered(site)):
+        for name in sorted(changes.entered(site)):
             yield f"the call on line {row} is made in `{name}`, which recomputation is not in"
         for name in sorted(set(_held(site, network.gradients))):
             yield (
@@ -54,24 +56,64 @@ def surrounding_doubts(network: Network, sites: Iterable[RunSite]) -> Iterator[s
             )
 
 
-def _changed_meanwhile(site: RunSite) -> Iterator[str]:
-    """Yield what a block is given, or is, and the loop around its call changes in place."""
-    if not site.loops:
-        return
-    given = {arg.value.value for arg in site.args if isinstance(arg.value, cst.Name)} - CACHE_ARGUMENTS
-    receiver = _root(site.receiver) or ""
-    # What the call gives is another tensor than what it got.
-    watched = given - site.stream | ({receiver} - {site.scope.self_name, ""})
-    for node in walk(site.loops[0].body):
-        if isinstance(node, cst.AugAssign) and site.call in set(walk(node.value)):
-            # Here it got what the statement changes.
-            yield from {_root(node.target) or ""} & given
-        for each in changed(site.scope, node):
+class _Changes:
+    """What loops change and what contexts functions enter, found once for all calls in them."""
+
+    def __init__(self) -> None:
+        self._changed: dict[cst.CSTNode, list[cst.CSTNode]] = {}
+        self._augmented: dict[cst.CSTNode, dict[cst.Call, list[str]]] = {}
+        self._contexts: dict[Scope, dict[cst.Call, set[str]]] = {}
+
+    def around(self, site: RunSite) -> Iterator[str]:
+        """Yield what a block is given, or is, and the loop around its call changes in place."""
+        if not site.loops:
+            return
+        loop = site.loops[0]
+        given = {arg.value.value for arg in site.args if isinstance(arg.value, cst.Name)} - CACHE_ARGUMENTS
+        receiver = _root(site.receiver) or ""
+        # What the call gives is another tensor than what it got.
+        watched = given - site.stream | ({receiver} - {site.scope.self_name, ""})
+        if loop not in self._changed:
+            nodes = list(walk(loop.body))
+            self._changed[loop] = [each for node in nodes for each in changed(site.scope, node)]
+            augmented = self._augmented.setdefault(loop, {})
+            for node in nodes:
+                if isinstance(node, cst.AugAssign):
+                    for call in _calls_in(node.value):
+                        augmented.setdefault(call, []).append(_root(node.target) or "")
+        # A call in the value of such a statement got what the statement changes.
+        yield from given.intersection(self._augmented[loop].get(site.call, ()))
+        for each in self._changed[loop]:
             root = _root(each)
             if root is not None and root in watched:
                 yield root
             elif isinstance(each, cst.Attribute) and "config" in (dotted_name(each) or "").split("."):
                 yield dotted_name(each) or ""
+
+    def entered(self, site: RunSite) -> set[str]:
+        """Return the contexts that a call stands in, and that its recomputation does not."""
+        scope = site.scope
+        if scope not in self._contexts:
+            entered = self._contexts.setdefault(scope, {})
+            for node in nodes_in([] if scope.body is None else scope.body.pieces()):
+                if isinstance(node, cst.With):
+                    names = set(_contexts(node))
+                    for call in _calls_in(node.body) if names else ():
+                        entered.setdefault(call, set()).update(names)
+        return self._contexts[scope].get(site.call, set())
+
+
+def _calls_in(node: cst.CSTNode) -> Iterator[cst.Call]:
+    return (each for each in walk(node) if isinstance(each, cst.Call))
+
+
+def _contexts(statement: cst.With) -> Iterator[str]:
+    """Yield the contexts that recomputation does not enter again."""
+    for item in statement.items:
+        called = item.item.func if isinstance(item.item, cst.Call) else item.item
+        name = dotted_name(called) or "a context"
+        if name.rpartition(".")[2] not in _RESTORED:
+            yield name
 
 
 def _root(node: cst.CSTNode) -> str | None:
@@ -84,20 +126,6 @@ def _root(node: cst.CSTNode) -> str | None:
         else:
             return None
     return node.value
-
-
-def _entered(site: RunSite) -> set[str]:
-    """Return the contexts that a call stands in, and that its recomputation does not."""
-    pieces = [] if site.scope.body is None else site.scope.body.pieces()
-    found: set[str] = set()
-    for node in nodes_in(pieces):
-        if isinstance(node, cst.With) and site.call in set(walk(node.body)):
-            for item in node.items:
-                called = item.item.func if isinstance(item.item, cst.Call) else item.item
-                name = dotted_name(called) or "a context"
-                if name.rpartition(".")[2] not in _RESTORED:
-                    found.add(name)
-    return found
 
 
 def _held(site: RunSite, gradients: Gradients) -> Iterator[str]:

@@ -10,10 +10,12 @@ from gclint.finding import Edit
 from gclint.network.construction import flag_settings
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network
+from gclint.network.outside import LIBRARY_SWITCH
 from gclint.network.override import OldOverride, old_overrides
 from gclint.network.runsite import RunSite
 from gclint.network.support import models_running
 from gclint.network.switch import other_switch, switch_doubts
+from gclint.network.switch_uses import uses_of
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ def override_doubts(override: OldOverride) -> list[str]:
         doubts.append(
             f"without the override of `{override.model.name}`, which does not name {others[0]}, "
             f"{others[0]} would be enabled as well"
+        )
+    used = next(uses_of(override), None)
+    if used is not None:
+        doubts.append(
+            f"`{LIBRARY_SWITCH}` is used on {used}, where that of `{override.model.name}` may be meant"
         )
     doubts += [
         f"only the override of `{override.model.name}` gives `{info.name}` a flag"

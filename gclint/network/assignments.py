@@ -12,6 +12,9 @@ from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.walk import children, dotted_name, walk
 
 _WITHOUT_GRADIENT = frozenset(("no_grad", "inference_mode"))
+_SWITCHING = "set_grad_enabled"
+GRADIENT_SWITCHES = _WITHOUT_GRADIENT | {_SWITCHING}
+"""Contexts and decorators that may keep gradients from being recorded."""
 _MAKING_LISTS = frozenset(("list", "dict", "tuple"))
 
 Condition = tuple[cst.BaseExpression, bool]
@@ -145,7 +148,7 @@ def stops_gradients(context: cst.BaseExpression) -> bool:
     """Return whether a context manager, or a decorator, keeps gradients from being recorded."""
     called = context.func if isinstance(context, cst.Call) else context
     name = (dotted_name(called) or "").rpartition(".")[2]
-    if name == "set_grad_enabled" and isinstance(context, cst.Call) and context.args:
+    if name == _SWITCHING and isinstance(context, cst.Call) and context.args:
         return dotted_name(context.args[0].value) == "False"
     return name in _WITHOUT_GRADIENT
 

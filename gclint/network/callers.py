@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -12,8 +12,10 @@ from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, Instance
+from gclint.network.evaluation.walk import dotted_name
 from gclint.network.holders import single_attributes
-from gclint.network.importers import given_importing
+from gclint.network.importers import given_importing, importers
+from gclint.network.index import subclasses
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
 from gclint.source.project import Project
@@ -55,6 +57,22 @@ class Callers:
             found = self._of_objects(info) if runs else self._of_method(info, method)
             self._found[key] = tuple(found)
         return self._found[key]
+
+    def everywhere(self, info: ClassInfo, method: str) -> Iterator[Caller]:
+        """Yield the same, the calls in files that import the class, and those by ``super()``."""
+        yield from self.everywhere_in_file(info, method)
+        for module in importers(self._project, info):
+            yield from Callers(self._project, module, ()).everywhere_in_file(info, method)
+        own = (each for each in self._module.classes.values() if info in each.mro and each is not info)
+        for heir in dict.fromkeys((*own, *subclasses(self._project, info))):
+            calls = _calls_in(heir, frozenset(("super",)), lambda func: _is_super(func, method))
+            yield from (Caller(scope, call.args, at) for scope, call, at in calls)
+
+    def everywhere_in_file(self, info: ClassInfo, method: str) -> Iterator[Caller]:
+        """Yield the calls in the file, also those by the names of variables."""
+        yield from self.of(info, method)
+        if method in RUNNING_METHODS:
+            yield from self._by_other_names(info)
 
     def may_be_elsewhere(self, info: ClassInfo, method: str, *, only_users: bool) -> bool:
         """Return whether code outside of the file may call a class's method with any arguments.
@@ -104,6 +122,24 @@ class Callers:
             if call not in stacked and any(_runs(value, kinds) for value in scope.evaluate(call.func)):
                 yield Caller(scope, call.args, at)
 
+    def _by_other_names(self, info: ClassInfo) -> Iterator[Caller]:
+        """Yield the calls of instances of the class that variables and items hold, such as ``model(…)``."""
+        kinds = {each for each in self._module.classes.values() if info in each.mro} | {info}
+        attributes = frozenset(single_attributes(self._module, {each.name for each in kinds}))
+        for user in self._module.classes.values():
+            for method in user.methods():
+                text = user.file.text
+                if not any(has_word(text, name, method.header, method.limit) for name in attributes):
+                    continue
+                scope = user.scope(method)
+                for piece in () if scope.body is None else scope.body.pieces():
+                    calls = (node for node in nodes_in((piece,)) if isinstance(node, cst.Call))
+                    for call in calls:
+                        is_other = not isinstance(call.func, cst.Attribute) and piece.fragment is not None
+                        if is_other and any(_runs(value, kinds) for value in scope.evaluate(call.func)):
+                            at = 0 if piece.fragment is None else scope.range_of(piece.fragment, call)[0]
+                            yield Caller(scope, call.args, at)
+
     def _of_method(self, info: ClassInfo, method: str) -> Iterator[Caller]:
         """Yield the calls of another method of the class, on ``self`` or on an attribute."""
         for scope, call, at in self._calls(frozenset((method,))):
@@ -115,20 +151,33 @@ class Callers:
 
     def _calls(self, attributes: frozenset[str]) -> Iterator[tuple[Scope, cst.Call, int]]:
         """Yield the calls ``….name(…)`` and ``….name.forward(…)`` in methods of the file."""
-        text = self._module.file.text
         for info in self._module.classes.values():
-            for method in info.methods():
-                if not any(has_word(text, name, method.header, method.limit) for name in attributes):
-                    continue
-                scope = info.scope(method)
-                for piece in () if scope.body is None else scope.body.pieces_naming(attributes):
-                    for node in nodes_in((piece,)):
-                        if (
-                            isinstance(node, cst.Call)
-                            and _called_attribute(node.func) in attributes
-                            and piece.fragment is not None
-                        ):
-                            yield scope, node, scope.range_of(piece.fragment, node)[0]
+            yield from _calls_in(info, attributes, lambda func: _called_attribute(func) in attributes)
+
+
+def _calls_in(
+    info: ClassInfo, words: frozenset[str], is_meant: Callable[[cst.BaseExpression], bool]
+) -> Iterator[tuple[Scope, cst.Call, int]]:
+    """Yield the calls in methods of a class that are meant, which one of ``words`` stands in."""
+    text = info.file.text
+    for method in info.methods():
+        if not any(has_word(text, word, method.header, method.limit) for word in words):
+            continue
+        scope = info.scope(method)
+        for piece in () if scope.body is None else scope.body.pieces_naming(words):
+            for node in nodes_in((piece,)):
+                if isinstance(node, cst.Call) and is_meant(node.func) and piece.fragment is not None:
+                    yield scope, node, scope.range_of(piece.fragment, node)[0]
+
+
+def _is_super(func: cst.BaseExpression, method: str) -> bool:
+    """Return whether a call is one of ``super().method(…)``."""
+    return (
+        isinstance(func, cst.Attribute)
+        and func.attr.value == method
+        and isinstance(func.value, cst.Call)
+        and dotted_name(func.value.func) == "super"
+    )
 
 
 def _called_attribute(func: cst.BaseExpression) -> str | None:

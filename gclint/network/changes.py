@@ -11,7 +11,7 @@ import libcst as cst
 from gclint.network.evaluation.body import Binding
 from gclint.network.evaluation.reaching import Reaching
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import External, ModuleValue
+from gclint.network.evaluation.values import External, Instance, ModuleValue
 from gclint.network.evaluation.walk import dotted_name
 from gclint.network.learned import is_buffer
 from gclint.network.reached import Code, is_known_method
@@ -54,6 +54,24 @@ VIEWS = frozenset(
     ]
 )
 """Methods of tensors whose result may share the tensor's memory."""
+_IN_PLACE_NAMES = """
+abs_ absolute_ acos_ acosh_ add_ addbmm_ addcdiv_ addcmul_ addmm_ addmv_ addr_ arccos_ arccosh_ arcsin_
+arcsinh_ arctan2_ arctan_ arctanh_ as_strided_ asin_ asinh_ atan2_ atan_ atanh_ baddbmm_ bernoulli_
+bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_ bitwise_right_shift_ bitwise_xor_ cauchy_ ceil_
+clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ copy_ copysign_ cos_ cosh_ cumprod_ cumsum_ deg2rad_
+detach_ digamma_ div_ divide_ eq_ erf_ erfc_ erfinv_ exp2_ exp_ expm1_ exponential_ fill_ fill_diagonal_
+fix_ float_power_ floor_ floor_divide_ fmod_ frac_ gcd_ ge_ geometric_ greater_ greater_equal_ gt_
+heaviside_ hypot_ i0_ igamma_ igammac_ index_add_ index_copy_ index_fill_ index_put_ index_reduce_ lcm_
+ldexp_ le_ lerp_ less_ less_equal_ lgamma_ log10_ log1p_ log2_ log_ log_normal_ logical_and_ logical_not_
+logical_or_ logical_xor_ logit_ lt_ masked_fill_ masked_scatter_ mul_ multiply_ mvlgamma_ nan_to_num_ ne_
+neg_ negative_ nextafter_ normal_ not_equal_ polygamma_ pow_ put_ rad2deg_ random_ reciprocal_ relu_
+remainder_ renorm_ resize_ resize_as_ resize_as_sparse_ round_ rsqrt_ scatter_ scatter_add_
+scatter_reduce_ sgn_ share_memory_ sigmoid_ sign_ sin_ sinc_ sinh_ sparse_resize_ sparse_resize_and_clear_
+sqrt_ square_ squeeze_ sub_ subtract_ swapaxes_ swapdims_ t_ tan_ tanh_ transpose_ tril_ triu_ true_divide_
+trunc_ uniform_ unsqueeze_ xlogy_ zero_
+"""
+TENSOR_METHODS = frozenset(_IN_PLACE_NAMES.split())
+"""Methods of tensors that change the tensor in place, and only read their arguments."""
 _SCALING = (cst.MultiplyAssign, cst.DivideAssign)
 """In-place operators with a number that only tensors need; ``+=`` is also how code counts."""
 
@@ -76,18 +94,36 @@ def changed(scope: Scope, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 def _changed_by_call(scope: Scope, call: cst.Call) -> Iterator[cst.CSTNode]:
     method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
     options = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
-    is_in_place = IN_PLACE.fullmatch(method) is not None
-    if isinstance(call.func, cst.Attribute):
+    name = dotted_name(call.func) or method
+    if IN_PLACE.fullmatch(name.rpartition(".")[2]) is not None:
+        yield from _changed_in_place(scope, call)
+    elif isinstance(call.func, cst.Attribute):
         may_change = _CHANGING.fullmatch(method) is not None and not is_known_method(scope, call.func)
-        if is_in_place or method in FILLING or may_change:
+        if method in FILLING or may_change:
             yield call.func.value
-    if "out" in options:
-        yield options["out"]
-    # Functions that change their argument, such as `torch.relu_(states)` and `next(noise)`.
-    is_flagged = "inplace" in options and dotted_name(options["inplace"]) == "True"
-    name = dotted_name(call.func)
-    if call.args and (is_in_place or is_flagged or name in ("next", "setattr")):
+    out = options.get("out")
+    if out is not None:
+        yield from (each.value for each in out.elements) if isinstance(out, cst.Tuple) else (out,)
+    # Functions that change their argument, such as `dropout(states, inplace=True)` and `next(noise)`.
+    is_flagged = dotted_name(options.get("inplace", cst.Name("False"))) != "False"
+    if call.args and (is_flagged or name in ("next", "setattr")):
         yield call.args[0].value
+
+
+def _changed_in_place(scope: Scope, call: cst.Call) -> Iterator[cst.CSTNode]:
+    """Yield what a function or method changes whose name ends in an underscore.
+
+    Methods of tensors change the tensor alone; others, such as `torch.relu_(states)` and
+    `self.memory.update_(states)`, may change their arguments.
+    """
+    if isinstance(call.func, cst.Attribute):
+        holders = scope.evaluate(call.func.value)
+        if not any(isinstance(each, (External, ModuleValue)) for each in holders):
+            yield call.func.value
+            is_tensor = not any(isinstance(each, Instance) for each in holders)
+            if is_tensor and call.func.attr.value in TENSOR_METHODS:
+                return
+    yield from (arg.value for arg in call.args)
 
 
 class Origins:

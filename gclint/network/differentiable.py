@@ -6,6 +6,8 @@ import re
 
 PARAMETER = "torch.nn.Parameter"
 """The class of parameters."""
+PARAMETERS = frozenset(("torch.nn.ParameterList", "torch.nn.ParameterDict"))
+"""The containers of parameters."""
 _MAKING = re.compile(
     r"^(?:arange|zeros|ones|full|empty|tensor|as_tensor|linspace|rand|randn|randint|randperm|eye|arg\w+|is\w+"
     r"|one_hot|bucketize|meshgrid|bernoulli|unique|nonzero|finfo|iinfo|ne|eq|gt|lt|ge|le|logical_\w+|\w+_like"

@@ -18,6 +18,7 @@ from gclint.network.differentiable import (
     KEEPING_METHODS,
     MIXING_METHODS,
     PARAMETER,
+    PARAMETERS,
     SAME_ATTRIBUTES,
     hands_on,
     is_learned_module,
@@ -28,6 +29,7 @@ from gclint.network.evaluation.scope import Scope, parallel_iterables
 from gclint.network.evaluation.signature import method_signature
 from gclint.network.evaluation.values import (
     Bound,
+    Container,
     External,
     ExternalInstance,
     Function,
@@ -38,6 +40,7 @@ from gclint.network.evaluation.walk import dotted_name
 from gclint.network.learned import is_constant_buffer, is_frozen, is_learned_value, is_unrecorded
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
+from gclint.source.fragment import Fragment
 
 _ANY = -1
 """An index that stands for some item when it is not known which."""
@@ -61,6 +64,8 @@ class Carries(Flag):
     """A tensor that is computed from parameters, and so requires grad."""
     NESTED = auto()
     """A list, tuple or dict that contains such a tensor."""
+    CACHE = auto()
+    """A cache, as far as ``CacheTracer`` asks for it."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,20 @@ class Origin:
     """An offset in the statement that contains it, if that is known."""
     node: cst.BaseExpression
 
+    @property
+    def fragment(self) -> Fragment | None:
+        """The parsed text that contains the expression."""
+        scope, at = self.scope, self.at
+        while True:
+            if scope.body is not None:
+                pieces = scope.body.pieces() if at is None else scope.body.pieces_at([at])
+                for piece in pieces:
+                    if piece.fragment is not None and piece.fragment.holds(self.node):
+                        return piece.fragment
+            if scope.parent is None:
+                return None
+            scope, at = scope.parent, None
+
 
 class Gradients:
     """Traces values back to the parameters that they are computed from."""
@@ -93,7 +112,7 @@ class Gradients:
             named: the parameters that receive activations according to the user's settings.
         """
         self.named = named
-        self._callers = callers
+        self.callers = callers
         self._known: dict[_Key, Carries] = {}
         self._open: list[_Key] = []
         self._met: set[_Key] = set()
@@ -120,7 +139,7 @@ class Gradients:
     def origins(self, site: RunSite, value: cst.BaseExpression) -> tuple[Origin, ...]:
         """Return the origins of the gradients that an argument of a call site carries, the nearest first."""
         # A new tracer, since this one would not visit again what it has already judged.
-        tracer = Gradients(self._callers, self.named)
+        tracer = Gradients(self.callers, self.named)
         tracer._origins = {}
         tracer.at(site, value)
         return tuple(tracer._origins.values())
@@ -144,7 +163,7 @@ class Gradients:
         if isinstance(value, cst.IfExp):
             sides = [(value.body, True), (value.orelse, False)]
             alive = [side for side, holds in sides if not self._is_dead(place, value.test, holds)]
-            return _united(self.of(place, side, path) for side in alive)
+            return united(self.of(place, side, path) for side in alive)
         if isinstance(value, cst.Call):
             return self._call(place, value, path)
         if isinstance(value, cst.Subscript):
@@ -152,7 +171,7 @@ class Gradients:
         if path and isinstance(value, (cst.Tuple, cst.List)):
             return self._element(place, value, path)
         if path and isinstance(value, (cst.ListComp, cst.GeneratorExp)):
-            return self.of(_inside(place, value), value.elt, path[1:])
+            return self.of(inside(place, value), value.elt, path[1:])
         found = self._whole(place, value)
         return _items(found) if path else found
 
@@ -165,10 +184,10 @@ class Gradients:
         if isinstance(value, cst.UnaryOperation) and not isinstance(value.operator, cst.Not):
             return self.of(place, value.expression)
         if isinstance(value, (cst.Tuple, cst.List, cst.Set, cst.Dict)):
-            return _container(_united(self.of(place, each.value) for each in value.elements))
+            return _container(united(self.of(place, each.value) for each in value.elements))
         if isinstance(value, (cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp)):
             item = value.value if isinstance(value, cst.DictComp) else value.elt
-            return _container(self.of(_inside(place, value), item))
+            return _container(self.of(inside(place, value), item))
         if isinstance(value, cst.NamedExpr):
             return self.of(place, value.value)
         constants = (cst.Comparison, cst.UnaryOperation, cst.BaseNumber, cst.BaseString, cst.Lambda)
@@ -179,7 +198,7 @@ class Gradients:
         before = value.elements[: path[0] + 1] if path[0] >= 0 else ()
         if len(before) > path[0] >= 0 and all(isinstance(each, cst.Element) for each in before):
             return self.of(place, before[-1].value, path[1:])
-        return _united(self.of(place, each.value, path[1:]) for each in value.elements)
+        return united(self.of(place, each.value, path[1:]) for each in value.elements)
 
     # -- names
 
@@ -278,9 +297,9 @@ class Gradients:
         if place.scope.depth or method is None or place.scope.owner is None:
             return unpassed
         signature = method_signature(place.scope.module.file, method)
-        if self._stops and self._callers.is_for_users(place.scope.owner, method.name):
+        if self._stops and self.callers.is_for_users(place.scope.owner, method.name):
             return Carries.UNKNOWN
-        callers = self._callers.of(place.scope.owner, method.name)
+        callers = self.callers.of(place.scope.owner, method.name)
         if signature is None or not callers:
             return Carries.UNKNOWN
         found = Carries.NOTHING
@@ -293,7 +312,7 @@ class Gradients:
                 found |= self.of(Place(caller.scope, caller.at), bound.arg.value, path)
             else:
                 found |= Carries.UNKNOWN if binding.unpacks_list else unpassed
-        is_open = self._callers.may_be_elsewhere(place.scope.owner, method.name, only_users=bool(found))
+        is_open = self.callers.may_be_elsewhere(place.scope.owner, method.name, only_users=bool(found))
         return found | Carries.UNKNOWN if is_open else found
 
     def _is_enough(self, found: Carries) -> bool:
@@ -310,11 +329,13 @@ class Gradients:
         values = place.scope.evaluate(node)
         if ExternalInstance(PARAMETER) in values:
             return Carries.CONSTANT if is_frozen(place.scope, node) else self._begun(place, node)
+        if any(map(_holds_parameters, values)):
+            return _container(self._begun(place, node))
         if name == "weight" and any(map(is_learned_value, place.scope.evaluate(node.value))):
             return self._begun(place, node)
         computed = [each for each in values if isinstance(each, Bound) and _is_property(each)]
         if computed:
-            return _united(self._computed(place, each) for each in computed)
+            return united(self._computed(place, each) for each in computed)
         if values or is_constant_buffer(place.scope, node):
             return Carries.CONSTANT
         if _STATES.search(name) and Carries.GRADIENT in self._all_of(place, node.value):
@@ -326,7 +347,7 @@ class Gradients:
         inner = place.scope.enter_method(called.instance.info, called.method, ())
         if inner is None or place.scope.depth >= _MAX_DEPTH:
             return Carries.UNKNOWN
-        return _united(self.of(Place(inner, at), value) for at, value in inner.returns())
+        return united(self.of(Place(inner, at), value) for at, value in inner.returns())
 
     def _all_of(self, place: Place, value: cst.BaseExpression) -> Carries:
         stops, self._stops = self._stops, False
@@ -349,7 +370,7 @@ class Gradients:
             return Carries.CONSTANT
         values = place.scope.evaluate(call.func)
         if values:
-            return _united(self._result(place, call, value, path) for value in values)
+            return united(self._result(place, call, value, path) for value in values)
         if not isinstance(call.func, cst.Attribute):
             return Carries.UNKNOWN
         if method in KEEPING_METHODS:
@@ -360,7 +381,7 @@ class Gradients:
         return Carries.UNKNOWN
 
     def _arguments(self, place: Place, call: cst.Call) -> Carries:
-        return _united(_items(self.of(place, arg.value)) for arg in call.args)
+        return united(_items(self.of(place, arg.value)) for arg in call.args)
 
     def _result(self, place: Place, call: cst.Call, called: Value, path: _Path) -> Carries:
         """Return what a call carries if it calls ``called``."""
@@ -403,7 +424,7 @@ class Gradients:
         if isinstance(called, Function) and isinstance(called.node, cst.Lambda):
             return self.of(Place(inner), called.node.body, path)
         returns = list(inner.returns())
-        found = _united(self.of(Place(inner, at), value, path) for at, value in returns)
+        found = united(self.of(Place(inner, at), value, path) for at, value in returns)
         return found if returns else Carries.UNKNOWN
 
     def _enter(self, place: Place, call: cst.Call, called: Bound | Function) -> Scope | None:
@@ -424,13 +445,21 @@ def _is_property(called: Bound) -> bool:
     return found is not None and _PROPERTY.search(found[1].code) is not None
 
 
-def _inside(place: Place, value: cst.BaseComp) -> Place:
+def _holds_parameters(value: Value) -> bool:
+    """Return whether a value is a list, tuple or dict of parameters."""
+    if isinstance(value, Container):
+        return ExternalInstance(PARAMETER) in value.items or any(map(_holds_parameters, value.items))
+    return isinstance(value, ExternalInstance) and value.name in PARAMETERS
+
+
+def inside(place: Place, value: cst.BaseComp) -> Place:
     """Return the place inside a comprehension at which its item is evaluated."""
     body = Body([Piece(None, [value])], place.scope.module.file)
     return Place(Scope(place.scope.module, body, parent=place.scope, depth=place.scope.depth))
 
 
-def _united(found: Iterable[Carries]) -> Carries:
+def united(found: Iterable[Carries]) -> Carries:
+    """Return what a value carries that is one of several."""
     result = Carries.NOTHING
     for each in found:
         result |= each

@@ -23,13 +23,27 @@ _WORD = re.compile(r"\w+")
 
 def importers(project: Project, info: ClassInfo) -> Iterator[Module]:
     """Yield the modules that import a class by name."""
-    for path in dict.fromkeys((*_given(project, info), *_around(project, info))):
+    for path in _importing(project, info.file, info.name):
         module = library_of(project).module(project.consult(info.file, path))
         names = [each for each in module.file.outline.all_imported() if each.name == info.name]
         if module.file is not info.file and any(
             ClassValue(info) in module.lookup(each.bound) for each in names
         ):
             yield module
+
+
+def is_imported_from(project: Project, file: SourceFile, name: str) -> bool:
+    """Return whether another file imports what a file binds to a name, be it only imported there."""
+    modules = (file.path.stem, project.model(file.path))
+    for path in _importing(project, file, name):
+        imported = () if path == file.path else project.consult(file, path).outline.all_imported()
+        if any(each.name == name and (each.module or "").rpartition(".")[2] in modules for each in imported):
+            return True
+    return False
+
+
+def _importing(project: Project, file: SourceFile, name: str) -> Iterator[Path]:
+    yield from dict.fromkeys((*_given(project, file, name), *_around(project, file, name)))
 
 
 @remembered
@@ -63,17 +77,17 @@ def read_imports(project: Project) -> None:
     _index(project)
 
 
-def _around(project: Project, info: ClassInfo) -> Iterator[Path]:
-    """Yield the files around the given ones that mention checkpointing and the name of a class."""
+def _around(project: Project, user: SourceFile, name: str) -> Iterator[Path]:
+    """Yield the files around the given ones that mention checkpointing and a name."""
     found = []
     with project.read_for(None):
         for path in _beside(project):
             try:
-                if info.name in _words(project.file(path)):
+                if name in _words(project.file(path)):
                     found.append(path)
             except (OSError, UnreadableFile):
                 continue  # The file is not part of the run, so this is not reported.
-    project.questions.ask(info.file.path, BESIDE, info.name, found)
+    project.questions.ask(user.path, BESIDE, name, found)
     yield from found
 
 
@@ -86,17 +100,17 @@ def _beside(project: Project) -> Sequence[Path]:
     return known
 
 
-def _given(project: Project, info: ClassInfo) -> Iterator[Path]:
-    """Yield the given files that import a class by name from a module named like its own, or its package."""
-    names = frozenset((info.file.path.stem, project.model(info.file.path), ""))
-    key = "|".join((info.name, *sorted(names)))
+def _given(project: Project, file: SourceFile, name: str) -> Iterator[Path]:
+    """Yield the given files that import a name from a module named like a file, or its package."""
+    names = frozenset((file.path.stem, project.model(file.path), ""))
+    key = "|".join((name, *sorted(names)))
     known = project.questions.standing_answer(IMPORTERS, key)
     if known is None:
         index = _index(project)
-        candidates = index.by_word.get(info.name, ())
+        candidates = index.by_word.get(name, ())
         known = frozenset(path for path in candidates if not names.isdisjoint(index.modules[path]))
     found = project.in_order(known)
-    project.questions.ask(info.file.path, IMPORTERS, key, found)
+    project.questions.ask(file.path, IMPORTERS, key, found)
     yield from found
 
 

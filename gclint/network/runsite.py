@@ -22,7 +22,10 @@ from gclint.observations import Observed
 from gclint.source.fragment import Fragment
 
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
-_CHECKPOINT_OPTIONS = {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"}
+_CHECKPOINT_OPTIONS = frozenset(
+    ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
+)
+"""What a checkpoint function takes for itself. That of every release of transformers is torch's own."""
 _MAX_NESTING = 2
 _BRANCHING = frozenset(
     (cst.For, cst.While, cst.If, cst.With, cst.SimpleStatementLine, cst.FunctionDef, cst.ClassDef, cst.Lambda)
@@ -38,8 +41,23 @@ class Arm:
     """Whether the call is in the body, not under ``else``."""
 
 
-Peer = tuple[cst.Call, tuple[cst.For | cst.While, ...]]
-"""The call of a site, and the loops around it. Sites do not refer to each other, which would leak memory."""
+class Peers:
+    """The calls of sites, and the loops around them; not the sites themselves, which would leak memory."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[cst.Call, tuple[cst.For | cst.While, ...]]] = []
+        self._carried: dict[cst.For | cst.While, frozenset[str]] = {}
+
+    def add(self, call: cst.Call, loops: tuple[cst.For | cst.While, ...]) -> None:
+        """Add a call; this comes before any question."""
+        self._calls.append((call, loops))
+
+    def carried(self, loop: cst.For | cst.While) -> frozenset[str]:
+        """Return the names through which a loop passes on what its calls return, found once."""
+        if loop not in self._carried:
+            calls = frozenset(call for call, loops in self._calls if loop in loops)
+            self._carried[loop] = carried_names(loop, calls)
+        return self._carried[loop]
 
 
 @dataclass(eq=False)
@@ -68,7 +86,7 @@ class RunSite:
     """Whether a whole ``nn.Sequential`` is called, which passes the output of each block to the next."""
     records: bool = True
     """Whether gradients are recorded, as no context manager around the call prevents it."""
-    peers: list[Peer] = field(default_factory=list, repr=False)
+    peers: Peers = field(default_factory=Peers, repr=False)
     """All call sites in the method with the same receiver and blocks, including this one."""
     seen: tuple[Observed, ...] = ()
     """The observations of the call in runs."""
@@ -84,17 +102,18 @@ class RunSite:
     @cached_property
     def written_args(self) -> tuple[cst.Arg, ...]:
         """The arguments that reach the block, with the items of what the call unpacks."""
-        return written_arguments(self.scope, self.args)
+        written = written_arguments(self.scope, self.args)
+        return tuple(arg for arg in written if not (self.checkpointed and _is_option(arg)))
 
     @cached_property
     def stream(self) -> frozenset[str]:
         """The names through which the block's output is passed to the next iteration: the hidden states."""
         for loop in reversed(self.loops):
-            calls = frozenset(call for call, loops in self.peers if loop in loops)
-            carried = carried_names(loop, calls)
             values = (arg.value for arg in (*self.args, *self.written_args))
             passed = (node for value in values for node in flowing(value))
-            fed_back = carried.intersection(node.value for node in passed if isinstance(node, cst.Name))
+            fed_back = self.peers.carried(loop).intersection(
+                node.value for node in passed if isinstance(node, cst.Name)
+            )
             if fed_back:
                 return fed_back
         return frozenset()
@@ -124,7 +143,8 @@ class RunSite:
 
     def option(self, name: str) -> cst.Arg | None:
         """Return the argument ``name`` of a checkpointed call for the checkpoint function itself."""
-        named = (arg for arg in self.call.args if arg.keyword is not None and arg.keyword.value == name)
+        given = written_arguments(self.scope, self.call.args)
+        named = (arg for arg in given if arg.keyword is not None and arg.keyword.value == name)
         return next(named, None) if self.checkpointed else None
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
@@ -167,12 +187,11 @@ def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset(
     for site in list(sites):
         if site.function is not None:
             sites += _sites_inside(scope, site.function, list(site.args), search)
-    by_receiver: dict[tuple[Hashable, tuple[ClassInfo, ...]], list[Peer]] = {}
+    by_receiver: dict[tuple[Hashable, tuple[ClassInfo, ...]], Peers] = {}
     for site in sites:
         # Two loops may use the same name for their variables.
-        peers = by_receiver.setdefault((structure(site.receiver), site.blocks), [])
-        peers.append((site.call, site.loops))
-        site.peers = peers
+        site.peers = by_receiver.setdefault((structure(site.receiver), site.blocks), Peers())
+        site.peers.add(site.call, site.loops)
     return sites
 
 
@@ -192,18 +211,21 @@ def calls_as_sites(scope: Scope, offset: int, blocks: tuple[ClassInfo, ...]) -> 
 
 def _assumed(scope: Scope, call: cst.Call, place: _Place, blocks: tuple[ClassInfo, ...]) -> RunSite:
     checkpointed = bool(call.args) and is_checkpoint_function(scope, call.func)
-    wrapped = unwrap(scope, call.args[0].value, _passed_on(call)) if checkpointed else None
+    wrapped = unwrap(scope, call.args[0].value, _passed_on(scope, call)) if checkpointed else None
     receiver = call.func if wrapped is None else wrapped.receiver
     args = call.args if wrapped is None else wrapped.args
     site = _site(scope, call, place, receiver, args, blocks, checkpointed=wrapped is not None)
-    site.peers = [(call, place.loops)]
+    site.peers.add(call, place.loops)
     return site
 
 
-def _passed_on(call: cst.Call) -> list[cst.Arg]:
-    """Return the arguments that a checkpoint function passes on to what it runs."""
-    options = _CHECKPOINT_OPTIONS
-    return [arg for arg in call.args[1:] if arg.keyword is None or arg.keyword.value not in options]
+def _passed_on(scope: Scope, call: cst.Call) -> list[cst.Arg]:
+    """Return the arguments that a checkpoint function passes on, and mappings that may hold some."""
+    return [arg for arg in call.args[1:] if not all(map(_is_option, written_arguments(scope, [arg])))]
+
+
+def _is_option(arg: cst.Arg) -> bool:
+    return arg.keyword is not None and arg.keyword.value in _CHECKPOINT_OPTIONS
 
 
 def _fragment(piece: Piece) -> Fragment:
@@ -272,7 +294,7 @@ def _checkpointed(scope: Scope, call: cst.Call, place: _Place, search: Search) -
     if not call.args or call.args[0].star or not is_checkpoint_function(scope, call.func):
         return None
     target = call.args[0].value
-    rest = _passed_on(call)
+    rest = _passed_on(scope, call)
     wrapped = unwrap(scope, target, rest)
     if wrapped is not None:
         blocks = _instances(scope.evaluate(wrapped.receiver))

@@ -9,7 +9,7 @@ import libcst as cst
 from gclint.finding import Step
 from gclint.network.evaluation.body import Binding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.gradient import Gradients, Origin
+from gclint.network.gradient import Gradients
 from gclint.network.holders import held_classes, holding_attributes
 from gclint.network.runsite import RunSite
 from gclint.source.file import SourceFile
@@ -200,7 +200,7 @@ def gradient_steps(
     if not origins:
         yield from _user_steps(site, value, name)
     for origin in origins:
-        fragment = _fragment(origin)
+        fragment = origin.fragment
         if fragment is None:
             continue
         code = one_line(fragment.source(origin.node))
@@ -221,18 +221,3 @@ def _user_steps(site: RunSite, value: cst.BaseExpression, name: str) -> Iterator
         return
     message = f"`{name}` is passed in by the caller of `{site.owner.name}.{method.name}` as `{value.value}`"
     yield from header_steps(site.fragment.file, method, value.value, message)
-
-
-def _fragment(origin: Origin) -> Fragment | None:
-    """Return the fragment that contains the expression of an origin."""
-    scope = origin.scope
-    at = origin.at
-    while True:
-        if scope.body is not None:
-            pieces = scope.body.pieces() if at is None else scope.body.pieces_at([at])
-            for piece in pieces:
-                if piece.fragment is not None and piece.fragment.holds(origin.node):
-                    return piece.fragment
-        if scope.parent is None:
-            return None
-        scope, at = scope.parent, None

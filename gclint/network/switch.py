@@ -164,9 +164,9 @@ def _of_owner(project: Project, owner: ClassInfo, legacy: Sequence[RunSite]) -> 
     if legacy:
         yield from _settings(project, owner)
         yield from _without_support(owner, legacy)
-    for model in models_running(owner):
-        for heir in (model, *subclasses(project, model)):
-            yield from _overrides(heir)
+    models = models_running(owner)
+    for heir in dict.fromkeys(heir for model in models for heir in (model, *subclasses(project, model))):
+        yield from _overrides(heir)
     for switch in outside_switches(project, owner.file):
         if not switch.is_complete and _reaches(project, switch, owner, legacy=bool(legacy)):
             what = f"`{one_line(switch.receiver)}.{FLAG}`, which is set {{where}}, enables it"

@@ -8,19 +8,19 @@ from enum import Enum
 
 import libcst as cst
 
+from gclint.network.assignments import GRADIENT_SWITCHES
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Instance
 from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.holders import attribute_uses, single_attributes
 from gclint.network.importers import given_importing
 from gclint.network.learned import is_decorated_unrecorded
+from gclint.network.lineage import place_at
 from gclint.network.runsite import RunSite, calls_as_sites
 from gclint.source.outline import Definition
 from gclint.source.words import word_ends
 
 _MODES = ("training", "is_grad_enabled")
-_CONTEXTS = ("no_grad", "inference_mode", "set_grad_enabled")
 _KEEPING = re.compile(
     r"\.(?:config|eval|load_state_dict|modules|named_parameters|parameters|requires_grad_|state_dict|train)\b"
 )
@@ -72,7 +72,7 @@ def _is_left_in_training(site: RunSite, choice: cst.If | cst.IfExp, *, holds: bo
 def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
     """Return whether no gradients are recorded wherever the file uses an object of a class."""
     module, code = owner.module, owner.file.outline.code
-    if owner.is_model or not any(word in code for word in _CONTEXTS):
+    if owner.is_model or not any(word in code for word in GRADIENT_SWITCHES):
         return False
     attributes = list(single_attributes(module, (owner.name,)))
     # Any other mention beside its own definition may be of an object that is trained.
@@ -83,10 +83,13 @@ def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
         return False
     found = False
     for offset in attribute_uses(module, attributes):
-        method = _method_at(module, offset)
-        if method is None or code.startswith("getattr(", offset) or _KEEPING.match(code, offset + 1):
+        place = place_at(module, offset)
+        # Not where the object is only made.
+        method = None if place is None or place.method == "__init__" else place.definition
+        is_kept = code.startswith("getattr(", offset) or _KEEPING.match(code, offset + 1) is not None
+        if place is None or method is None or is_kept:
             continue
-        unrecorded = _is_unrecorded_at(owner, method, offset, depth)
+        unrecorded = _is_unrecorded_at(owner, place.info, method, offset, depth)
         if unrecorded is False:
             return False
         found = found or unrecorded is True
@@ -94,20 +97,10 @@ def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
     return found and not given_importing(module.library.project, owner.file, owner.name)
 
 
-def _method_at(module: Module, offset: int) -> tuple[ClassInfo, Definition] | None:
-    """Return the method that something stands in, unless it only makes the object."""
-    for info in module.classes.values():
-        for method in info.methods():
-            if method.header <= offset < method.limit and method.name != "__init__":
-                return info, method
-    return None
-
-
 def _is_unrecorded_at(
-    owner: ClassInfo, place: tuple[ClassInfo, Definition], offset: int, depth: int
+    owner: ClassInfo, info: ClassInfo, method: Definition, offset: int, depth: int
 ) -> bool | None:
     """Return whether no gradients are recorded at an attribute; None if it calls something else."""
-    info, method = place
     if info is owner:
         return False
     sites = list(calls_as_sites(info.scope(method), offset, (owner,)))

@@ -297,9 +297,13 @@ class ClassInfo:
         """Return the value True or False that the class body itself assigns to a name; None for any other."""
         if not self.assigns(name):
             return None
-        values = [each.literal for piece in self._body.pieces(name) for each in piece.bindings.get(name, ())]
-        known = [value.value for value in values if isinstance(value, cst.Name) and value.value in _SWITCHES]
+        known = [each.value for each in self.literals(name) if isinstance(each, cst.Name)]
+        known = [each for each in known if each in _SWITCHES]
         return known[-1] == "True" if known else None
+
+    def literals(self, name: str) -> list[cst.BaseExpression]:
+        """Return what the class body itself assigns to a name, in text order."""
+        return [each.literal for piece in self._body.pieces(name) for each in piece.bindings.get(name, ())]
 
     @cached_property
     def parts(self) -> frozenset[ClassInfo]:

@@ -35,11 +35,18 @@ class Exports:
                         return path
         return self._all.get(name.encode())
 
+    def may_have(self, name: str) -> bool:
+        """Return whether a file of any model contains a name, and the package may export it."""
+        lowered, wanted = name.lower(), name.encode()
+        likely = [each for each in self._folders if lowered.startswith(each.name.replace("_", ""))]
+        folders = dict.fromkeys((*likely, *self._folders))
+        return any(wanted in _read(path) for folder in folders for path in matching(folder, "*.py"))
+
     @cached_property
     def _folders(self) -> list[Path]:
         """The folders of the models, those with the longest names first."""
         try:
-            names = [name for name, _ in entries(self._models) if not name.startswith((".", "_"))]
+            names = [each.name for each in entries(self._models) if not each.name.startswith((".", "_"))]
         except OSError:
             return []
         return [self._models / name for name in sorted(names, key=lambda name: (-len(name), name))]
@@ -61,7 +68,11 @@ def _modeling_files(folder: Path) -> Iterator[Path]:
 
 
 def _classes(path: Path) -> list[bytes]:
+    return _CLASS.findall(b"\n" + _read(path))
+
+
+def _read(path: Path) -> bytes:
     try:
-        return _CLASS.findall(b"\n" + read_bytes(path))
+        return read_bytes(path)
     except OSError:
-        return []
+        return b""
