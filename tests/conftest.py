@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from gclint.rule import all_rules
@@ -100,6 +101,18 @@ def _freeze_tests() -> Iterator[None]:
     gc.freeze()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gc, "freeze", lambda: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let gclint, wherever a test starts it, keep what is the user's in a folder of these tests."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        # pip's downloads stay where they are.
+        patch.setenv("PIP_CACHE_DIR", os.environ.get("PIP_CACHE_DIR", platformdirs.user_cache_dir("pip")))
+        patch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+        patch.setenv("XDG_STATE_HOME", str(home / "state"))
         yield
 
 

@@ -103,7 +103,7 @@ def test_a_value_of_another_type_is_named_with_its_place(
             "activation-name = ['x']",
             "did you mean activation-names, in [tool.gclint.rules.keyword-activation]?",
         ),
-        ("zzz = 1", "has no setting 'zzz'; the known names are baseline, cache-dir, "),
+        ("zzz = 1", "has no setting 'zzz'; the known names are baseline, "),
         ("'' = 1", "has no setting ''"),
         ("rules = 1", "[tool.gclint.rules] must be a table"),
         ("rules.GC003 = {}", "write [tool.gclint.rules.keyword-activation], with the name of the rule"),

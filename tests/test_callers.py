@@ -167,7 +167,7 @@ def test_branch_that_cannot_go_keeps_the_base(tree: Tree) -> None:
 
 def test_base_waits_where_the_branch_of_a_subclass_needs_a_look(tree: Tree) -> None:
     # The plain call passes less than the checkpointed one: someone must look.
-    tree.write({ALPHA: model("Alpha"), THIRD: MODELS_IMPORT + BRANCH.format("hidden_states, scale")})
+    tree.write({ALPHA: model("Alpha"), THIRD: MODELS_IMPORT + BRANCH.format("hidden_states, None, scale")})
     given = [tree.path(ALPHA), tree.path(THIRD).resolve()]
     assert tree.fix_paths(given, unsafe=False)[0] == {}
     assert set(tree.fix_paths(given, unsafe=True)[0]) == set(given)

@@ -38,7 +38,6 @@ extend-exclude = ["*_old.py"]
 unsafe-fixes = true
 target-version = ">=4.53,<5"
 baseline = "known.json"
-cache-dir = ".cache/gclint"
 output-format = "concise"
 
 [tool.gclint.rules.keyword-activation]
@@ -135,6 +134,19 @@ def test_the_old_key_works_with_a_note(gclint: Run) -> None:
         "it still works here\n"
     )
     assert "note: " in gclint().err
+    assert gclint("-q").err == ""
+
+
+def test_a_setting_without_effect_is_named_once_and_refuses_no_file(gclint: Run) -> None:
+    Path("modeling_x.py").write_text("")
+    for value in ("'..'", "1"):
+        Path("pyproject.toml").write_text(f"[tool.gclint]\ncache-dir = {value}\n")
+        status, out, err = gclint()
+        assert (status, out) == (0, "No findings in 1 file.\n")
+        assert err == (
+            "pyproject.toml:2:1: note: cache-dir has no effect any more; use the option --cache-dir\n"
+        ).replace("pyproject.toml", str(Path("pyproject.toml").absolute()))
+        assert "cache-dir" not in gclint("config").out
     assert gclint("-q").err == ""
 
 

@@ -51,6 +51,9 @@ _MEANING_MORE = {
     ("GC108/in_place", "spaced attributes"),
     ("GC108/in_place", "attributes over lines"),
     ("GC108/in_place", "joined headers"),
+    ("GC108/views_and_clones", "spaced attributes"),
+    ("GC108/views_and_clones", "attributes over lines"),
+    ("GC108/views_and_clones", "joined headers"),
 }
 
 

@@ -18,9 +18,12 @@ from gclint.codemod.edits import edited
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
 from gclint.codemod.uses import is_used
 from gclint.finding import Edit
+from gclint.settings.settings import Settings
 from gclint.source.file import SourceFile
+from gclint.source.project import Project
 
 _PATH = Path("modeling_x.py")
+_ALONE = Project(Settings(), [])
 _USE = "gone(checkpoint)\n"
 
 
@@ -29,7 +32,7 @@ def _dropped(text: str, *names: str) -> str:
     file = SourceFile(_PATH, f"{text}{_USE}".encode())
     start = file.text.index(_USE)
     use = Edit(_PATH, start, start + len(_USE), "")
-    return edited(file.text, [use, *drop_unused_imports(file, set(names or ("checkpoint",)), [use])])
+    return edited(file.text, [use, *drop_unused_imports(_ALONE, file, set(names or ("checkpoint",)), [use])])
 
 
 _IMPORT = "from a import checkpoint\n"
@@ -227,9 +230,11 @@ def test_an_import_that_is_used_is_replaced_by_itself() -> None:
     """So two repairs that both take a use away are not made at once."""
     file = SourceFile(_PATH, b"import checkpoint\ncheckpoint.a\ncheckpoint.b\n")
     first = Edit(_PATH, 18, 31, "")
-    assert drop_unused_imports(file, {"checkpoint"}, [first]) == (Edit(_PATH, 0, 17, "import checkpoint"),)
+    assert drop_unused_imports(_ALONE, file, {"checkpoint"}, [first]) == (
+        Edit(_PATH, 0, 17, "import checkpoint"),
+    )
     both = [first, Edit(_PATH, 31, 44, "")]
-    assert drop_unused_imports(file, {"checkpoint"}, both) == (Edit(_PATH, 0, 18, ""),)
+    assert drop_unused_imports(_ALONE, file, {"checkpoint"}, both) == (Edit(_PATH, 0, 18, ""),)
 
 
 _BASE = "GradientCheckpointingLayer"

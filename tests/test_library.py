@@ -20,7 +20,7 @@ from gclint.settings import Settings
 from gclint.source.environments import package_folders
 from gclint.source.project import Project
 from tests.test_releases_of_projects import UTILS, library, write
-from tests.trees import told
+from tests.trees import kind, told
 
 _OTTER = """\
 from torch import nn
@@ -409,3 +409,77 @@ def test_what_a_package_calls_the_library_does_not_reach_beyond_it(tmp_path: Pat
     write(tmp_path, {"pkg/modeling_x.py": "x = 1\n"})
     project = Project(Settings(), [tmp_path / "pkg/modeling_x.py"])
     assert project.home(project.file(tmp_path / "pkg/modeling_x.py")) is None
+
+
+_NEW_LAYER = """
+
+class MyLayer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2)
+
+    def forward(self, hidden_states, past_key_values=None):
+        return self.attention(hidden_states, hidden_states, hidden_states)[0]
+"""
+_BASE = "from transformers.modeling_utils import PreTrainedModel\n"
+
+
+def _kind_of_fix(
+    tmp_path: Path, imports: str, settings: Settings | None = None, files: Mapping[str, str] | None = None
+) -> str:
+    environment = _environment(tmp_path / "environment")
+    text = USER.format(imports=_BASE + imports + _NEW_LAYER, model="PreTrainedModel", layer="MyLayer")
+    text = text.replace("layer(hidden_states, past_key_values)", "layer(hidden_states)")
+    text = text.replace(
+        "(PreTrainedModel):", "(PreTrainedModel):\n    supports_gradient_checkpointing = True\n"
+    )
+    write(tmp_path / "mine", {"modeling_mine.py": text, **(files or {})})
+    given = [tmp_path / "mine" / "modeling_mine.py"]
+    project = Project(settings or _settings(environment), given)
+    (finding,) = check(project, all_rules()).findings
+    assert finding.code == "GC001"
+    return f"{kind(finding)}: {getattr(finding.remedy, 'reason', None)}"
+
+
+@pytest.mark.parametrize(
+    ("imports", "missing"),
+    [
+        ("from transformers import top_k_top_p_filtering", "top_k_top_p_filtering"),
+        ("from transformers.models.otter.modeling_otter import OtterOldLayer as Layer", "OtterOldLayer"),
+        ("import transformers.deepspeed", "transformers.deepspeed"),
+        ("from transformers.deepspeed import is_there", "is_there"),
+    ],
+)
+def test_an_import_that_the_installed_release_lacks_makes_another_import_unsafe(
+    tmp_path: Path, imports: str, missing: str
+) -> None:
+    """It may be that only releases without the base class have what the file imports."""
+    found = _kind_of_fix(tmp_path, imports)
+    assert found.startswith(f"unsafe: `{missing}`, which is imported on line 3, is not in the installed")
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from transformers import OtterModel, models",
+        "import transformers.models.otter.modeling_otter",
+        "from transformers.models.otter import *",
+        "try:\n    from transformers import top_k_top_p_filtering\nexcept ImportError:\n    pass",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from transformers import top_k_top_p",
+        "def later():\n    from transformers import top_k_top_p_filtering",
+    ],
+)
+def test_what_is_there_or_is_not_needed_says_nothing_about_the_release(tmp_path: Path, imports: str) -> None:
+    assert _kind_of_fix(tmp_path, imports) == "safe: None"
+
+
+def test_what_a_file_imports_from_another_counts_as_well(tmp_path: Path) -> None:
+    files = {"helpers.py": "from transformers import top_k_top_p_filtering\n", "__init__.py": ""}
+    found = _kind_of_fix(tmp_path, "from .helpers import top_k_top_p_filtering", files=files)
+    assert "imported on line 1 of helpers.py, is not in the installed transformers" in found
+
+
+def test_releases_that_are_stated_need_no_installed_one(tmp_path: Path) -> None:
+    """What is removed in the installed release may be there in an older one that has the base class."""
+    settings = replace(_settings(tmp_path / "environment"), target_version=releases(">=4.53"))
+    assert _kind_of_fix(tmp_path, "from transformers import gone", settings) == "safe: None"

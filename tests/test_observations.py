@@ -51,7 +51,16 @@ def project(tmp_path: Path) -> Project:
 def _seen(project: Project, *keywords: str, row: int = 18) -> Observed:
     (path,) = project.paths
     causes = frozenset((Cause.KEYWORD_ACTIVATION,))
-    return Observed(path, row, row, "XLayer", path, keywords=frozenset(keywords), causes=causes)
+    return Observed(
+        path,
+        row,
+        row,
+        "XLayer",
+        path,
+        keywords=frozenset(keywords),
+        causes=causes,
+        shown=frozenset(("GC003",)),
+    )
 
 
 def _findings(project: Project, *seen: Observed) -> tuple[Finding, ...]:

@@ -121,7 +121,7 @@ def test_the_settings_of_rules_have_names_of_their_own() -> None:
             '[tool.gclint]\nslect = ["GC001"]\n',
             "[tool.gclint] has no setting 'slect'; did you mean select?",
         ),
-        ("[tool.gclint]\nzzz = 1\n", "the known names are baseline, cache-dir, exclude"),
+        ("[tool.gclint]\nzzz = 1\n", "the known names are baseline, exclude"),
         ("[tool.gclint]\ntarget-version = 4\n", "toml:2:1: target-version must be a string"),
         (
             '[tool.gclint]\ntarget-version = "new"\n',

@@ -39,9 +39,10 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.releases",),
     ("gclint.observations",),
     ("gclint.cache",),
+    ("gclint.kept",),
     ("gclint.facts",),
     ("gclint.trace",),
-    ("gclint.finding", "gclint.verify.worker"),
+    ("gclint.finding", "gclint.git", "gclint.userfolder", "gclint.verify.worker"),
     ("gclint",),
 )
 """From the top: a room imports from those below it, and from none beside or above it."""
@@ -60,7 +61,17 @@ _CIRCLE = "gclint.network.evaluation"
 _WORKER = "gclint.verify.worker"
 _WORKERS_LANGUAGE = {
     f"{_WORKER}.{name}"
-    for name in ("cause", "estimates", "known", "modes", "practices", "protocol", "vocabulary", "scenarios")
+    for name in (
+        "cause",
+        "estimates",
+        "known",
+        "modes",
+        "practices",
+        "processes",
+        "protocol",
+        "scenarios",
+        "vocabulary",
+    )
 }
 """What the host imports of the worker; these need nothing but Python."""
 _IN_PROCESS = ("gclint.testing.live", f"{_WORKER}.live")

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gclint.verify.journal import read
+from gclint.kept import key_of
+from gclint.verify.journal import read, results_folder
 from gclint.verify.proven import proven_setting
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import ClassResult
@@ -133,7 +134,9 @@ def _repaired(folder: Path, python: Path, paths: Sequence[str], *, resume: bool)
 
 def _first_runs(folder: Path) -> list[ClassResult]:
     """Return what the classes did before anything was changed: the largest of the journals."""
-    journals = sorted((folder / ".gclint" / "repairs").glob("*.jsonl"), key=lambda path: path.stat().st_size)
+    with results_folder() as kept:
+        paths = [kept.path / each for each in kept.names() if each.startswith(f"{key_of(folder)}-repairs-")]
+    journals = sorted(paths, key=lambda path: path.stat().st_size)
     return read(journals[-1])[1].sorted() if journals else []
 
 

@@ -14,6 +14,7 @@ import pytest_asyncio
 from lsprotocol import types
 from pytest_lsp import LanguageClient, make_test_lsp_client
 
+from gclint.engine.journal import Change, Journal, new_temporary
 from tests.server.models import BAD, BASE, BROKEN, GOOD, HEIR, UNSAFE
 
 _ALL = types.Range(types.Position(0, 0), types.Position(999, 0))
@@ -98,6 +99,26 @@ async def editor(tmp_path: Path) -> AsyncIterator[Editor]:
     yield Editor(client, tmp_path)
     await client.shutdown_session()
     await client.stop()  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.asyncio
+async def test_beside_an_unfinished_write_there_are_findings_but_no_fixes(
+    editor: Editor,
+) -> None:
+    target = editor.folder.resolve() / "modeling_seal.py"
+    journal = Journal([[Change(target, b"", b"", new_temporary(target))]], [])
+    journal.begin()
+    try:
+        await editor.begin()
+        editor.open("modeling_otter.py", BAD)
+        await editor.codes("modeling_otter.py", "GC001")
+        for _ in range(2):
+            assert await editor.actions("modeling_otter.py") == []
+        (message,) = editor.client.messages
+        assert "gclint offers no fixes: another run of gclint is writing " in message.message
+    finally:
+        journal.end()
+    assert await editor.actions("modeling_otter.py") != []
 
 
 @pytest.mark.asyncio

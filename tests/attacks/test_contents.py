@@ -1,0 +1,171 @@
+"""Contents that no parser, and no file system, expects: each is read at once, or named in one line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gclint import toml
+from gclint.engine.check import check
+from gclint.rule import all_rules
+from gclint.settings import Settings
+from gclint.source.project import Project
+from gclint.verify.models import ModelFiles
+from tests.cache.shell import OWN
+from tests.sample import BROKEN
+from tests.terminal import Outcome, runner
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the limit on CPU time is one of POSIX")
+Run = Callable[..., Outcome]
+_SECONDS = 5
+
+
+def _ends(work: Callable[[], object], gigabytes: float = 1) -> bool:
+    """Return whether a fork does something within limits on its CPU time and memory."""
+    child = os.fork()
+    if not child:
+        try:
+            used = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2])) + 1
+            memory = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_CPU, (used + _SECONDS, used + _SECONDS))
+            resource.setrlimit(resource.RLIMIT_AS, (memory + int(gigabytes * (1 << 30)),) * 2)
+            work()
+            os._exit(0)
+        except BaseException as error:
+            sys.stderr.write(f"{type(error).__name__}: {error}")
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("before", ["", '"""', "'''", 'x = "'])
+def test_strings_that_do_not_end_are_skipped_in_linear_time(before: str) -> None:
+    def work() -> None:
+        for parts in itertools.product(('"""', "'''", '\\"', "\\", "\n", '"', "'"), repeat=2):
+            with pytest.raises(ValueError, match=r"\S"):
+                toml.loads(f"{before}{''.join(parts) * 20_000}=")
+
+    assert _ends(work)
+
+
+def test_toml_takes_no_gigabytes() -> None:
+    text = "".join(f"[a{number}.b.c.d]\n" for number in range(500_000))
+
+    def work() -> None:
+        with pytest.raises(ValueError, match="characters outside of strings"):
+            toml.loads(text)
+
+    assert _ends(work, gigabytes=0.5)
+
+
+def test_a_lock_file_is_long_because_of_its_strings() -> None:
+    entry = f'[[package]]\nname = "x"\nurl = "{"x" * 900}"\n'
+    assert len(toml.loads(entry * 9_000)["package"]) == 9_000  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def gclint(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    (tmp_path / "modeling_x.py").write_text(BROKEN)
+    monkeypatch.chdir(tmp_path)
+    return runner(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("a\0b.py", 2), ("a\ud800b.py", 2), ("a" * 5_000, 1), ("../" * 3_000 + "x.py", 1), ("a\udcff.py", 1)],
+    ids=["nul", "surrogate", "long", "deep", "undecodable"],
+)
+def test_a_baseline_has_names_that_no_file_can_have(gclint: Run, name: str, status: int) -> None:
+    entry = {"file": name, "rule": "GC001", "symbol": "X", "hash": "0", "count": 1}
+    Path("baseline.json").write_text(json.dumps({"version": 1, "findings": [entry]}))
+    found, _, err = gclint("--baseline", "baseline.json", ".")
+    assert found == status, err
+    assert len(err) < 10_000
+
+
+def test_bases_that_many_ways_lead_to_are_followed_once(tmp_path: Path) -> None:
+    """A run of models reads these before it starts anything."""
+    names = [f"C{number}" for number in range(8)]
+    bases = [f"class {name}_0(Unknown): pass\n" for name in names]
+    for depth in range(1, 30):
+        above = ", ".join(f"{name}_{depth - 1}" for name in names)
+        bases += [f"class {name}_{depth}({above}): pass\n" for name in names]
+    (tmp_path / "modeling_classes.py").write_text("".join(bases))
+    for number in range(8):
+        imports = "".join(f"from .m{other} import *\n" for other in range(8))
+        (tmp_path / f"m{number}.py").write_text(imports)
+    (tmp_path / "modeling_stars.py").write_text("from .m0 import *\nclass X(Unknown): pass\n")
+    (tmp_path / "modeling_aliases.py").write_text(
+        "".join(f"class X{number}(Unknown{number}): pass\n" for number in range(10_000)) + "# \n" * 500_000
+    )
+
+    def work() -> None:
+        for path in tmp_path.glob("modeling_*.py"):
+            assert not ModelFiles().defines_model(path)
+
+    assert _ends(work)
+
+
+def test_a_long_chain_of_classes_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "modeling_x.py"
+    chain = "".join(f"class X{number}(X{number - 1}): pass\n" for number in range(1, 500))
+    path.write_text(f"from transformers import PreTrainedModel\nclass X0(PreTrainedModel): pass\n{chain}")
+    assert ModelFiles().defines_model(path)
+
+
+def test_modules_around_are_neither_read_without_limit_nor_sought_above_everything(tmp_path: Path) -> None:
+    (tmp_path / "modeling_x.py").write_text(
+        f"from {'.' * len(tmp_path.parents)} import A\nfrom .huge import B\nclass X(A, B): pass\n"
+    )
+    with (tmp_path / "huge.py").open("wb") as stream:
+        stream.truncate(4 << 30)
+
+    def work() -> None:
+        assert not ModelFiles().defines_model(tmp_path / "modeling_x.py")
+
+    assert _ends(work)
+
+
+def test_classes_that_inherit_from_many_are_judged_once(tmp_path: Path) -> None:
+    path = tmp_path / "modeling_x.py"
+    classes = "".join(
+        f"class A{number}({', '.join(f'A{at}' for at in range(number)[-8:]) or 'MyModel'}): x\n"
+        for number in range(400)
+    )
+    path.write_text(OWN + classes)
+
+    def work() -> None:
+        assert check(Project(Settings(), [path]), all_rules()).findings
+
+    assert _ends(work)
+
+
+def test_an_environment_names_no_folder_that_cannot_be(gclint: Run) -> None:
+    packages = Path("environment/lib/python3.11/site-packages")
+    packages.mkdir(parents=True)
+    (packages / "x.pth").write_bytes(b"a\0b\n" + b"a" * 5_000)
+    Path("pyproject.toml").write_text('[tool.gclint]\nlibrary = "environment"\n')
+    status, _, err = gclint(".")
+    assert status == 2
+    assert "transformers was not found" in err
+
+
+def test_a_link_above_the_working_directory_leads_no_report_out(
+    gclint: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("archive/models", "outside"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "archive/out").symlink_to(tmp_path / "outside")
+    (tmp_path / "archive/models/modeling_x.py").write_text(BROKEN)
+    monkeypatch.chdir(tmp_path / "archive/models")
+    status, _, err = gclint("--output-file", "json:../out/report.json", ".")
+    assert status == 2
+    assert "is a link that leads out of" in err
+    assert not any((tmp_path / "outside").iterdir())
+    assert gclint("--output-file", "json:../report.json", ".")[0] == 1
