@@ -1,12 +1,18 @@
 """gclint finds and repairs what breaks gradient checkpointing in Hugging Face-style models."""
 
+from __future__ import annotations
+
+import os
 import sys
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+# With `python -m gclint`, this runs before the working directory is taken off the path: nothing is imported
+# here that Python has not already imported itself.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gclint.testing.live import CheckError, CheckResult, check
 
 __all__ = ["CheckError", "CheckResult", "__version__", "check"]
@@ -16,8 +22,8 @@ __version__ = "0.2.0"
 
 def _find_rules_of_checkout() -> None:
     """Make ``gclint.rules`` importable from the folder ``rules`` of a checkout that is not installed."""
-    installed, path = (folder / "rules" / "__init__.py" for folder in Path(__file__).parents[:2])
-    if installed.is_file() or not path.is_file():
+    installed, path = (os.path.realpath(f"{__file__}/{up}/rules/__init__.py") for up in ("..", "../.."))
+    if os.path.isfile(installed) or not os.path.isfile(path):  # noqa: PTH113
         return
     spec = spec_from_file_location("gclint.rules", path)
     assert spec is not None and spec.loader is not None
