@@ -18,12 +18,10 @@ from textwrap import dedent, indent
 import pytest
 
 from gclint.verify import process
-from gclint.verify.worker import isolation, server
+from gclint.verify.worker import isolation
 from gclint.verify.worker.protocol import ClassResult, Message, Request, Source, Unusable
-from gclint.verify.worker.server import serve
 from tests.environment import PROJECT
 from tests.verify import stand_in
-from tests.verify.stand_in import StandIn
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what processes use")
 
@@ -213,10 +211,10 @@ def _results(messages: Sequence[Message]) -> dict[tuple[str, str], ClassResult]:
 def _run(folder: Path, deeds: Sequence[str], seconds: float) -> list[tuple[ClassResult, ClassResult, bool]]:
     """Run classes at once; return the result of each, that of the one beside it, and whether all is gone."""
     guests = [_guest(folder / f"guest{number}", each) for number, each in enumerate(deeds)]
-    messages: list[Message] = []
     sources = tuple(each.source for each in guests)
-    serve(Request(sources, seconds=seconds, gigabytes=_GIGABYTES, jobs=4), messages.append, StandIn())
-    found = _results(messages)
+    request = Request(sources, seconds=seconds, gigabytes=_GIGABYTES, jobs=4)
+    with closing(process.work(Path(sys.executable), request)) as messages:
+        found = _results(list(messages))
     paths = [each.path for each in sources]
     return [
         (found[path, "Guest"], found[path, "Other"], guest.is_gone())
@@ -224,11 +222,19 @@ def _run(folder: Path, deeds: Sequence[str], seconds: float) -> list[tuple[Class
     ]
 
 
+@pytest.fixture
+def _program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-in as a program of its own: what this process has in memory would count with its forks."""
+    monkeypatch.setattr(process, "_PROGRAM", Path(stand_in.__file__))
+    monkeypatch.setenv("PYTHONPATH", str(PROJECT))
+
+
+@pytest.mark.usefixtures("_program")
 @pytest.mark.parametrize("names", _some(_TOO_MUCH))
 def test_more_memory_or_processes_than_allowed_end_a_class_and_nothing_else(
     names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "PROCESSES", _PROCESSES)
+    monkeypatch.setenv(stand_in.PROCESSES, str(_PROCESSES))
     outcomes = _run(tmp_path, [_TOO_MUCH[name][0] for name in names], seconds=60.0)
     assert {
         name: (guest.category, other.outcome, is_gone)
@@ -236,6 +242,7 @@ def test_more_memory_or_processes_than_allowed_end_a_class_and_nothing_else(
     } == {name: (_TOO_MUCH[name][1], "passed", True) for name in names}
 
 
+@pytest.mark.usefixtures("_program")
 @pytest.mark.parametrize("names", _some(_TOO_LONG))
 def test_more_time_than_allowed_ends_a_class_and_nothing_else(names: list[str], tmp_path: Path) -> None:
     outcomes = _run(tmp_path, [_TOO_LONG[name] for name in names], seconds=0.5)
@@ -256,17 +263,15 @@ _ON_ITS_WATCHER = {
 
 
 @pytest.fixture(params=[pytest.param(False, marks=pytest.mark.slow), True], ids=["shared", "isolated"])
-def _program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stand-in as a program, with the machine's processes or with namespaces of its own."""
+def _isolation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's processes, or namespaces of the program's own."""
     if request.param:
         if isolation._allowed() is None:
             pytest.skip("namespaces are not allowed here")
         monkeypatch.setenv(stand_in.ISOLATED, "1")
-    monkeypatch.setattr(process, "_PROGRAM", Path(stand_in.__file__))
-    monkeypatch.setenv("PYTHONPATH", str(PROJECT))
 
 
-@pytest.mark.usefixtures("_program")
+@pytest.mark.usefixtures("_program", "_isolation")
 def test_what_a_class_does_to_the_process_that_watches_it_is_noticed_by_another(tmp_path: Path) -> None:
     guests = [
         _guest(tmp_path / f"guest{number}", deed, at_import=at_import)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from gclint.verify.worker import server
 from gclint.verify.worker.child import adopt_orphans, keep_private
 from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.isolation import isolate
@@ -22,6 +23,8 @@ ENVIRONMENT_VARIABLE = "GCLINT_TEST_TRANSFORMERS"
 """Its value is the version of transformers that the program says it has."""
 ISOLATED = "GCLINT_TEST_ISOLATED"
 """Whether the program isolates itself, as the real worker does."""
+PROCESSES = "GCLINT_TEST_PROCESSES"
+"""The most processes of a class, if it is not the real limit."""
 
 
 class StandIn:
@@ -74,6 +77,7 @@ def main() -> None:
     def send(message: Message) -> None:
         os.write(answers, f"{encode(message)}\n".encode())
 
+    server.PROCESSES = int(os.environ.get(PROCESSES, server.PROCESSES))
     serve(request, send, StandIn(), isolation)
 
 
