@@ -78,6 +78,14 @@ def test_a_limit_that_is_renewed_counts_anew() -> None:
             meter.renew()
 
 
+def test_what_is_renewed_before_a_late_sample_counts_anew_with_it() -> None:
+    meter = Meter(_LIMITS, 0.0)
+    assert meter.exceeded(1.0, Sample(1.0, is_running=True)) is None
+    meter.renew()
+    assert meter.exceeded(100.0, Sample(100.0, is_running=True)) is None
+    assert meter.exceeded(160.0, Sample(160.0, is_running=True)) is not None
+
+
 @pytest.mark.parametrize(
     ("sample", "expected"),
     [

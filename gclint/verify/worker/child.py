@@ -123,7 +123,6 @@ def run(tasks: Iterable[Task], jobs: int) -> Generator[tuple[Task, str | End]]:
             if not running:
                 return
             _wait(list(running.values()), observer.due)
-            observer.look(list(running.values()))
             for slot, child in list(running.items()):
                 # In this order: everything that a dead process has sent has arrived.
                 dead = child.is_dead()
@@ -133,6 +132,8 @@ def run(tasks: Iterable[Task], jobs: int) -> Generator[tuple[Task, str | End]]:
                     del running[slot]
                     observer.clear(running.values())
                     yield child.task, child.close()
+            # After reading: a line that has arrived may give a task new time.
+            observer.look(list(running.values()))
     finally:
         for child in running.values():
             child.kill()

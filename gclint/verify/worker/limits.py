@@ -86,9 +86,10 @@ class Meter:
         self._limits = limits
         self._now = now
         self._last = 0.0
-        self._counted = 0.0
+        self._counted = self._begun = self._elapsed = 0.0
         self._over, self._over_seconds = 0, 0.0
-        self.renew()
+        self._is_renewed = False
+        self._rest()
 
     @property
     def seconds(self) -> float:
@@ -101,10 +102,8 @@ class Meter:
         return self._waited >= self._limits.seconds
 
     def renew(self) -> None:
-        """Begin anew to count time."""
-        self._begun = self._counted
-        self._elapsed = 0.0
-        self._rest()
+        """Begin anew to count time, from the next sample on: this process may have been kept from taking one."""
+        self._is_renewed = True
 
     def _rest(self) -> None:
         self._waited = self._active = 0.0
@@ -128,6 +127,9 @@ class Meter:
             self._active += max(used, passed if sample.is_running else 0.0)
             if self._active > _IDLE * self._limits.seconds:
                 self._rest()
+        if self._is_renewed:
+            self._begun, self._elapsed, self._is_renewed = self._counted, 0.0, False
+            self._rest()
         much = self._too_much(sample)
         if much is None:
             self._over, self._over_seconds = 0, 0.0
