@@ -102,7 +102,7 @@ class Meter:
         return self._waited >= self._limits.seconds
 
     def renew(self) -> None:
-        """Begin anew to count time, from the next sample on: this process may have been kept from taking one."""
+        """Begin anew to count time with the next sample, which may come late."""
         self._is_renewed = True
 
     def _rest(self) -> None:
