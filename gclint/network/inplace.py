@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -33,7 +34,14 @@ _NOT_A_CHANGE = frozenset(("requires_grad_", "retain_grad_"))
 _ASKING = frozenset(("is_leaf", "requires_grad", "training", "is_grad_enabled"))
 """Tests without which no leaf that requires grad is changed."""
 
+_STEPS = 20_000
+"""How many statements on how many ways are followed in one function: ways multiply with tests and loops."""
+
 _Statement = cst.SimpleStatementLine | cst.SimpleStatementSuite
+
+
+class _TooManyWays(Exception):
+    """A function whose ways would take too long to follow."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +187,7 @@ class _Flow:
     def __init__(self, is_embedding: Callable[[cst.BaseExpression], str | None]) -> None:
         self._is_embedding = is_embedding
         self._records = True
+        self._steps = 0
         self._leaving: list[_Path] = []
         """Those that go on behind the innermost loop."""
         self._found: dict[_Statement, _Found] = {}
@@ -188,7 +197,10 @@ class _Flow:
     def of(self, function: cst.CSTNode) -> Iterator[tuple[_Statement, _Found]]:
         """Yield each statement that changes such a tensor in place."""
         if isinstance(function, cst.FunctionDef) and self._may_change(function):
-            self._block(function.body, [_Path({}, {})])
+            try:
+                self._block(function.body, [_Path({}, {})])
+            except _TooManyWays:
+                return
         yield from self._found.items()
 
     def _may_change(self, function: cst.FunctionDef) -> bool:
@@ -198,24 +210,33 @@ class _Flow:
         """
         statements = [each for each in walk(function) if isinstance(each, cst.BaseSmallStatement)]
         changed = {name for each in statements for name in _changed_names(each)}
-        held: dict[str, str] = {}
-        for _ in range(len(statements) if changed else 0):
-            known = len(held)
-            for each in statements:
-                if isinstance(each, (cst.Assign, cst.AnnAssign)) and each.value is not None:
-                    targets = [each] if isinstance(each, cst.AnnAssign) else each.targets
-                    source = self._possible_source(each.value, held)
-                    names = (target.target for target in targets if source is not None)
-                    held.update((name.value, source or "") for name in names if isinstance(name, cst.Name))
-            if len(held) == known:
-                break
+        later: defaultdict[str | None, set[str]] = defaultdict(set)
+        for each in statements if changed else ():
+            if isinstance(each, (cst.Assign, cst.AnnAssign)) and each.value is not None:
+                targets = [each] if isinstance(each, cst.AnnAssign) else each.targets
+                names = {every.target.value for every in targets if isinstance(every.target, cst.Name)}
+                for origin in self._origins(each.value) if names else ():
+                    later[origin] |= names
+        held: set[str] = set()
+        waiting = later[None]
+        while new := waiting - held:
+            held |= new
+            waiting = {name for each in new for name in later[each]}
         return not changed.isdisjoint(held)
 
-    def _possible_source(self, value: cst.BaseExpression, held: dict[str, str]) -> str | None:
-        if isinstance(value, cst.IfExp):
-            found = self._possible_source(value.body, held)
-            return self._possible_source(value.orelse, held) if found is None else found
-        return self._source(value, _Path(held, {}))
+    def _origins(self, value: cst.BaseExpression) -> Iterator[str | None]:
+        """Yield the names that a value may be, or be a view of; None for the output of an embedding module."""
+        if isinstance(value, cst.Name):
+            yield value.value
+        elif isinstance(value, cst.IfExp):
+            yield from self._origins(value.body)
+            yield from self._origins(value.orelse)
+        elif isinstance(value, cst.Call) and self._is_embedding(value.func) is not None:
+            yield None
+        else:
+            viewed = _viewed(value)
+            if viewed is not None:
+                yield from self._origins(viewed)
 
     def _block(self, block: cst.BaseSuite, paths: list[_Path]) -> list[_Path]:
         # A body on the line of its colon is one statement.
@@ -224,6 +245,9 @@ class _Flow:
         return paths
 
     def _statement(self, statement: cst.CSTNode, paths: list[_Path]) -> list[_Path]:
+        self._steps += len(paths) + 1
+        if self._steps > _STEPS:
+            raise _TooManyWays
         if isinstance(statement, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
             return _merged(each for path in paths for each in self._line(statement, path))
         if isinstance(statement, cst.If):

@@ -146,6 +146,28 @@ def test_classes_that_inherit_from_many_are_judged_once(tmp_path: Path) -> None:
     assert _ends(work)
 
 
+@pytest.mark.parametrize(
+    "ways",
+    [
+        "".join(f"        if flags[{n}]:\n            y{n} = self.embed_tokens(ids)\n" for n in range(30)),
+        "".join(f"{'':{8 + n}}for _ in flags:\n" for n in range(40)) + f"{'':48}x = x\n",
+        "".join(f"{'':{8 + n}}try:\n" for n in range(40))
+        + f"{'':48}x = x\n"
+        + "".join(f"{'':{8 + n}}except E:\n{'':{9 + n}}y{n} = x\n" for n in reversed(range(40))),
+    ],
+    ids=["tests", "loops", "handlers"],
+)
+def test_ways_through_a_function_that_multiply_are_not_all_followed(ways: str, tmp_path: Path) -> None:
+    path = tmp_path / "modeling_x.py"
+    start = "    def forward(self, ids, *flags):\n        x = self.embed_tokens(ids)\n"
+    path.write_text(f"{OWN}class Model(MyModel):\n{start}{ways}        x[0] = 1\n        return x\n")
+
+    def work() -> None:
+        assert check(Project(Settings(), [path]), all_rules()).files
+
+    assert _ends(work)
+
+
 def test_an_environment_names_no_folder_that_cannot_be(gclint: Run) -> None:
     packages = Path("environment/lib/python3.11/site-packages")
     packages.mkdir(parents=True)
