@@ -225,7 +225,7 @@ class _Flow:
         return not changed.isdisjoint(held)
 
     def _origins(self, value: cst.BaseExpression) -> Iterator[str | None]:
-        """Yield the names that a value may be, or be a view of; None for the output of an embedding module."""
+        """Yield the names that a value may be a view of, and None for the output of an embedding module."""
         if isinstance(value, cst.Name):
             yield value.value
         elif isinstance(value, cst.IfExp):
