@@ -14,12 +14,12 @@ from functools import partial
 from types import ModuleType
 from typing import Any, Protocol
 
+from gclint.verify.worker import limits
 from gclint.verify.worker.child import Send, Task, adopt_orphans, run
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
 from gclint.verify.worker.isolation import use_home
-from gclint.verify.worker.limits import PROCESSES
 from gclint.verify.worker.memory import limit_gpu_memory
 from gclint.verify.worker.pages import enlarge_pages
 from gclint.verify.worker.practices import practices_named
@@ -202,7 +202,7 @@ class _Server:
         for source in self._request.sources:
             known = _SourceRun(source, is_listing=self._request.is_listing)
             function = partial(self._run_source, source)
-            task = Task(function, limit, self._gigabytes, PROCESSES, _is_outcome, known.accepts)
+            task = Task(function, limit, self._gigabytes, limits.PROCESSES, _is_outcome, known.accepts)
             runs[task] = known
         for task, event in run(runs, self._jobs):
             if isinstance(event, End):
@@ -224,7 +224,7 @@ class _Server:
             message = message_or_none(line)
             return isinstance(message, (MemoryEstimate, Unusable)) and message.source == source.path
 
-        task = Task(work, self._request.seconds, self._gigabytes, PROCESSES, accepts=accepts)
+        task = Task(work, self._request.seconds, self._gigabytes, limits.PROCESSES, accepts=accepts)
         for _, event in run([task], 1):
             if isinstance(event, str):
                 answer: Any = decode(event)
