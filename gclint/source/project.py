@@ -199,7 +199,7 @@ class Project:
             self._held[identity] = data
         if self._files.pop(identity, None) or path in self._missing:
             self._missing.discard(path)
-            self._forget_derived()
+            self.forget_derived()
 
     def knows(self, path: Path) -> bool:
         """Return whether the file at ``path`` matters: it is given, or was asked for."""
@@ -248,10 +248,10 @@ class Project:
         file = self.file(path)
         changed = self._files[file.path] = SourceFile(file.path, file.encode(text))
         self.observations.follow(file, changed)
-        self._forget_derived()
+        self.forget_derived()
 
-    def _forget_derived(self) -> None:
-        """Forget what was derived from the old files."""
+    def forget_derived(self) -> None:
+        """Forget what was derived from the files."""
         self.derived.clear()
         self.questions.standing.clear()
 

@@ -6,15 +6,19 @@ import itertools
 import json
 import os
 import resource
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from gclint import toml
+from gclint import patience, toml
 from gclint.engine.check import check
-from gclint.rule import all_rules
+from gclint.finding import Finding
+from gclint.network.model import Network
+from gclint.rule import Rule, all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.models import ModelFiles
@@ -144,6 +148,36 @@ def test_classes_that_inherit_from_many_are_judged_once(tmp_path: Path) -> None:
         assert check(Project(Settings(), [path]), all_rules()).findings
 
     assert _ends(work)
+
+
+class _Endless(Rule):
+    """Never ends for files of one name, which hold up no other."""
+
+    code, name = "GC999", "endless"
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        with patience.limited():
+            pass  # The end of one limit is not that of the one around it.
+        while network.file.path.name == "modeling_slow.py":
+            with suppress(Exception):
+                [*range(1000)]
+        return ()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_file_that_takes_for_ever_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    monkeypatch.setattr(patience, "SECONDS", 0.2)
+    names = ["modeling_slow.py", "modeling_x.py", "modeling_y.py"]
+    for name in names:
+        (tmp_path / name).write_text(BROKEN)
+    project = Project(Settings(), [tmp_path / name for name in names])
+    before = signal.getsignal(signal.SIGVTALRM)
+    found = check(project, [_Endless(), *all_rules()], jobs=jobs)
+    assert [(each.path.name, "was given up" in each.message) for each in found.problems] == [(names[0], True)]
+    assert {each.path.name for each in found.findings} == set(names[1:])
+    assert (signal.getsignal(signal.SIGVTALRM), signal.getitimer(signal.ITIMER_VIRTUAL)[0]) == (before, 0)
 
 
 def test_an_environment_names_no_folder_that_cannot_be(gclint: Run) -> None:
