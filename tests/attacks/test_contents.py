@@ -17,8 +17,11 @@ import pytest
 from gclint import patience, toml
 from gclint.engine.check import check
 from gclint.finding import Finding
+from gclint.network.evaluation.modules import library_of
+from gclint.network.explaining.bases import bases_of
 from gclint.network.model import Network
 from gclint.rule import Rule, all_rules
+from gclint.server.actions import _differences
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.models import ModelFiles
@@ -178,6 +181,19 @@ def test_a_file_that_takes_for_ever_is_given_up(
     assert [(each.path.name, "was given up" in each.message) for each in found.problems] == [(names[0], True)]
     assert {each.path.name for each in found.findings} == set(names[1:])
     assert (signal.getsignal(signal.SIGVTALRM), signal.getitimer(signal.ITIMER_VIRTUAL)[0]) == (before, 0)
+
+
+def test_bases_that_many_ways_lead_to_are_explained_once(tmp_path: Path) -> None:
+    path = tmp_path / "modeling_x.py"
+    chain = "".join(f"class B{at}(B{at - 1}, A{at - 1}, B{at - 1}): x\n" for at in range(1, 60))
+    path.write_text(chain.replace("A", "B"))
+    module = library_of(project := Project(Settings(), [path])).module(project.file(path))
+    assert _ends(lambda: bases_of(module.classes["B59"]))
+
+
+def test_a_repair_of_a_file_of_equal_lines_is_told_an_editor_at_once() -> None:
+    before = "a\n" + "\n" * 20_000 + "b\n"
+    assert _ends(lambda: [*_differences(Path("x.py"), before, before.replace("a", "c").replace("b", "d"))])
 
 
 def test_an_environment_names_no_folder_that_cannot_be(gclint: Run) -> None:
