@@ -199,11 +199,13 @@ def test_a_repair_of_a_file_of_equal_lines_is_told_an_editor_at_once() -> None:
 def test_an_environment_names_no_folder_that_cannot_be(gclint: Run) -> None:
     packages = Path("environment/lib/python3.11/site-packages")
     packages.mkdir(parents=True)
-    (packages / "x.pth").write_bytes(b"a\0b\n" + b"a" * 5_000)
     Path("pyproject.toml").write_text('[tool.gclint]\nlibrary = "environment"\n')
-    status, _, err = gclint(".")
-    assert status == 2
-    assert "transformers was not found" in err
+    for added in (b"a\0b\n" + b"a" * 5_000, b"a\n" * 4_000_000):
+        (packages / "x.pth").write_bytes(added)
+        assert _ends(lambda: gclint("."))
+        status, _, err = gclint(".")
+        assert status == 2
+        assert "transformers was not found" in err
 
 
 def test_a_link_above_the_working_directory_leads_no_report_out(
