@@ -6,6 +6,7 @@ parameter, is left to the compiler.
 
 from __future__ import annotations
 
+import ast
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +58,22 @@ def compile_problem(path: Path, text: str) -> Problem | None:
 
     This also finds errors beyond the grammar, such as a repeated keyword argument.
     """
-    return _problem(path, lambda: compile(text, str(path), "exec", dont_inherit=True))
+    return _problem(path, lambda: compile(_compilable(text), str(path), "exec", dont_inherit=True))
+
+
+def _compilable(text: str) -> str | ast.Module:
+    """Return code without ``finally``: Python compiles what is under it twice, and again what is in that."""
+    return _WithoutFinally().visit(ast.parse(text)) if "finally" in text else text
+
+
+class _WithoutFinally(ast.NodeTransformer):
+    def visit_Try(self, node: ast.Try) -> list[ast.stmt]:
+        """Put what is under ``finally`` behind the statement."""
+        self.generic_visit(node)
+        after, node.finalbody = node.finalbody, []
+        return [*([node] if node.handlers else node.body), *after]
+
+    visit_TryStar = visit_Try
 
 
 def _problem(path: Path, attempt: Callable[[], object]) -> Problem | None:

@@ -24,6 +24,7 @@ from gclint.rule import Rule, all_rules
 from gclint.server.actions import _differences
 from gclint.settings import Settings
 from gclint.source.project import Project
+from gclint.source.syntax import compile_problem
 from gclint.verify.models import ModelFiles
 from tests.cache.shell import OWN
 from tests.sample import BROKEN
@@ -194,6 +195,17 @@ def test_bases_that_many_ways_lead_to_are_explained_once(tmp_path: Path) -> None
 def test_a_repair_of_a_file_of_equal_lines_is_told_an_editor_at_once() -> None:
     before = "a\n" + "\n" * 20_000 + "b\n"
     assert _ends(lambda: [*_differences(Path("x.py"), before, before.replace("a", "c").replace("b", "d"))])
+
+
+def test_what_is_under_finally_is_compiled_once() -> None:
+    lines = (f"{' ' * at}try: f()\n{' ' * at}finally:\n" for at in range(40))
+    text = "".join(lines) + " " * 40
+
+    def work() -> None:
+        assert compile_problem(Path("x.py"), f"{text}f()\n") is None
+        assert "keyword argument repeated" in str(compile_problem(Path("x.py"), f"{text}f(a=1, a=2)\n"))
+
+    assert _ends(work)
 
 
 def test_an_environment_names_no_folder_that_cannot_be(gclint: Run) -> None:
