@@ -73,7 +73,7 @@ class _WithoutFinally(ast.NodeTransformer):
         after, node.finalbody = node.finalbody, []
         return [*([node] if node.handlers else node.body), *after]
 
-    visit_TryStar = visit_Try
+    visit_TryStar = visit_Try  # noqa: N815
 
 
 def _problem(path: Path, attempt: Callable[[], object]) -> Problem | None:

@@ -197,6 +197,19 @@ def test_a_repair_of_a_file_of_equal_lines_is_told_an_editor_at_once() -> None:
     assert _ends(lambda: [*_differences(Path("x.py"), before, before.replace("a", "c").replace("b", "d"))])
 
 
+def test_names_of_what_is_returned_are_followed_once(tmp_path: Path) -> None:
+    path = tmp_path / "modeling_x.py"
+    lines = "".join(f"        v{at} = v{at + 1} if x else v{at + 1}\n" for at in range(40))
+    path.write_text(
+        OWN.replace("        return hidden_states +", f"{lines}        return v0\n        x = ", 1)
+    )
+
+    def work() -> None:
+        assert check(Project(Settings(), [path]), all_rules()).findings
+
+    assert _ends(work)
+
+
 def test_what_is_under_finally_is_compiled_once() -> None:
     lines = (f"{' ' * at}try: f()\n{' ' * at}finally:\n" for at in range(40))
     text = "".join(lines) + " " * 40
