@@ -53,7 +53,9 @@ def explain_command(
     PATHS are the files and folders of the run that is explained, by default the folder of FILE. The exit
     status is 0 if the place could be explained, whatever was found there, and 2 otherwise.
     """
+    from gclint.engine.check import TOO_SLOW
     from gclint.engine.explain import explain
+    from gclint.patience import TookTooLong, limited
     from gclint.rule import all_rules
     from gclint.source.file import UnreadableFile
     from gclint.source.project import Project
@@ -74,15 +76,19 @@ def explain_command(
     if problem is not None:
         raise CannotRun(f"{path}{_at(problem.position)}: {problem.message}")
     _require_inside(file, path, position)
-    explanation = explain(
-        project,
-        path,
-        position,
-        all_rules(),
-        selected,
-        baseline=_baseline(settings.baseline),
-        notes=_notes(project, path, settings),
-    )
+    try:
+        with limited():
+            explanation = explain(
+                project,
+                path,
+                position,
+                all_rules(),
+                selected,
+                baseline=_baseline(settings.baseline),
+                notes=_notes(project, path, settings),
+            )
+    except TookTooLong:
+        raise CannotRun(f"{path}: {TOO_SLOW}") from None
     FORMATS[output_format](explanation, sys.stdout)
 
 

@@ -22,6 +22,7 @@ from gclint.finding import Finding, Fix, Problem, in_reading_order
 from gclint.interruption import Interrupted, number_of
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
+from gclint.patience import SECONDS, TookTooLong, limited
 from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes
 from gclint.source.file import UnreadableFile
 from gclint.source.paths import shown
@@ -33,6 +34,7 @@ from gclint.trace import News, begin, current, phase
 from gclint.wording import listed
 
 _LINE_NUMBER = re.compile(r"\blines? \d|\.py:\d")
+TOO_SLOW = f"checking this file takes more than {SECONDS:g} s of CPU time, so it was given up"
 BUG = f"this is a bug in gclint {__version__}; please report it together with the file"
 
 
@@ -436,6 +438,17 @@ def _decided(ran: frozenset[str], about_comments: Iterable[Rule], codes: Mapping
 
 
 def _judge(project: Project, path: Path, rules: Sequence[Rule], codes: Mapping[str, str]) -> Verdict:
+    try:
+        with limited():
+            return _judge_patiently(project, path, rules, codes)
+    except TookTooLong:
+        project.forget_derived()  # It may be incomplete.
+        return Verdict(problems=(Problem(path, TOO_SLOW),))
+
+
+def _judge_patiently(
+    project: Project, path: Path, rules: Sequence[Rule], codes: Mapping[str, str]
+) -> Verdict:
     try:
         file = project.file(path)
     except UnreadableFile as error:

@@ -10,7 +10,6 @@ from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import ClassValue, External
 from gclint.network.evaluation.walk import code, dotted_name, walk_scope
-from gclint.source.outline import Definition
 
 _BUILT = {"dict": "a dict", "OrderedDict": "a dict", "collections.OrderedDict": "a dict", "list": "a list"}
 _CACHED = re.compile(
@@ -36,43 +35,50 @@ def returns_tuples(info: ClassInfo) -> bool:
     return bool(returned) and all(value is not None and _is_tuple(scope, value) for value in returned)
 
 
-def _is_tuple(scope: Scope, value: cst.BaseExpression, seen: frozenset[str] = frozenset()) -> bool:
+def _is_tuple(scope: Scope, value: cst.BaseExpression, known: dict[str, bool] | None = None) -> bool:
+    """Return whether an expression is a tuple; ``known`` says it of names, to which many ways may lead."""
+    known = {} if known is None else known
     if isinstance(value, cst.Tuple):
         return True
     if isinstance(value, cst.IfExp):
-        return _is_tuple(scope, value.body, seen) and _is_tuple(scope, value.orelse, seen)
+        return _is_tuple(scope, value.body, known) and _is_tuple(scope, value.orelse, known)
     if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
         # Only a tuple can be added to a tuple.
-        return _is_tuple(scope, value.left, seen) or _is_tuple(scope, value.right, seen)
+        return _is_tuple(scope, value.left, known) or _is_tuple(scope, value.right, known)
     if isinstance(value, cst.Name) and not scope.parameters.has(value.value):
-        if value.value in seen:
-            return True  # The other bindings of the name show that this is added to a tuple.
-        bindings = list(scope.bindings(value.value))
-        return bool(bindings) and all(
-            not (binding.iterated or binding.added or binding.path)
-            and _is_tuple(scope, binding.value, seen | {value.value})
-            for binding in bindings
-        )
+        if value.value not in known:
+            known[value.value] = True  # Its other bindings show whether this is added to a tuple.
+            bindings = list(scope.bindings(value.value))
+            known[value.value] = bool(bindings) and all(
+                not (binding.iterated or binding.added or binding.path)
+                and _is_tuple(scope, binding.value, known)
+                for binding in bindings
+            )
+        return known[value.value]
     return False
 
 
 @remembered
 def returned_container(info: ClassInfo) -> str | None:
     """Describe the container that ``forward`` returns, if reentrant checkpointing does not look inside it."""
-    return _container_of_method(info, "forward", frozenset())
+    return _container_of_method(info, "forward", set())
 
 
-def _container_of_method(info: ClassInfo, name: str, seen: frozenset[Definition]) -> str | None:
+def _container_of_method(info: ClassInfo, name: str, seen: set[object]) -> str | None:
     found = info.find_method(name)
     if found is None or found[1] in seen:
         return None
     scope = info.scope(found[1], found[0].module)
-    containers = (_container(scope, value, seen | {found[1]}) for _, value in scope.returns())
+    seen.add(found[1])
+    containers = (_container(scope, value, seen) for _, value in scope.returns())
     return next(filter(None, containers), None)
 
 
-def _container(scope: Scope, value: cst.BaseExpression, seen: frozenset[Definition | str]) -> str | None:
-    """Describe an expression that is neither a tensor nor a tuple of them; None if it may be one."""
+def _container(scope: Scope, value: cst.BaseExpression, seen: set[object]) -> str | None:
+    """Describe an expression that is neither a tensor nor a tuple of them; None if it may be one.
+
+    What was ``seen`` before, on whatever way, is none: the first one that is found is the answer.
+    """
     if isinstance(value, (cst.Dict, cst.DictComp)):
         return "a dict"
     if isinstance(value, (cst.List, cst.ListComp)):
@@ -86,7 +92,7 @@ def _container(scope: Scope, value: cst.BaseExpression, seen: frozenset[Definiti
     return _container_of_call(scope, value, seen) if isinstance(value, cst.Call) else None
 
 
-def _container_in_tuple(scope: Scope, value: cst.Tuple, seen: frozenset[Definition | str]) -> str | None:
+def _container_in_tuple(scope: Scope, value: cst.Tuple, seen: set[object]) -> str | None:
     first, *others = (element.value for element in value.elements) if value.elements else (None,)
     if isinstance(first, (cst.Tuple, cst.List, cst.Dict)):
         return "a nested tuple"
@@ -103,30 +109,30 @@ def _container_in_tuple(scope: Scope, value: cst.Tuple, seen: frozenset[Definiti
     return None
 
 
-def _container_of_name(scope: Scope, name: str, seen: frozenset[Definition | str]) -> str | None:
-    if name in seen or scope.parameters.has(name):
+def _container_of_name(scope: Scope, name: str, seen: set[object]) -> str | None:
+    if (scope, name) in seen or scope.parameters.has(name):
         return None
+    seen.add((scope, name))
     values = [each.value for each in scope.bindings(name) if not (each.added or each.iterated or each.path)]
     # The name may be a list that is converted to a tuple at the end.
     if any(_is_tuple(scope, value) or _makes_tuple(value) for value in values):
         return None
-    return next(filter(None, (_container(scope, value, seen | {name}) for value in values)), None)
+    return next(filter(None, (_container(scope, value, seen) for value in values)), None)
 
 
-def _container_of_call(scope: Scope, call: cst.Call, seen: frozenset[Definition | str]) -> str | None:
+def _container_of_call(scope: Scope, call: cst.Call, seen: set[object]) -> str | None:
     name = dotted_name(call.func)
     if name in _BUILT:
         return _BUILT[name]
     if isinstance(call.func, cst.Attribute) and scope.owner is not None:
         holder = call.func.value
         is_super = isinstance(holder, cst.Call) and dotted_name(holder.func) == "super"
-        visited = frozenset(each for each in seen if isinstance(each, Definition))
         if is_super:
             bases = scope.owner.mro[1:]
-            found = (_container_of_method(each, call.func.attr.value, visited) for each in bases)
+            found = (_container_of_method(each, call.func.attr.value, seen) for each in bases)
             return next(filter(None, found), None)
         if dotted_name(holder) == scope.self_name:
-            return _container_of_method(scope.owner, call.func.attr.value, visited)
+            return _container_of_method(scope.owner, call.func.attr.value, seen)
     for made in scope.evaluate(call.func):
         if isinstance(made, ClassValue) and not made.info.is_module:
             return f"a `{made.info.name}`"

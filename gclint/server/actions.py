@@ -134,7 +134,8 @@ def _all_repairs(area: Area, path: Path) -> list[Edit]:
 def _differences(path: Path, before: str, after: str) -> Iterator[Edit]:
     """Yield edits of whole lines that turn one text into another."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    # A line that fills the file is no anchor: its pairs with itself would be too many.
+    matcher = difflib.SequenceMatcher(None, old, new)
     starts = [0]
     for line in old:
         starts.append(starts[-1] + len(line))

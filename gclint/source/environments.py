@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from gclint.facts import is_dir, matching, package_locations, read_text, real_path, variable
@@ -15,6 +16,8 @@ _PACKAGES = (
     "lib/python3/dist-packages",
     "Lib/site-packages",
 )
+_MOST_ADDED = 1_000
+"""How many folders the files of an environment add at most; real ones add a few."""
 _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
@@ -37,7 +40,7 @@ def package_folders(environment: Path, name: str) -> Iterator[Path]:
         for pattern in _PACKAGES:
             for packages in _matching(prefix, pattern):
                 yield packages / name
-                for folder in _added(packages):
+                for folder in islice(_added(packages), _MOST_ADDED):
                     yield folder / name
 
 

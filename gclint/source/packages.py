@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,6 +63,7 @@ class Packages:
         self._given = given
         self._library = library
         self._environments = environments
+        self._above: dict[Path, Sequence[Path]] = {}
         self._roots: dict[Path, Path] = {}
         self._around: dict[Path, LibraryTree | None] = {}
         self._in_tree: dict[Path, LibraryTree | None] = {}
@@ -78,9 +79,8 @@ class Packages:
         """
         parts = [part for part in name.split(".") if part]
         if level:
-            for _ in range(level - 1):
-                folder = folder.parent
-            return folder.joinpath(*parts)
+            above = self.within_repository(folder)[level - 1 :]
+            return above[0].joinpath(*parts) if above else None
         if not parts:
             return None
         if parts[0] == LIBRARY:
@@ -93,6 +93,14 @@ class Packages:
                 return base
         parent_of_regular = regular or self._given_packages.get(parts[0])
         return None if parent_of_regular is None else parent_of_regular.joinpath(*parts)
+
+    def within_repository(self, folder: Path) -> Sequence[Path]:
+        """Return a folder and those above it, up to the root of its repository, or else of everything."""
+        if folder not in self._above:
+            folders = [folder, *folder.parents]
+            tops = (number for number, each in enumerate(folders, 1) if exists(each / ".git"))
+            self._above[folder] = folders[: next(tops, None)]
+        return self._above[folder]
 
     def root(self, folder: Path) -> Path:
         """Return the folder that contains the package of the files in ``folder``."""

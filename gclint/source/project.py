@@ -199,7 +199,7 @@ class Project:
             self._held[identity] = data
         if self._files.pop(identity, None) or path in self._missing:
             self._missing.discard(path)
-            self._forget_derived()
+            self.forget_derived()
 
     def knows(self, path: Path) -> bool:
         """Return whether the file at ``path`` matters: it is given, or was asked for."""
@@ -248,10 +248,10 @@ class Project:
         file = self.file(path)
         changed = self._files[file.path] = SourceFile(file.path, file.encode(text))
         self.observations.follow(file, changed)
-        self._forget_derived()
+        self.forget_derived()
 
-    def _forget_derived(self) -> None:
-        """Forget what was derived from the old files."""
+    def forget_derived(self) -> None:
+        """Forget what was derived from the files."""
         self.derived.clear()
         self.questions.standing.clear()
 
@@ -308,7 +308,7 @@ class Project:
         package = base / "__init__.py"
         # Only dots: the package itself.
         for candidate in (base.with_name(base.name + ".py"), package) if name else (package,):
-            if candidate not in self._missing:
+            if candidate not in self._missing and self._may_read(user, candidate):
                 try:
                     return self.consult(user, candidate)
                 except (OSError, UnreadableFile):
@@ -316,6 +316,16 @@ class Project:
             # A missing file is a dependency as well: it may have been deleted just now.
             self._use(user.path, candidate)
         return None
+
+    def _may_read(self, user: SourceFile, module: Path) -> bool:
+        """Return whether links lead from a module to the library, what is given, or the user's repository."""
+        real = self.location(module)
+        if real == module or self._packages.is_context(module):
+            return True
+        repository = self._packages.within_repository(self._places.folder(user.path.parent))[-1]
+        roots = [self.location(path) for path in self._within or ()]
+        # Without a repository, everything would be allowed.
+        return any(map(real.is_relative_to, [*roots, *([repository] if repository.name else [])]))
 
     def consult(self, user: SourceFile, path: Path) -> SourceFile:
         """Return the file at ``path``, and record it as a dependency of the verdict on ``user``.

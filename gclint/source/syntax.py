@@ -6,9 +6,11 @@ parameter, is left to the compiler.
 
 from __future__ import annotations
 
+import ast
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from gclint.finding import Position, Problem
 from gclint.source.file import SourceFile, of_text
@@ -57,7 +59,32 @@ def compile_problem(path: Path, text: str) -> Problem | None:
 
     This also finds errors beyond the grammar, such as a repeated keyword argument.
     """
-    return _problem(path, lambda: compile(text, str(path), "exec", dont_inherit=True))
+    return _problem(path, lambda: compile(_compilable(text), str(path), "exec", dont_inherit=True))
+
+
+_FEW = 8
+
+
+def _compilable(text: str) -> str | ast.Module:
+    """Return code without ``finally``: Python compiles what is under it twice, and again what is in that.
+
+    A few do not matter, and Python compiles a text that is nested more deeply than its tree may be.
+    """
+    return _WithoutFinally().visit(ast.parse(text)) if text.count("finally") > _FEW else text
+
+
+class _WithoutFinally(ast.NodeTransformer):
+    def visit(self, node: ast.AST) -> Any:
+        """Leave expressions as they are, which may be nested deeply, and contain no statements."""
+        return node if isinstance(node, ast.expr) else super().visit(node)
+
+    def visit_Try(self, node: ast.Try) -> list[ast.stmt]:
+        """Put what is under ``finally`` behind the statement."""
+        self.generic_visit(node)
+        after, node.finalbody = node.finalbody, []
+        return [*([node] if node.handlers else node.body), *after]
+
+    visit_TryStar = visit_Try  # noqa: N815
 
 
 def _problem(path: Path, attempt: Callable[[], object]) -> Problem | None:

@@ -6,17 +6,25 @@ import itertools
 import json
 import os
 import resource
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from gclint import toml
+from gclint import patience, toml
 from gclint.engine.check import check
-from gclint.rule import all_rules
+from gclint.finding import Finding
+from gclint.network.evaluation.modules import library_of
+from gclint.network.explaining.bases import bases_of
+from gclint.network.model import Network
+from gclint.rule import Rule, all_rules
+from gclint.server.actions import _differences
 from gclint.settings import Settings
 from gclint.source.project import Project
+from gclint.source.syntax import compile_problem
 from gclint.verify.models import ModelFiles
 from tests.cache.shell import OWN
 from tests.sample import BROKEN
@@ -168,14 +176,83 @@ def test_ways_through_a_function_that_multiply_are_not_all_followed(ways: str, t
     assert _ends(work)
 
 
+class _Endless(Rule):
+    """Never ends for files of one name, which hold up no other."""
+
+    code, name = "GC999", "endless"
+
+    def check(self, network: Network) -> Iterable[Finding]:
+        with patience.limited():
+            pass  # The end of one limit is not that of the one around it.
+        while network.file.path.name == "modeling_slow.py":
+            with suppress(Exception):
+                [*range(1000)]
+        return ()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_file_that_takes_for_ever_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    monkeypatch.setattr(patience, "SECONDS", 0.2)
+    names = ["modeling_slow.py", "modeling_x.py", "modeling_y.py"]
+    for name in names:
+        (tmp_path / name).write_text(BROKEN)
+    project = Project(Settings(), [tmp_path / name for name in names])
+    before = signal.getsignal(signal.SIGVTALRM)
+    found = check(project, [_Endless(), *all_rules()], jobs=jobs)
+    assert [(each.path.name, "was given up" in each.message) for each in found.problems] == [(names[0], True)]
+    assert {each.path.name for each in found.findings} == set(names[1:])
+    assert (signal.getsignal(signal.SIGVTALRM), signal.getitimer(signal.ITIMER_VIRTUAL)[0]) == (before, 0)
+
+
+def test_bases_that_many_ways_lead_to_are_explained_once(tmp_path: Path) -> None:
+    path = tmp_path / "modeling_x.py"
+    chain = "".join(f"class B{at}(B{at - 1}, A{at - 1}, B{at - 1}): x\n" for at in range(1, 60))
+    path.write_text(chain.replace("A", "B"))
+    module = library_of(project := Project(Settings(), [path])).module(project.file(path))
+    assert _ends(lambda: bases_of(module.classes["B59"]))
+
+
+def test_a_repair_of_a_file_of_equal_lines_is_told_an_editor_at_once() -> None:
+    before = "a\n" + "\n" * 20_000 + "b\n"
+    assert _ends(lambda: [*_differences(Path("x.py"), before, before.replace("a", "c").replace("b", "d"))])
+
+
+def test_names_of_what_is_returned_are_followed_once(tmp_path: Path) -> None:
+    path = tmp_path / "modeling_x.py"
+    lines = "".join(f"        v{at} = v{at + 1} if x else v{at + 1}\n" for at in range(40))
+    path.write_text(
+        OWN.replace("        return hidden_states +", f"{lines}        return v0\n        x = ", 1)
+    )
+
+    def work() -> None:
+        assert check(Project(Settings(), [path]), all_rules()).findings
+
+    assert _ends(work)
+
+
+def test_what_is_under_finally_is_compiled_once() -> None:
+    lines = (f"{' ' * at}try: f()\n{' ' * at}finally:\n" for at in range(40))
+    text = "".join(lines) + " " * 40
+
+    def work() -> None:
+        assert compile_problem(Path("x.py"), f"{text}f()\n") is None
+        assert "keyword argument repeated" in str(compile_problem(Path("x.py"), f"{text}f(a=1, a=2)\n"))
+
+    assert _ends(work)
+
+
 def test_an_environment_names_no_folder_that_cannot_be(gclint: Run) -> None:
     packages = Path("environment/lib/python3.11/site-packages")
     packages.mkdir(parents=True)
-    (packages / "x.pth").write_bytes(b"a\0b\n" + b"a" * 5_000)
     Path("pyproject.toml").write_text('[tool.gclint]\nlibrary = "environment"\n')
-    status, _, err = gclint(".")
-    assert status == 2
-    assert "transformers was not found" in err
+    for added in (b"a\0b\n" + b"a" * 5_000, b"a\n" * 4_000_000):
+        (packages / "x.pth").write_bytes(added)
+        assert _ends(lambda: gclint("."))
+        status, _, err = gclint(".")
+        assert status == 2
+        assert "transformers was not found" in err
 
 
 def test_a_link_above_the_working_directory_leads_no_report_out(

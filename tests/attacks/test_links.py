@@ -167,6 +167,26 @@ def test_explaining_reads_no_link_beside(gclint: Run) -> None:
     assert "out of the working directory" in err
 
 
+def test_an_import_leads_to_nothing_outside(gclint: Run) -> None:
+    _link("src/link.py", "../../home/secret.py")
+    _link("src/folder", "../../home")
+    _link("src/inside.py", "../helper.py")
+    Path("helper.py").write_text(BROKEN)
+    Path(".git").mkdir()
+    own = BROKEN[BROKEN.index("class SampleModel") :]
+    for module, status in (
+        (".link", 0),
+        (".folder.secret", 0),
+        ("folder.secret", 0),
+        ("...home.secret", 0),
+        ("..helper", 1),
+        (".inside", 1),
+    ):
+        Path("src/modeling_x.py").write_text(f"from {module} import *\n{own}")
+        found, out, _ = gclint("--no-cache", "src")
+        assert (found, "secret" in out) == (status, False), module
+
+
 # -- settings that lead outside
 
 

@@ -18,16 +18,17 @@ _MEANINGS = {
 
 
 def bases_of(info: ClassInfo) -> Fact:
-    """Return a class with its bases, their bases, and so on."""
-    return _bases_of(info, info, frozenset())
+    """Return a class with its bases, their bases, and so on, each once: many ways may lead to one."""
+    return _bases_of(info, set())
 
 
-def _bases_of(info: ClassInfo, user: ClassInfo, seen: frozenset[ClassInfo]) -> Fact:
+def _bases_of(info: ClassInfo, seen: set[ClassInfo]) -> Fact:
     inner = []
     if info not in seen:
+        seen.add(info)
         for name, base in zip(info.base_names, info.bases, strict=True):
             if isinstance(base, ClassInfo):
-                inner.append(_bases_of(base, info, seen | {info}))
+                inner.append(_bases_of(base, seen))
             else:
                 place = _place(name, info)
                 text = _outside(name, base, info, is_at_hand=place is not None)
