@@ -84,8 +84,8 @@ class MissingCheckpointingLayer(Rule):
     - a block that was not recomputed before returns a dict, a list or an output class, changes its arguments
       in place, changes something outside of itself, keeps something in a part that others read, needs
       gradients to be recorded in its forward pass, or draws random numbers that torch does not restore;
-    - the loop around such a block changes what it passes to it, or the call is inside a context manager of
-      its own;
+    - the loop around such a block, or what follows, changes what it passes to it; it passes an iterator, or
+      the call is inside a context manager of its own;
     - classes that are not blocks share the base that has to change.
 
     There is no fix for a block that needs its cache in training, nor for one that is itself a model. Nor is

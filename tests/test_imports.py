@@ -261,5 +261,5 @@ _BASE = "GradientCheckpointingLayer"
 )
 def test_the_base_class_is_added_where_it_belongs(before: str, after: str) -> None:
     file = SourceFile(_PATH, f"{before}\n".encode())
-    edits = list(chain(import_checkpointing_base(file, ".modeling_layers")))
+    edits = list(chain(import_checkpointing_base(file, ".modeling_layers", ())))
     assert edited(file.text, edits) == f"{after}\n"

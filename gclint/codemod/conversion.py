@@ -27,10 +27,12 @@ from gclint.network.runsite import RunSite
 from gclint.network.untrained import untrained
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
+from gclint.source.tokens import tokens
 
-_BOUND = re.compile(
-    rf"^[ \t]{{0,99}}({CHECKPOINTING_BASE})[ \t]{{0,99}}(?::[^=\n]{{1,400}})?=(?!=)", re.MULTILINE
-)
+_OPENING = frozenset("([{")
+_CLOSING = frozenset(")]}")
+_BINDING = frozenset(("as", "for"))
+_WALRUS = re.compile(r"\s*:=")
 
 
 def base_edits(network: Network, group: Group) -> list[Edit] | Refusal:
@@ -58,16 +60,26 @@ def base_edits(network: Network, group: Group) -> list[Edit] | Refusal:
         row = network.file.position(other).row
         return Refusal(f"`{CHECKPOINTING_BASE}` is something else in this file, by what stands on line {row}")
     assert network.checkpointing_module is not None
-    return edits + list(import_checkpointing_base(network.file, network.checkpointing_module))
+    return edits + list(import_checkpointing_base(network.file, network.checkpointing_module, edits))
 
 
 def _other_of_that_name(file: SourceFile) -> int | None:
     """Return where a file itself defines something under the name of the base class."""
-    own = file.outline.classes.get(CHECKPOINTING_BASE) or file.outline.functions.get(CHECKPOINTING_BASE)
-    if own is not None:
-        return own.header
-    places = (match.start(1) for match in _BOUND.finditer(file.outline.code))
-    return next((place for place in places if file.outline.is_code(place)), None)
+    for statement in file.outline.imports:
+        for item in statement.items:
+            if item.alias == CHECKPOINTING_BASE != item.path:
+                return statement.start
+    imports = [(each.start, each.end) for each in file.outline.imports]
+    before, depth = "", 0
+    for token in tokens(file.outline.code) if CHECKPOINTING_BASE in file.outline.code else ():
+        depth += (token.text in _OPENING) - (token.text in _CLOSING)
+        is_name = token.text == CHECKPOINTING_BASE and before != "."
+        # In brackets, as a base or an argument, the name is only used; or a walrus gives it a value.
+        is_used = depth > 0 and before not in _BINDING and not _WALRUS.match(file.outline.code, token.end)
+        if is_name and not is_used and not any(start <= token.start < end for start, end in imports):
+            return token.start
+        before = token.text
+    return None
 
 
 def _module_base(root: ClassInfo, header: cst.ClassDef) -> cst.Arg | None:

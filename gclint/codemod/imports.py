@@ -30,18 +30,20 @@ class _FromImport:
     """With its leading dots."""
 
 
-def import_checkpointing_base(file: SourceFile, module: str) -> tuple[Edit, ...]:
+def import_checkpointing_base(file: SourceFile, module: str, edits: Collection[Edit]) -> tuple[Edit, ...]:
     """Return the edits that make the base class's name known in a file; none where it is known.
 
     Args:
         file: the file that shall use the name.
         module: where the base class comes from, with leading dots if relative.
+        edits: what uses the name; an import below the first of them would come too late.
     """
-    statements = _from_imports(file)
+    end = min((edit.start for edit in edits), default=len(file.text))
+    statements = [known for known in _from_imports(file) if known.statement.start < end]
     for known in statements:
         if known.module == module:
             return _extend(file, known.statement)
-    return _insert(file, statements, module)
+    return _insert(file, statements, module, end)
 
 
 def _from_imports(file: SourceFile) -> list[_FromImport]:
@@ -70,7 +72,7 @@ def _name_key(name: str) -> tuple[int, str]:
     return kind, name
 
 
-def _insert(file: SourceFile, statements: list[_FromImport], module: str) -> tuple[Edit, ...]:
+def _insert(file: SourceFile, statements: list[_FromImport], module: str, end: int) -> tuple[Edit, ...]:
     """Insert a statement of its own where an import sorter would put it."""
     line = f"from {module} import {CHECKPOINTING_BASE}{file.newline}"
     neighbours = [known for known in statements if _package(known.module) == _package(module)]
@@ -80,7 +82,7 @@ def _insert(file: SourceFile, statements: list[_FromImport], module: str) -> tup
     if not neighbours:
         # The package's first import: behind the last absolute one, before any relative one.
         neighbours = [known for known in statements if not known.module.startswith(".")]
-    plain = [statement for statement in file.outline.imports if not statement.indent]
+    plain = [each for each in file.outline.imports if not each.indent and each.start < end]
     last = neighbours[-1].statement if neighbours else plain[-1] if plain else None
     offset = 0 if last is None else _line_end(file, last.end)
     return (Edit(file.path, offset, offset, line),)

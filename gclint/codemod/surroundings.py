@@ -36,6 +36,8 @@ _RESTORED = frozenset(
 )
 """Contexts that recomputation is in as well, or that do not change what is computed."""
 
+_ITERATORS = frozenset(("enumerate", "filter", "iter", "map", "reversed", "zip"))
+
 
 def surrounding_doubts(network: Network, sites: Iterable[RunSite]) -> Iterator[str]:
     """Yield why a block may not be recomputed as it was run, for calls that were not checkpointed before."""
@@ -44,11 +46,13 @@ def surrounding_doubts(network: Network, sites: Iterable[RunSite]) -> Iterator[s
         row, _ = site.rows
         for name in sorted(set(changes.around(site))):
             yield (
-                f"`{name}` changes in place in the loop around the call on line {row}, and recomputation "
-                "sees what it has become"
+                f"`{name}` changes in place in or behind the loop around the call on line {row}, and "
+                "recomputation sees what it has become"
             )
         for name in sorted(changes.entered(site)):
             yield f"the call on line {row} is made in `{name}`, which recomputation is not in"
+        for name in sorted(set(_used_up(site))):
+            yield f"`{name}` on line {row} is an iterator, of which recomputation finds nothing left"
         for name in sorted(set(_held(site, network.gradients))):
             yield (
                 f"`{name}` on line {row} holds values that require grad, which receive no gradient under "
@@ -75,7 +79,10 @@ class _Changes:
         watched = given - site.stream | ({receiver} - {site.scope.self_name, ""})
         if loop not in self._changed:
             nodes = list(walk(loop.body))
-            self._changed[loop] = [each for node in nodes for each in changed(site.scope, node)]
+            inside = [each for node in nodes for each in changed(site.scope, node)]
+            behind = [each for node in _behind(site.scope, loop) for each in changed(site.scope, node)]
+            # What is written into the configuration in the end is rarely read by the blocks.
+            self._changed[loop] = inside + [each for each in behind if not isinstance(each, cst.Attribute)]
             augmented = self._augmented.setdefault(loop, {})
             for node in nodes:
                 if isinstance(node, cst.AugAssign):
@@ -128,20 +135,42 @@ def _root(node: cst.CSTNode) -> str | None:
     return node.value
 
 
-def _held(site: RunSite, gradients: Gradients) -> Iterator[str]:
-    """Yield the arguments that are objects or functions around something that requires grad."""
+def _behind(scope: Scope, loop: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield what stands behind the statement of a function that contains a loop."""
+    pieces = () if scope.body is None else scope.body.pieces()
+    for number, piece in enumerate(pieces):
+        if any(loop is node for node in nodes_in((piece,))):
+            return nodes_in(pieces[number + 1 :])
+    return iter(())
+
+
+def _used_up(site: RunSite) -> Iterator[str]:
+    """Yield the arguments that can be read once."""
+    for arg, value in _given(site):
+        called = dotted_name(value.func) if isinstance(value, cst.Call) else None
+        if isinstance(value, cst.GeneratorExp) or called in _ITERATORS:
+            yield site.source(arg.value)
+
+
+def _given(site: RunSite) -> Iterator[tuple[cst.Arg, cst.BaseExpression]]:
+    """Yield the arguments of a call, each with what it may be."""
     for arg in site.args:
         values = [arg.value]
         if isinstance(arg.value, cst.Name):
             values = [each.value for each in site.scope.bindings(arg.value.value) if not each.iterated]
-        for value in values:
-            inside: list[cst.BaseExpression] = []
-            if isinstance(value, cst.Lambda):
-                inside = [cst.Name(name) for name in names_in(value.body)]
-            elif isinstance(value, cst.Call) and _makes_object(site, value):
-                inside = [each.value for each in value.args]
-            if any(not is_constant(each) and Carries.GRADIENT in gradients.at(site, each) for each in inside):
-                yield site.source(arg.value) if not isinstance(arg.value, cst.Lambda) else "lambda"
+        yield from ((arg, value) for value in values)
+
+
+def _held(site: RunSite, gradients: Gradients) -> Iterator[str]:
+    """Yield the arguments that are objects or functions around something that requires grad."""
+    for arg, value in _given(site):
+        inside: list[cst.BaseExpression] = []
+        if isinstance(value, cst.Lambda):
+            inside = [cst.Name(name) for name in names_in(value.body)]
+        elif isinstance(value, cst.Call) and _makes_object(site, value):
+            inside = [each.value for each in value.args]
+        if any(not is_constant(each) and Carries.GRADIENT in gradients.at(site, each) for each in inside):
+            yield site.source(arg.value) if not isinstance(arg.value, cst.Lambda) else "lambda"
 
 
 def _makes_object(site: RunSite, call: cst.Call) -> bool:

@@ -188,7 +188,7 @@ class _Work:
         gone = {word for edit in edits for word in _WORD.findall(file.text[edit.start : edit.end])} - new
         module = Network(self._project, file).checkpointing_module
         if CHECKPOINTING_BASE in new and module is not None:
-            yield from import_checkpointing_base(file, module)
+            yield from import_checkpointing_base(file, module, edits)
         if gone:
             yield from drop_unused_imports(self._project, file, gone, edits)
 

@@ -17,11 +17,12 @@ from gclint.network.activation import is_constant
 from gclint.network.binding import BoundArgument, bind
 from gclint.network.differentiable import KEEPING_BUILTINS
 from gclint.network.evaluation.body import nodes_in
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.reaching import Entry, Reaching
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import method_signature
 from gclint.network.evaluation.values import Bound, ClassValue, External, Function, Value
-from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.evaluation.walk import dotted_name
 from gclint.network.gradient import Carries, Gradients, Origin, Place, inside, united
 from gclint.network.learned import is_learned_value
 from gclint.network.runsite import RunSite
@@ -39,6 +40,8 @@ _ARGUMENT = re.compile(
 """Matches the names under which a model receives a cache as an argument."""
 _MAKING = re.compile(r"(?:\w+\.)*(?:[A-Z]\w*)?Cache(?:\.from_legacy_cache)?")
 """Matches what makes a cache: a class of caches, or its conversion from tuples."""
+_CHECKPOINTING = re.compile(r"checkpoint(?:ing_func)?$")
+"""Matches the names of functions that run a block."""
 _TAKING = frozenset(("get", "pop"))
 _CONVERTING = frozenset(("to", "to_legacy_cache"))
 """Methods of caches and their tensors that return the same in another form or place."""
@@ -49,9 +52,22 @@ _READING = frozenset(
     ("get_seq_length", "get_max_cache_shape", "get_max_length", "get_usable_length", "get_mask_sizes")
 ) | {"size", "dim", "numel", "to", "to_legacy_cache"}
 """Methods of caches and their tensors that put nothing into them."""
-_FILLING = frozenset(("append", "extend", "insert", "update", "setattr", "__setitem__", "__setattr__"))
+_FILLING = frozenset(
+    (
+        "append",
+        "extend",
+        "insert",
+        "update",
+        "setattr",
+        "__setitem__",
+        "__setattr__",
+        "__dict__",
+    )
+)
 """What else puts something into a container, called on it or with it."""
-_CAPTURES = (cst.MatchAs, cst.MatchStar, cst.MatchMapping)
+_ITERATING = KEEPING_BUILTINS | {"enumerate", "filter", "map", "next", "zip"}
+"""Functions whose result has what their arguments hold."""
+_FIGURES = frozenset(("shape", "dtype", "device", "ndim"))
 _DISPLAYS = (cst.Tuple, cst.List)
 _HARMLESS = Carries.CONSTANT | Carries.CACHE
 _LONGEST = 60
@@ -130,6 +146,9 @@ class _Caches(Gradients):
         self._reachings: dict[tuple[Scope, str], Reaching] = {}
         self._names: dict[tuple[cst.Name, tuple[int, ...]], Carries] = {}
         self._depth = 0
+        self._commands: set[cst.BaseExpression] = set()
+        """The calls that are made for nothing but their effect."""
+        self._filled: dict[tuple[Scope, str], bool] = {}
         self._open_dicts: set[tuple[Scope, str, str | None]] = set()
         self.other: Origin | None = None
         """The first expression that may be something else."""
@@ -198,7 +217,7 @@ class _Caches(Gradients):
     def _makes_cache(self, place: Place, call: cst.Call) -> bool:
         """Return whether a class of caches is called with nothing that requires grad."""
         made = place.scope.evaluate(call.func)
-        if any(isinstance(each, ClassValue) and is_learned(each.info) for each in made):
+        if any(isinstance(each, ClassValue) and not _is_plain_cache(each.info) for each in made):
             return False
         return all(self._is_harmless(place, arg.value) for arg in call.args)
 
@@ -259,37 +278,76 @@ class _Caches(Gradients):
         found = super()._bound(place, name, path)
         return found | Carries.UNKNOWN if _is_cache(found) and self._is_filled(place, name) else found
 
-    def _is_filled(self, place: Place, name: str, seen: frozenset[str] = frozenset()) -> bool:
-        """Return whether the function may put something else into a cache, or into its variable."""
+    def _is_filled(self, place: Place, name: str) -> bool:
+        key = place.scope, name
+        if key not in self._filled:
+            self._filled[key] = False
+            self._filled[key] = self._may_be_filled(place, name, set())
+        return self._filled[key]
+
+    def _may_be_filled(self, place: Place, name: str, seen: set[str]) -> bool:
+        """Return whether the function may put something else into a cache, or into its variable.
+
+        It may wherever the name stands in another way than those that are known not to.
+        """
         body = place.scope.body
         if body is None or name in seen:
-            return False
+            return body is None
         nodes = list(nodes_in(body.pieces_naming((name,))))
-        seen |= {name}
-        called = {node.func for node in nodes if isinstance(node, cst.Call)}
-        return any(
-            self._fills(place, node, name)
-            or (isinstance(node, cst.Attribute) and node not in called and _hands_filling(node, name))
-            or any(self._is_filled(place, other, seen) for other in _other_names(node, name))
-            for node in nodes
-        )
+        seen.add(name)
+        self._commands.update(node.value for node in nodes if isinstance(node, cst.Expr))
+        uses = {node for node in nodes if _is_whole(node, name)}
+        return not uses <= {each for node in nodes for each in self._harmless_uses(place, node, name, seen)}
 
-    def _fills(self, place: Place, node: cst.CSTNode, name: str) -> bool:
-        if isinstance(node, cst.Nonlocal):
-            return any(item.name.value == name for item in node.names)
-        if isinstance(node, _CAPTURES):
-            captured = node.rest if isinstance(node, cst.MatchMapping) else node.name
-            return isinstance(captured, cst.Name) and captured.value == name
-        if isinstance(node, (cst.Assign, cst.AugAssign)):
-            targets = node.targets if isinstance(node, cst.Assign) else (node,)
-            is_part = any(_is_part(each.target, name) for each in targets)
-            return is_part and not self._is_harmless(place, node.value)
-        if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
-            # What is called for nothing but its effect.
-            is_given = any(_is_whole(arg.value, name) for arg in node.value.args)
-            values = place.scope.evaluate(node.value.func)
-            return is_given and not any(isinstance(each, (External, Bound, Function)) for each in values)
-        return isinstance(node, cst.Call) and self._call_fills(place, node, name)
+    def _harmless_uses(
+        self, place: Place, node: cst.CSTNode, name: str, seen: set[str]
+    ) -> Iterator[cst.CSTNode]:
+        """Yield the names in a node that stand where nothing is put into what they hold."""
+        if isinstance(node, cst.Attribute):
+            yield node.attr
+            if node.attr.value in _FIGURES:
+                yield from _flows(node.value)
+        elif isinstance(node, cst.Param):
+            yield node.name
+        elif isinstance(node, cst.Arg):
+            yield from () if node.keyword is None else (node.keyword,)
+        elif isinstance(node, (cst.Assign, cst.AnnAssign)):
+            yield from self._assigned_uses(place, node, name, seen)
+        elif isinstance(node, (cst.For, cst.CompFor)):
+            yield from _targets(node.target)
+            held = [each for each in _flows(node.iter) if _is_whole(each, name)]
+            if held and self._stay(place, _receiving(node.target, node.iter, name), name, seen):
+                yield from held
+        elif isinstance(node, cst.AugAssign):
+            if isinstance(node.target, cst.Name) or self._is_harmless(place, node.value):
+                yield from _flows(node.target)
+        elif isinstance(node, cst.Call):
+            if dotted_name(node.func) not in _ITERATING and not self._call_fills(place, node, name):
+                yield from (*_flows(node.func), *(each for arg in node.args for each in _flows(arg.value)))
+        else:
+            for each in _only_read(node):
+                yield from _flows(each)
+
+    def _assigned_uses(
+        self, place: Place, node: cst.Assign | cst.AnnAssign, name: str, seen: set[str]
+    ) -> Iterator[cst.CSTNode]:
+        targets = [each.target for each in node.targets] if isinstance(node, cst.Assign) else [node.target]
+        if node.value is None:
+            yield from _flows(targets[0])
+            return
+        names = [each for target in targets for each in _targets(target)]
+        if any(_is_part(each, name) for each in targets) and self._is_harmless(place, node.value):
+            yield from (each for target in targets for each in _flows(target))
+        held = [each for each in _flows(node.value) if _is_whole(each, name)]
+        is_alias = len(targets) > 1 and any(_is_whole(each, name) for each in names)
+        if not (held or is_alias) or (all(map(_targets, targets)) and self._stay(place, names, name, seen)):
+            yield from (*held, *names)
+        elif len(targets) == 1:
+            yield from names
+
+    def _stay(self, place: Place, others: Iterable[cst.Name], name: str, seen: set[str]) -> bool:
+        """Return whether nothing is put into what further names hold."""
+        return not any(self._may_be_filled(place, each.value, seen) for each in others if each.value != name)
 
     def _call_fills(self, place: Place, call: cst.Call, name: str) -> bool:
         """Return whether a call may put something else into what a name holds."""
@@ -297,12 +355,20 @@ class _Caches(Gradients):
         if _is_part(call.func, name):
             is_reading = isinstance(call.func, cst.Attribute) and call.func.attr.value in _READING
             return not is_reading and not all(self._is_harmless(place, each) for each in given)
-        if not any(_is_whole(each, name) or _is_part(each, name) for each in given):
+        if not any(_is_whole(each, name) for value in given for each in _flows(value)):
             return False
         values = place.scope.evaluate(call.func)
+        called = dotted_name(call.func) or ""
+        is_held = called.startswith(f"{place.scope.self_name}.") or place.scope.parameters.has(called)
+        is_own = is_held and call not in self._commands
+        is_inherited = isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call)
+        is_run = is_own or is_inherited or _CHECKPOINTING.search(called) is not None
+        is_known = values or is_run or hasattr(builtins, called)
+        if not is_known or called in ("getattr", "vars"):
+            return True
         if any(isinstance(value, External) for value in values) or not values:
-            last = (dotted_name(call.func) or "").rpartition(".")[2]
-            changes = last in _FILLING or last.endswith("_") or _has_output(call)
+            first, _, last = called.rpartition(".")
+            changes = last in _FILLING or last.endswith("_") or _has_output(call) or first == "operator"
             return changes and not all(self._is_harmless(place, each) for each in given)
         return any(self._is_filled_in(place, call, value, name) for value in values)
 
@@ -312,6 +378,8 @@ class _Caches(Gradients):
             return False
         if not isinstance(called, (Bound, Function)):
             return False
+        if isinstance(called, Function) and isinstance(called.node, cst.Lambda):
+            return True
         inner = self._enter(place, call, called)
         return inner is None or any(
             self._is_filled(Place(inner), each)
@@ -436,7 +504,7 @@ class _Caches(Gradients):
         if key in self._arguments_of:
             return self._arguments_of[key]
         found = self._arguments_of[key] = Carries.CACHE
-        for caller in self.callers.everywhere(scope.owner, method.name):
+        for caller in self.callers.everywhere(scope.owner, method.name, name):
             there = Place(caller.scope, caller.at)
             for bound in bind(written_arguments(caller.scope, caller.args), signature).arguments:
                 if bound.arg.star == "**":
@@ -447,6 +515,13 @@ class _Caches(Gradients):
                     found |= self.of(there, bound.arg.value, path)
         self._arguments_of[key] = found
         return found
+
+
+def _is_plain_cache(info: ClassInfo) -> bool:
+    """Return whether a class of caches holds what is written to it, and nothing of its own."""
+    is_derived = any(_MAKING.fullmatch(base.name) for base in info.mro[1:])
+    has_interface = any(name.startswith("update") for name in (each.name for each in info.methods()))
+    return not is_learned(info) and (is_derived or has_interface)
 
 
 def _is_variadic(place: Place, value: cst.BaseExpression) -> bool:
@@ -498,23 +573,69 @@ def _taken_from(value: cst.BaseExpression) -> str | None:
     return mapping if method == "items" and mapping.isidentifier() else None
 
 
-def _other_names(node: cst.CSTNode, name: str) -> Iterator[str]:
-    """Yield further names that a statement gives to what a name holds, or to a part of it."""
-    if isinstance(node, cst.Assign):
-        held, targets = node.value, [each.target for each in node.targets]
-        is_given = _is_whole(held, name) or _is_part(held, name)
-    elif isinstance(node, (cst.For, cst.CompFor)):
-        held, targets = node.iter, [node.target]
-        is_given = any(_is_whole(each, name) for each in walk(held))
-    else:
-        return
-    for target in targets if is_given else ():
-        yield from (each.value for each in walk(target) if isinstance(each, cst.Name) and each.value != name)
+def _flows(value: cst.CSTNode) -> Iterator[cst.Name]:
+    """Yield the names that an expression may be the value of, or a part of it, or hold."""
+    if isinstance(value, cst.Name):
+        yield value
+    elif isinstance(value, cst.Attribute):
+        yield from () if value.attr.value in _FILLING else _flows(value.value)
+    elif isinstance(value, (cst.Subscript, cst.StarredElement, cst.NamedExpr)):
+        yield from _flows(value.value)
+    elif isinstance(value, cst.IfExp):
+        yield from (*_flows(value.body), *_flows(value.orelse))
+    elif isinstance(value, (cst.BooleanOperation, cst.BinaryOperation)):
+        yield from (*_flows(value.left), *_flows(value.right))
+    elif isinstance(value, (cst.Tuple, cst.List, cst.Dict)):
+        for element in value.elements:
+            yield from _flows(element.value)
+    elif isinstance(value, cst.Call) and dotted_name(value.func) in _ITERATING:
+        for arg in value.args:
+            yield from _flows(arg.value)
 
 
-def _hands_filling(node: cst.Attribute, name: str) -> bool:
-    """Return whether a method that fills what a name holds is handed on, such as ``map(past.append, …)``."""
-    return node.attr.value in _FILLING and _is_part(node, name)
+def _targets(target: cst.CSTNode) -> list[cst.Name]:
+    """Return the names that a target binds; none if it also puts something elsewhere."""
+    if isinstance(target, cst.Name):
+        return [target]
+    if isinstance(target, cst.StarredElement):
+        return _targets(target.value)
+    if isinstance(target, (cst.Tuple, cst.List)):
+        found = [
+            _targets(each if isinstance(each, cst.StarredElement) else each.value) for each in target.elements
+        ]
+        return [name for names in found for name in names] if all(found) else []
+    return []
+
+
+def _receiving(target: cst.BaseExpression, iterable: cst.BaseExpression, name: str) -> list[cst.Name]:
+    """Return the names of a loop's target that get what a name holds."""
+    called = dotted_name(iterable.func) if isinstance(iterable, cst.Call) else None
+    if isinstance(iterable, cst.Call) and isinstance(target, cst.Tuple) and called in ("enumerate", "zip"):
+        parts = [each.value for each in target.elements][called == "enumerate" :]
+        pairs = zip(parts, (arg.value for arg in iterable.args), strict=False)
+        return [
+            each
+            for part, value in pairs
+            if any(_is_whole(other, name) for other in _flows(value))
+            for each in _receiving(part, value, name)
+        ]
+    return _targets(target)
+
+
+def _only_read(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield the parts of a node that are asked, or handed back at the end of a function."""
+    if isinstance(node, (cst.If, cst.While, cst.IfExp, cst.Assert, cst.CompIf)):
+        yield node.test
+    elif isinstance(node, cst.Comparison):
+        yield from (node.left, *(each.comparator for each in node.comparisons))
+    elif isinstance(node, (cst.UnaryOperation, cst.FormattedStringExpression)):
+        yield node.expression
+    elif isinstance(node, cst.Return) and node.value is not None:
+        yield node.value
+    elif isinstance(node, cst.Del):
+        yield node.target if isinstance(node.target, cst.Name) else cst.Pass()
+    elif isinstance(node, (cst.ListComp, cst.GeneratorExp)):
+        yield node.elt
 
 
 def _has_output(call: cst.Call) -> bool:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 import libcst as cst
 
+from gclint.network.differentiable import makes_constants
 from gclint.network.evaluation.body import Binding
 from gclint.network.evaluation.reaching import Reaching
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import External, Instance, ModuleValue
+from gclint.network.evaluation.values import (
+    ClassValue,
+    Container,
+    External,
+    ExternalInstance,
+    Instance,
+    ModuleValue,
+    Value,
+)
 from gclint.network.evaluation.walk import dotted_name
-from gclint.network.learned import is_buffer
+from gclint.network.learned import is_buffer, is_learned_value
 from gclint.network.reached import Code, is_known_method
 from gclint.network.traits import FILLING as FILLING_ITEMS
 from gclint.network.traits import IN_PLACE
@@ -30,30 +39,30 @@ _CHANGING = re.compile(
 """Matches names of methods that probably change their object, and that no tensor has."""
 _ITEMS = frozenset(("get", "pop", "setdefault", "values", "items"))
 _FIGURES = frozenset(("shape", "dtype", "device", "ndim", "training", "config", "__name__"))
-VIEWS = frozenset(
-    [
-        "chunk",
-        "contiguous",
-        "expand",
-        "expand_as",
-        "flatten",
-        "movedim",
-        "narrow",
-        "permute",
-        "reshape",
-        "select",
-        "squeeze",
-        "swapaxes",
-        "t",
-        "transpose",
-        "unbind",
-        "unflatten",
-        "unsqueeze",
-        "view",
-        "view_as",
-    ]
-)
+_VIEW_NAMES = """
+adjoint as_strided broadcast_to chunk contiguous diagonal dsplit expand expand_as flatten hsplit movedim
+moveaxis narrow permute ravel reshape reshape_as select split split_with_sizes squeeze swapaxes swapdims t
+tensor_split transpose unbind unflatten unfold unsqueeze view view_as view_as_complex view_as_real vsplit
+"""
+VIEWS = frozenset(_VIEW_NAMES.split())
 """Methods of tensors whose result may share the tensor's memory."""
+_SAME_NAMES = """
+alpha_dropout as_tensor asarray atleast_1d atleast_2d atleast_3d bfloat16 conj cpu cuda detach double dropout
+dropout1d dropout2d dropout3d feature_alpha_dropout float from_dlpack from_numpy half imag nn numpy Parameter
+requires_grad_ resolve_conj to type type_as vmap
+"""
+_SAME = frozenset(_SAME_NAMES.split())
+"""Other functions and methods of torch whose result may be their argument."""
+_SAME_MODULES = re.compile(r"torch\.nn\.(?:Identity|\w*Dropout\w*|Flatten|Unflatten)")
+_IN_PLACE_MODULE = re.compile(
+    r"\b(?:\w*ReLU6?|\w*ELU|SiLU|Mish|Hard[a-z]+|Threshold|\w*Dropout\w*)\s*\("
+    r"[^()]*(?:\binplace\s*=\s*(?!False)|\bTrue\b)"
+)
+"""Matches where a module is made that changes its input."""
+_OPERATOR = re.compile(
+    r"__(?:(?:set|del)(?:item|attr)|i(?:add|sub|mul|matmul|truediv|floordiv|mod|pow|and|or|xor))__"
+)
+"""Matches the methods behind statements that change an object."""
 _IN_PLACE_NAMES = """
 abs_ absolute_ acos_ acosh_ add_ addbmm_ addcdiv_ addcmul_ addmm_ addmv_ addr_ arccos_ arccosh_ arcsin_
 arcsinh_ arctan2_ arctan_ arctanh_ as_strided_ asin_ asinh_ atan2_ atan_ atanh_ baddbmm_ bernoulli_
@@ -72,30 +81,37 @@ trunc_ uniform_ unsqueeze_ xlogy_ zero_
 """
 TENSOR_METHODS = frozenset(_IN_PLACE_NAMES.split())
 """Methods of tensors that change the tensor in place, and only read their arguments."""
-_SCALING = (cst.MultiplyAssign, cst.DivideAssign)
-"""In-place operators with a number that only tensors need; ``+=`` is also how code counts."""
 
 
 def changed(scope: Scope, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Yield the expressions that a statement or call changes in place: tensors, containers and objects."""
     if isinstance(node, cst.AugAssign):
-        is_counted = isinstance(node.value, cst.BaseNumber) and not isinstance(node.operator, _SCALING)
-        if not isinstance(node.target, cst.Name) or not (is_counted or isinstance(node.value, cst.Tuple)):
+        if not isinstance(node.target, cst.Name) or not isinstance(node.value, cst.Tuple):
             yield node.target
-    elif isinstance(node, (cst.AssignTarget, cst.Del)):
-        if isinstance(node.target, cst.Subscript):
-            yield node.target.value
-        elif isinstance(node.target, cst.Attribute) and dotted_name(node.target.value) != scope.self_name:
-            yield node.target
+    elif isinstance(node, (cst.AssignTarget, cst.Del, cst.For)):
+        for target in _targets(node.target):
+            if isinstance(target, cst.Subscript):
+                yield target.value
+            elif dotted_name(target.value) != scope.self_name:
+                yield target
     elif isinstance(node, cst.Call):
         yield from _changed_by_call(scope, node)
+
+
+def _targets(target: cst.CSTNode) -> Iterator[cst.Subscript | cst.Attribute]:
+    if isinstance(target, (cst.Subscript, cst.Attribute)):
+        yield target
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for each in target.elements:
+            yield from _targets(each.value)
 
 
 def _changed_by_call(scope: Scope, call: cst.Call) -> Iterator[cst.CSTNode]:
     method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
     options = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
     name = dotted_name(call.func) or method
-    if IN_PLACE.fullmatch(name.rpartition(".")[2]) is not None:
+    last = name.rpartition(".")[2]
+    if IN_PLACE.fullmatch(last) is not None or _OPERATOR.fullmatch(last) is not None:
         yield from _changed_in_place(scope, call)
     elif isinstance(call.func, cst.Attribute):
         may_change = _CHANGING.fullmatch(method) is not None and not is_known_method(scope, call.func)
@@ -106,8 +122,34 @@ def _changed_by_call(scope: Scope, call: cst.Call) -> Iterator[cst.CSTNode]:
         yield from (each.value for each in out.elements) if isinstance(out, cst.Tuple) else (out,)
     # Functions that change their argument, such as `dropout(states, inplace=True)` and `next(noise)`.
     is_flagged = dotted_name(options.get("inplace", cst.Name("False"))) != "False"
-    if call.args and (is_flagged or name in ("next", "setattr")):
+    names = [arg.value.evaluated_value for arg in call.args[1:] if isinstance(arg.value, cst.SimpleString)]
+    is_got = name == "getattr" and any(IN_PLACE.fullmatch(str(each)) for each in names)
+    if call.args and (is_flagged or is_got or name in ("next", "setattr") or _is_in_place(scope, call)):
         yield call.args[0].value
+    if any(_is_method_in_place(arg.value) for arg in call.args):
+        # What gets such a method runs it.
+        yield from (arg.value for arg in call.args)
+
+
+def _is_method_in_place(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Attribute) and IN_PLACE.fullmatch(value.attr.value) is not None
+
+
+def _is_in_place(scope: Scope, call: cst.Call) -> bool:
+    """Return whether a function or module of torch may change its argument, as it is told by position."""
+    for value in scope.evaluate(call.func):
+        if isinstance(value, External):
+            flags = [dotted_name(arg.value) == "True" for arg in call.args]
+            is_dropout = value.name.endswith("dropout")
+            if value.name.startswith("torch.nn.functional.") and any(flags[3 if is_dropout else 1 :]):
+                return True
+            if value.name.startswith("operator."):
+                return True
+        elif isinstance(value, ExternalInstance) and scope.owner is not None:
+            made = f"{value.name.rpartition('.')[2]}("
+            if _IN_PLACE_MODULE.match(made + "True"):
+                return any(_IN_PLACE_MODULE.search(base.text) for base in scope.owner.mro)
+    return False
 
 
 def _changed_in_place(scope: Scope, call: cst.Call) -> Iterator[cst.CSTNode]:
@@ -144,6 +186,11 @@ class Origins:
             if isinstance(call.func, cst.Attribute) and call.func.attr.value in FILLING and call.args
         }
 
+    @cached_property
+    def _inner(self) -> set[str]:
+        """The parameters of inner functions, which may get anything that the function has."""
+        return {node.name.value for node in self._code.nodes if isinstance(node, cst.Param)}
+
     def of_change(self, statement: cst.CSTNode) -> set[str]:
         """Return the origins of what a statement or call changes."""
         found: set[str] = set()
@@ -155,36 +202,75 @@ class Origins:
 
     def of(self, node: cst.CSTNode, *, keeps_items: bool = True) -> set[str]:
         """Return the possible origins of an expression, or of the object that it is a part of."""
-        return self._of(node, frozenset(), is_item=False, keeps_items=keeps_items)
+        is_display = isinstance(node, (cst.Tuple, cst.List))
+        return self._of(node, frozenset(), is_item=is_display, keeps_items=keeps_items)
 
     def _of(
         self, node: cst.CSTNode, seen: frozenset[cst.CSTNode], *, is_item: bool, keeps_items: bool
     ) -> set[str]:
-        while not isinstance(node, cst.Name):
-            if not keeps_items and isinstance(node, (cst.Attribute, cst.Subscript)):
-                return {OWN} if is_buffer(self._scope, node) else set()
-            if isinstance(node, (cst.Attribute, cst.Subscript)):
-                if isinstance(node, cst.Attribute) and node.attr.value in _FIGURES:
-                    return set()
-                node, is_item = node.value, True
-            elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-                method = node.func.attr.value
-                if method not in VIEWS and method not in _ITEMS:
-                    return set()
-                node, is_item = node.func.value, is_item or method in _ITEMS
-            else:
-                return set()
-        if node in seen:
-            return set()
-        if node.value == self._scope.self_name:
-            return {OWN} if is_item else set()
         found: set[str] = set()
-        for entry in self._at(node):
-            if entry is None:
-                found |= self._from_outside(node.value, is_item=is_item)
-            elif isinstance(entry, Binding) and self._is_whole(entry):
-                found |= self._of(entry.value, seen | {node}, is_item=is_item, keeps_items=keeps_items)
+        if isinstance(node, cst.Name):
+            if node in seen:
+                return set()
+            if node.value == self._scope.self_name:
+                return {OWN} if is_item else set()
+            for value, is_part in self._values(node, is_item=is_item):
+                if value is None:
+                    found |= self._from_outside(node.value, is_item=is_item)
+                else:
+                    found |= self._of(value, seen | {node}, is_item=is_part, keeps_items=keeps_items)
+            return found
+        if isinstance(node, cst.Attribute):
+            if node.attr.value in _FIGURES:
+                return set()
+            if not keeps_items:
+                return {OWN} if is_buffer(self._scope, node) else set()
+        for value, is_part in self._shared(node, is_item=is_item):
+            found |= self._of(value, seen, is_item=is_part, keeps_items=keeps_items)
         return found
+
+    def _values(self, name: cst.Name, *, is_item: bool) -> Iterator[tuple[cst.CSTNode | None, bool]]:
+        """Yield what a name may be, and whether it is a part of that; None is what it is from outside."""
+        for entry in self._at(name):
+            if not isinstance(entry, Binding):
+                yield None, is_item
+            elif entry.added or entry.value in self._added:
+                if is_item and isinstance(entry.value, (cst.Tuple, cst.List)):
+                    yield entry.value, True
+            elif entry.literal is not entry.value:
+                yield entry.literal, is_item
+            else:
+                yield entry.value, is_item or entry.iterated or bool(entry.path)
+
+    def _shared(self, node: cst.CSTNode, *, is_item: bool) -> Iterator[tuple[cst.CSTNode, bool]]:
+        """Yield what an expression may be the same as, and whether it is a part of that."""
+        if isinstance(node, (cst.Attribute, cst.Subscript)):
+            yield node.value, True
+        elif isinstance(node, cst.IfExp):
+            yield from ((node.body, is_item), (node.orelse, is_item))
+        elif isinstance(node, cst.BooleanOperation):
+            yield from ((node.left, is_item), (node.right, is_item))
+        elif isinstance(node, (cst.NamedExpr, cst.StarredElement)):
+            yield node.value, is_item
+        elif isinstance(node, (cst.Tuple, cst.List, cst.Set, cst.Dict)) and is_item:
+            yield from ((each.value, True) for each in node.elements)
+        elif isinstance(node, (cst.ListComp, cst.GeneratorExp)) and is_item:
+            yield node.elt, True
+        elif isinstance(node, cst.Call):
+            method = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+            is_same = method in VIEWS or method in _SAME or IN_PLACE.fullmatch(method) is not None
+            if isinstance(node.func, cst.Attribute) and (is_same or method in _ITEMS):
+                yield node.func.value, is_item or method in _ITEMS
+            is_own = bool(node.args) and dotted_name(node.args[0].value) == self._scope.self_name
+            if self._hands_back(node) and not is_own:
+                yield from ((arg.value, True) for arg in node.args)
+
+    def _hands_back(self, call: cst.Call) -> bool:
+        """Return whether the result of a call may be one of its arguments, or a part of it."""
+        values = self._scope.evaluate(call.func)
+        if not values:
+            return isinstance(call.func, cst.Name) and not makes_constants(call.func.value)
+        return any(map(_is_handing_back, values))
 
     def _from_outside(self, name: str, *, is_item: bool) -> set[str]:
         """Return the origin of a name that the function itself does not bind."""
@@ -193,6 +279,8 @@ class Origins:
             return {name} if is_item else set()
         if scope.parameters.has(name):
             return {name}
+        if name in self._inner:
+            return {*scope.parameters.names} - {scope.self_name or ""}
         if scope.parent is not None and scope.parent.body is not None:
             return set()
         return {_GLOBAL + name} if self._is_of_module(name, is_item=is_item) else set()
@@ -213,15 +301,24 @@ class Origins:
             for value in values
         )
 
-    def _is_whole(self, binding: Binding) -> bool:
-        """Return whether a binding makes the name an alias of the value, not of a part of it."""
-        return not (binding.added or binding.iterated or binding.path or binding.value in self._added)
-
-    def _at(self, name: cst.Name) -> frozenset[Binding | cst.FunctionDef | None]:
+    def _at(self, name: cst.Name) -> Iterable[Binding | cst.FunctionDef | None]:
         if name.value not in self._reaching:
             assert self._scope.body is not None
             self._reaching[name.value] = Reaching(name.value, self._scope.body.pieces())
-        return self._reaching[name.value].at(name)
+        known = self._reaching[name.value]
+        # In an inner function, any of them may reach the name.
+        return known.at(name) if known.has(name) else (None, *self._scope.bindings(name.value))
+
+
+def _is_handing_back(value: Value) -> bool:
+    if isinstance(value, Instance):
+        return not is_learned_value(value)
+    if isinstance(value, ExternalInstance):
+        return _SAME_MODULES.fullmatch(value.name) is not None
+    if isinstance(value, External):
+        is_of_torch, last = value.name.startswith("torch."), value.name.rpartition(".")[2]
+        return last in VIEWS or last in _SAME if is_of_torch else not makes_constants(value.name)
+    return not isinstance(value, (ClassValue, Container))
 
 
 def global_name(origin: str) -> str | None:

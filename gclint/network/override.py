@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from gclint.network.activation import is_constant
 from gclint.network.construction import flag_settings
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module
@@ -114,6 +115,9 @@ def _named(override: OldOverride) -> list[str] | None:
     except cst.ParserSyntaxError:
         return None
     if not isinstance(node, cst.FunctionDef) or len(node.params.params) < 3:
+        return None
+    defaults = (param.default for param in node.params.params)
+    if node.decorators or not all(each is None or is_constant(each) for each in defaults):
         return None
     module, value = (param.name.value for param in node.params.params[1:3])
     names: list[str] = []

@@ -84,7 +84,8 @@ def _strings(text: str) -> list[tuple[int, int]]:
     """Return where the strings are that code uses, so no docstrings."""
     found, before, depth = [], Kind.NEWLINE, 0
     for token in tokens(text):
-        if token.kind is Kind.STRING and (depth or before is not Kind.NEWLINE):
+        is_formatted = token.text[0] in "fF"
+        if token.kind is Kind.STRING and (depth or is_formatted or before is not Kind.NEWLINE):
             found.append((token.start, token.end))
         if token.kind is Kind.OPERATOR:
             depth += (token.text in _OPENING) - (token.text in _CLOSING)

@@ -19,7 +19,7 @@ def written_arguments(scope: Scope, args: Sequence[cst.Arg]) -> tuple[cst.Arg, .
     for arg in args:
         written = _written(scope, arg.value) if arg.star else None
         items = None if written is None else (_named if arg.star == "**" else _listed)(written)
-        found += [arg] if items is None else items
+        found += items or [arg]
     return tuple(found)
 
 
