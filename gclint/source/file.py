@@ -27,6 +27,10 @@ _FIRST_LINES = re.compile(r"[^\n]*\n?[^\n]*")
 _ASCII = "".join(map(chr, range(32, 127))) + "\t\n\f\r"
 
 
+_LARGEST = 2_000_000
+"""The most bytes of code: a tree of it takes several hundred times its size."""
+
+
 class UnreadableFile(Exception):
     """The file cannot be read as Python text; the message is meant for the user."""
 
@@ -47,8 +51,13 @@ class SourceFile:
         """Decode ``data`` as Python would.
 
         Raises:
-            UnreadableFile: the bytes are not valid in the encoding that the file declares.
+            UnreadableFile: the bytes are not valid in the encoding that the file declares, or are too many.
         """
+        if len(data) > _LARGEST:
+            megabytes = f"{_LARGEST // 1_000_000} MB"
+            raise UnreadableFile(
+                f"it has more than {megabytes} of code; if it is data, pass --extend-exclude"
+            )
         self.path = path
         self.facts: dict[object, object] = {}
         """Facts that others have derived from the text alone."""

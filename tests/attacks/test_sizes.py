@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gclint.source.file import SourceFile, UnreadableFile
 from tests.cache.shell import OWN
 
 _GIGABYTE = 1 << 30
@@ -16,6 +17,13 @@ _GIGABYTE = 1 << 30
 
 def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (_GIGABYTE // 2, _GIGABYTE // 2))
+
+
+def test_code_is_only_understood_up_to_a_size(tmp_path: Path) -> None:
+    path = tmp_path / "modeling_long.py"
+    path.write_text(OWN + "a\n" * 1_000_000, encoding="utf-8")
+    with pytest.raises(UnreadableFile, match="more than 2 MB"):
+        SourceFile(path, path.read_bytes())
 
 
 @pytest.mark.parametrize(
