@@ -7,12 +7,12 @@ import json as standard_json
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gclint.codemod.ignoring import suppressed
 from gclint.engine.baseline import Baseline
@@ -31,17 +31,10 @@ from gclint.source.discovery import survey
 from gclint.source.project import Project
 from tests.environment import CACHE
 from tests.verdicts.samples import Tree
-from tests.verdicts.words import Words, digest, read
+from tests.verdicts.words import Words, names_in
 
-OF_FINDINGS = (
-    *("finding", "fix", "reason", "names", "edits", "story", "explain", "baseline", "fingerprint"),
-    "JSON",
-)
-OF_FILES = ("diff", "unsafe diff", "ignores", "problems")
-OF_SILENCE = ("silence", "names in silence")
 FILE = "*"
 """The place of what is about a whole file."""
-
 _PROSE = {"code", "message", "reason", "name", "url"}
 _IGNORE = re.compile(r"# gclint: ignore\[([^\]]*)\]")
 _PLACE = re.compile(r"  \[(?:line \d+|[^\]]+:\d+)\]$")
@@ -52,8 +45,7 @@ _TELLING = re.compile(
 """Lines at which a rule may have something to say, by what stands there."""
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """One thing that is said about a place."""
 
     structure: str = ""
@@ -61,21 +53,11 @@ class Fact:
     words: tuple[str, ...] = ()
     text: str = ""
     """The same for people."""
-    is_short: bool = False
-    """Whether it is written down as it is."""
-
-    def value(self, renamed: dict[str, str]) -> str:
-        """Return what is written down, with words by their old names."""
-        words = [renamed.get(word, word) for word in self.words]
-        return (
-            "+".join(filter(None, (self.structure, *words)))
-            if self.is_short
-            else digest(self.structure, *words)
-        )
 
 
 Place = tuple[str, str]
 """A file, and rows and columns in it."""
+Row = tuple[Path, int]
 
 
 @dataclass
@@ -95,158 +77,129 @@ def taken(tree: Tree) -> Taken:
     with tree.entered() as folder:
         settings, given = tree.settings(), [Path(tree.given)]
         project = Project(settings, survey(given, settings).files, within=given)
-        code = digest(*(f"{path}\0{zlib.crc32(path.read_bytes())}" for path in project.paths))
-        found = Taken(tree.name, code, templates=words.templates)
-        _Taking(tree, folder, project, words, found).all()
+        found = Taken(tree.name, tree.code(project.paths), templates=words.templates)
+        result = check(project, all_rules())
+        taking = _Taking(folder, project, result, words, found)
+        taking.findings()
+        taking.silence(tree.silent)
+        taking.ignores()
+        taking.fixed("diff", unsafe=False)
+        taking.fixed("unsafe diff", unsafe=True)
     return found
 
 
 class _Taking:
-    def __init__(self, tree: Tree, folder: Path, project: Project, words: Words, found: Taken) -> None:
-        self._tree, self._folder, self._project = tree, folder, project
+    def __init__(
+        self, folder: Path, project: Project, result: CheckResult, words: Words, found: Taken
+    ) -> None:
+        self._folder, self._project, self._result = folder, project, result
         self._words, self._facts = words, found.facts
         self._explainers: dict[Path, Explainer] = {}
+        self._rows: set[Row] = set()
+        """Where a finding is."""
 
-    def all(self) -> None:
-        result = check(self._project, all_rules())
-        places = self._findings(result)
-        self._silence(result, places)
-        self._ignores(result)
-        for kind, unsafe in (("diff", False), ("unsafe diff", True)):
-            self._fixed(result, kind, unsafe=unsafe)
-
-    # -- findings
-
-    def _findings(self, result: CheckResult) -> set[tuple[Path, int]]:
-        """Take the facts about each finding; return the rows where one is."""
-        project, places = self._project, Places(self._project)
+    def findings(self) -> None:
+        """Take what is said about each finding, and about what could not be read."""
+        project, result, places = self._project, self._result, Places(self._project)
         places.root = self._folder
         stream = io.StringIO()
         json.write(Report(project, result.findings, result.problems, result.files), stream)
-        entries: list[dict[str, Any]] = standard_json.loads(stream.getvalue())
         marks = fingerprints(project, places, result.findings)
         baseline = Baseline(Path("baseline.json"), {})
         met: Counter[Place] = Counter()
-        rows = set()
-        for finding, entry, mark in zip_longest(result.findings, entries, marks):
+        for finding, entry, mark in zip_longest(
+            result.findings, standard_json.loads(stream.getvalue()), marks
+        ):
             if finding is None:
-                self._problem(entry)
+                self._facts[entry["filename"], FILE]["problems"] = Fact(
+                    str(entry["location"]), self._kinds(entry["message"]), entry["message"]
+                )
                 continue
-            rows |= {
-                (finding.path, row)
-                for row in range(entry["location"]["row"], entry["end_location"]["row"] + 1)
-            }
+            first, last = entry["location"], entry["end_location"]
+            self._rows |= {(finding.path, row) for row in range(first["row"], last["row"] + 1)}
             place = entry["filename"], _span(entry)
             met[place] += 1
-            if met[place] > 1:
-                place = place[0], f"{place[1]}#{met[place]}"
-            facts = self._facts[place]
+            facts = self._facts[place if met[place] == 1 else (place[0], f"{place[1]}#{met[place]}")]
             names = self._said(finding, entry, facts)
+            explained, more = self._explained(finding.path, Position(first["row"], first["column"]))
             known = baseline.entry(project, finding)
-            facts["baseline"] = Fact(
-                digest(known.file, known.symbol, known.hash), text=known.hash, is_short=True
-            )
-            facts["fingerprint"] = Fact(mark[:8], text=mark, is_short=True)
-            position = Position(entry["location"]["row"], entry["location"]["column"])
-            facts["explain"] = self._explained(result, finding.path, position, names)
-            facts["names"] = Fact(digest(*names), text=" ".join(names), is_short=True)
-            facts["JSON"] = Fact(
-                standard_json.dumps(_shape(entry)), text=standard_json.dumps(entry, indent=1)
-            )
-        return rows
+            facts["names"] = Fact(repr((names, more)), text=" ".join((*names, *more)))
+            facts["explain"] = explained
+            facts["baseline"] = Fact(repr((known.file, known.symbol, known.hash)), text=str(known))
+            facts["fingerprint"] = Fact(mark, text=mark)
+            fields = standard_json.dumps(_shape(entry), indent=1)
+            facts["JSON"] = Fact(fields, text=fields)
 
     def _said(self, finding: Finding, entry: dict[str, Any], facts: dict[str, Fact]) -> list[str]:
         """Take what the entry says of a finding; return the names in it."""
-        made = entry["fix"]
-        reason = self._local(entry["reason"] or (made or {}).get("reason") or "")
-        message, story = self._local(entry["message"]), entry["story"]
-        words = self._words.word(entry["code"]), self._words.kind(message)
-        facts["finding"] = Fact("", words, f"{entry['code']} {message}", is_short=True)
-        facts["fix"] = Fact(
-            "none" if made is None else made["applicability"].replace(" ", "-"), is_short=True
-        )
-        facts["reason"] = Fact("" if reason else "-", self._kinds(reason.split("; ")), reason, is_short=True)
-        edits = (
-            []
-            if made is None
-            else [(each["filename"], _span(each), each["content"]) for each in made["edits"]]
-        )
+        made = entry["fix"] or {"applicability": "none", "message": "", "reason": "", "edits": []}
+        message, reason = self._local(entry["message"]), self._local(entry["reason"] or made["reason"] or "")
+        words = self._words.word(entry["code"]), *self._kinds(message)
+        facts["finding"] = Fact("", words, f"{entry['code']} {message}")
+        facts["fix"] = Fact(made["applicability"].replace(" ", "-"))
+        facts["reason"] = Fact("" if reason else "-", self._kinds(*reason.split("; ")), reason)
+        edits = [f"{each['filename']}:{_span(each)}: {each['content']!r}" for each in made["edits"]]
         duties = () if finding.fix is None else finding.fix.duties
-        said = self._kinds([] if made is None else [made["message"], *(each.text for each in duties)])
-        about = [str(each.path) for each in duties]
-        facts["edits"] = Fact(repr((edits, about)), said, "\n".join(map(repr, edits)))
-        steps = [(self._local(each["filename"]), _span(each)) for each in story]
-        told = [self._local(each["message"]) for each in story]
-        lines = (f"{path}:{span}: {text}" for (path, span), text in zip(steps, told, strict=True))
-        facts["story"] = Fact(repr(steps), self._kinds(told), "\n".join(lines))
-        return [name for text in (message, reason, *told) for name in read(text)[0]]
+        edits += [f"{each.path}: by hand" for each in duties]
+        said = self._kinds(made["message"], *(each.text for each in duties))
+        facts["edits"] = Fact("\n".join(edits), said, "\n".join(edits))
+        steps = [f"{self._local(each['filename'])}:{_span(each)}" for each in entry["story"]]
+        told = [self._local(each["message"]) for each in entry["story"]]
+        lines = map(": ".join, zip(steps, told, strict=True))
+        facts["story"] = Fact("\n".join(steps), self._kinds(*told), "\n".join(lines))
+        return names_in(message, reason, *told)
 
-    def _explained(self, result: CheckResult, path: Path, place: Position, names: list[str]) -> Fact:
-        """Return what ``gclint explain`` says about a place, and add the names in it."""
+    def _explained(self, path: Path, place: Position) -> tuple[Fact, list[str]]:
+        """Return what ``gclint explain`` says about a place, and the names in it."""
+        rules, stream = all_rules(), io.StringIO()
         if path not in self._explainers:
-            self._explainers[path] = Explainer(self._project, path, all_rules(), all_rules(), known=result)
-        stream = io.StringIO()
+            self._explainers[path] = Explainer(self._project, path, rules, rules, known=self._result)
         write_text(self._explainers[path].explain(place), stream)
         lines = [self._local(line) for line in stream.getvalue().splitlines()[1:] if line]
         structure = [(len(line) - len(line.lstrip()), _PLACE.findall(line)) for line in lines]
         said = [_PLACE.sub("", line).strip() for line in lines]
-        names += [name for text in said for name in read(text)[0]]
-        return Fact(repr(structure), self._kinds(said), "\n".join(lines))
+        return Fact(repr(structure), self._kinds(*said), "\n".join(lines)), names_in(*said)
 
-    def _problem(self, entry: dict[str, Any]) -> None:
-        message, where = self._local(entry["message"]), entry["location"]
-        known = self._facts[entry["filename"], FILE].get("problems", Fact())
-        fact = Fact(
-            f"{known.structure}{where}", (*known.words, *self._kinds([message])), f"{known.text}{message}\n"
-        )
-        self._facts[entry["filename"], FILE]["problems"] = fact
-
-    def _kinds(self, texts: Iterable[str]) -> tuple[str, ...]:
+    def _kinds(self, *texts: str) -> tuple[str, ...]:
         return tuple(self._words.kind(text) for text in texts if text)
 
     def _local(self, text: str) -> str:
         """Return a text without what is different on another machine."""
         return text.replace(str(CACHE.resolve()), "<cache>").replace(f"{self._folder}/", "")
 
-    # -- silence
+    def silence(self, count: int) -> None:
+        """Take what is explained about some places without a finding."""
+        for path, row in _drawn(self._readable(), count):
+            if (path, row) not in self._rows:
+                explained, names = self._explained(path, Position(row, 0))
+                said = {"silence": explained, "names in silence": Fact(repr(names), text=" ".join(names))}
+                self._facts[str(path), str(row)] |= said
 
-    def _silence(self, result: CheckResult, found: set[tuple[Path, int]]) -> None:
-        unread = {problem.path for problem in result.problems}
-        for path, row in _drawn(self._project.paths, unread, self._tree.silent):
-            if (path, row) in found:
-                continue
-            names: list[str] = []
-            fact = self._explained(result, path, Position(row, 0), names)
-            said = Fact(digest(*names), text=" ".join(names), is_short=True)
-            self._facts[str(path), str(row)] |= {"silence": fact, "names in silence": said}
+    def _readable(self) -> list[Path]:
+        unread = {problem.path for problem in self._result.problems}
+        return [path for path in self._project.paths if path not in unread]
 
-    # -- texts
-
-    def _ignores(self, result: CheckResult) -> None:
+    def ignores(self) -> None:
         """Take what ``--add-ignores`` would write."""
         own = defaultdict(list)
-        for finding in result.findings:
-            if finding.path in self._project.fixable:
-                own[finding.path].append(finding)
+        for finding in self._result.findings:
+            own[finding.path].append(finding)
         for path, findings in own.items():
             before = self._project.file(path)
             after, count = suppressed(before, findings, known_codes(all_rules()))
-            codes = [
-                code for comment in _IGNORE.findall(after.text) for code in re.findall(r"[\w-]+", comment)
-            ]
-            structure = f"{count}\0{_IGNORE.sub('', after.text)}"
+            codes = (code.strip() for each in _IGNORE.findall(after.text) for code in each.split(","))
             diff = "".join(unified_diff({path: (before.text, after.text)}))
-            self._facts[str(path), FILE]["ignores"] = Fact(structure, self._kinds(codes), diff)
+            fact = Fact(f"{count}\0{_IGNORE.sub('', after.text)}", self._kinds(*codes), diff)
+            self._facts[str(path), FILE]["ignores"] = fact
 
-    def _fixed(self, result: CheckResult, kind: str, *, unsafe: bool) -> None:
+    def fixed(self, kind: str, *, unsafe: bool) -> None:
         """Take what ``--fix`` makes of the files, and put them back."""
-        fixed = fix(self._project, all_rules(), unsafe=unsafe, proves=unsafe, known=result)
-        left = Counter(str(finding.path) for finding in fixed.findings)
-        for path, (before, after) in fixed.changed.items():
-            data = self._project.file(path).encode(after)
+        result = fix(self._project, all_rules(), unsafe=unsafe, proves=unsafe, known=self._result)
+        for path, (before, after) in result.changed.items():
+            left = sum(finding.path == path for finding in result.findings)
             diff = "".join(unified_diff({path: (before, after)}))
-            self._facts[str(path), FILE][kind] = Fact(f"{left[str(path)]} {data!r}", (), diff)
-        for path, (before, _) in fixed.changed.items():
+            data = self._project.file(path).encode(after)
+            self._facts[str(path), FILE][kind] = Fact(f"{left} {data!r}", (), diff)
             self._project.replace(path, before)
 
 
@@ -264,17 +217,15 @@ def _shape(value: object, key: str = "") -> object:
     return type(value).__name__ if key in _PROSE or isinstance(value, int) else value
 
 
-def _drawn(paths: Sequence[Path], unread: set[Path], count: int) -> Iterator[tuple[Path, int]]:
+def _drawn(paths: Sequence[Path], count: int) -> Iterator[Row]:
     """Yield telling lines: of each kind those whose checksums are the smallest, whatever is found there."""
-    if not count:
-        return
     kinds: defaultdict[str, list[tuple[int, str, int]]] = defaultdict(list)
-    for path in paths:
-        for row, line in enumerate([] if path in unread else path.read_bytes().splitlines(), start=1):
+    for path in paths if count else ():
+        for row, line in enumerate(path.read_bytes().splitlines(), start=1):
             match = _TELLING.match(line)
             if match is not None:
                 kinds[str(match.lastgroup)].append((zlib.crc32(f"{path}:{row}".encode()), str(path), row))
-    ranked = sorted((nsmallest(count, lines) for _, lines in sorted(kinds.items())), key=lambda each: each[0])
+    ranked = sorted(nsmallest(count, lines) for lines in kinds.values())
     rounds = (line for lines in zip_longest(*ranked) for line in lines if line is not None)
-    for _, (_, path, row) in zip(range(count), rounds, strict=False):
-        yield Path(path), row
+    for _, name, row in islice(rounds, count):
+        yield Path(name), row

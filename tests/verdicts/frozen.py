@@ -6,12 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.verdicts.facts import FILE, OF_FILES, OF_FINDINGS, OF_SILENCE, Place, Taken
-from tests.verdicts.words import occurrences
+from tests.verdicts.facts import FILE, Fact, Place, Taken
+from tests.verdicts.words import digest, occurrences
 
 DATA = Path(__file__).parent / "data"
 _WORDS = "words.txt"
 _NOTHING = "."
+_SHORT = ("finding", "fix", "reason")
+"""What is written down as it is; of everything else there is a checksum."""
+_OF_FINDINGS = (*_SHORT, "names", "edits", "story", "explain", "baseline", "fingerprint", "JSON")
+_OF_FILES = ("diff", "unsafe diff", "ignores", "problems")
+_OF_SILENCE = ("silence", "names in silence")
 
 
 @dataclass
@@ -28,8 +33,8 @@ class Frozen:
 def kinds_at(place: str) -> tuple[str, ...]:
     """Return the kinds of facts that there are about a place."""
     if place == FILE:
-        return OF_FILES
-    return OF_FINDINGS if ":" in place else OF_SILENCE
+        return _OF_FILES
+    return _OF_FINDINGS if ":" in place else _OF_SILENCE
 
 
 def frozen(found: Iterable[Taken], renamed: Mapping[str, str] | None = None) -> Frozen:
@@ -38,11 +43,18 @@ def frozen(found: Iterable[Taken], renamed: Mapping[str, str] | None = None) -> 
     for each in sorted(found, key=lambda each: each.tree):
         result.trees[each.tree] = each.code
         for place, facts in sorted(each.facts.items(), key=lambda item: _in_order(item[0])):
-            values = {kind: fact.value(dict(renamed or {})) for kind, fact in facts.items()}
+            values = {kind: _value(kind, fact, renamed or {}) for kind, fact in facts.items()}
             result.facts[each.tree, place] = values
             said += [(f"{each.tree} {place} {kind}", fact.words) for kind, fact in facts.items()]
     result.words = occurrences(said)
     return result
+
+
+def _value(kind: str, fact: Fact, renamed: Mapping[str, str]) -> str:
+    words = [renamed.get(word, word) for word in fact.words]
+    return (
+        "+".join(filter(None, (fact.structure, *words))) if kind in _SHORT else digest(fact.structure, *words)
+    )
 
 
 def _in_order(place: Place) -> tuple[str, int, str]:
@@ -71,7 +83,8 @@ def parsed(text: str) -> Frozen:
     tree = file = ""
     for line in text.splitlines():
         if line.startswith("words "):
-            result.words.update(each.split(":") for each in line.split()[1:])  # type: ignore[misc]
+            pairs = (each.partition(":") for each in line.split()[1:])
+            result.words |= {word: where for word, _, where in pairs}
         elif line.startswith("= "):
             _, code, tree = line.split(" ", 2)
             result.trees[tree] = code
@@ -79,8 +92,8 @@ def parsed(text: str) -> Frozen:
             file = line
         else:
             place, *cells = line.split()
-            pairs = zip(kinds_at(place), cells, strict=True)
-            result.facts[tree, (file, place)] = {kind: cell for kind, cell in pairs if cell != _NOTHING}
+            values = zip(kinds_at(place), cells, strict=True)
+            result.facts[tree, (file, place)] = {kind: cell for kind, cell in values if cell != _NOTHING}
     return result
 
 
@@ -102,7 +115,7 @@ def read_templates(folder: Path) -> dict[str, str]:
     """Return the wordings that are written down, by their words."""
     path = folder / _WORDS
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return dict(line.split(" ", 1) for line in lines)  # type: ignore[misc]
+    return {word: text for word, _, text in (line.partition(" ") for line in lines)}
 
 
 def write(found: Mapping[str, Frozen], templates: Mapping[str, str], folder: Path) -> None:

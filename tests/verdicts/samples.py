@@ -21,6 +21,7 @@ from tests.ecosystem.releases import release_tree
 from tests.ecosystem.third_party import FITTING, PACKAGES
 from tests.harness import USUAL_RELEASES, load_fixtures
 from tests.verdicts.odd import ODD
+from tests.verdicts.words import digest
 
 RELEASES = ("4.45.2", "4.49.0", "4.52.4", "4.53.3", "4.57.6", "5.0.0", "5.23.0")
 MODELS = 1000
@@ -62,6 +63,12 @@ class Tree:
                 yield folder
             finally:
                 os.chdir(here)
+
+    def code(self, checked: Sequence[Path]) -> str:
+        """Return a checksum of its files, or of those that are ``checked`` where there are others as well."""
+        files = {str(path): path.read_bytes() for path in checked}
+        known = files if isinstance(self.files, Path) else self.files
+        return digest(*(f"{name} {zlib.crc32(data)}" for name, data in known.items()))
 
     def settings(self) -> Settings:
         """Return the settings, where its folder is the working directory."""

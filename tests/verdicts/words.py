@@ -24,10 +24,9 @@ Occurrences = Mapping[str, Mapping[str, str]]
 """By sample and word, a checksum of the places at which it is said."""
 
 
-def read(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the names in a text, and the text without them."""
-    template = _LIST.sub("…", _NAME.sub("…", text))
-    return tuple(_NAME.findall(text)), " ".join(template.split())
+def names_in(*texts: str) -> list[str]:
+    """Return the names in some texts."""
+    return [name for text in texts for name in _NAME.findall(text)]
 
 
 def digest(*parts: str, length: int = 8) -> str:
@@ -49,7 +48,7 @@ class Words:
 
     def kind(self, text: str) -> str:
         """Return what stands for the kind of a sentence."""
-        return self.word(read(text)[1])
+        return self.word(" ".join(_LIST.sub("…", _NAME.sub("…", text)).split()))
 
 
 def occurrences(said: Iterable[tuple[str, Iterable[str]]]) -> dict[str, str]:
