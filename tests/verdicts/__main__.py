@@ -112,7 +112,7 @@ def compared(before: Mapping[str, Frozen], found: Found, templates: Mapping[str,
     renamed = reworded({each: own.words for each, own in before.items()}, said)
     wordings = {**templates, **templates_of(found)}
     for new, old in sorted(renamed.items(), key=lambda pair: pair[1]):
-        print(f"reworded: {wordings[old]}\n      now: {wordings[new]}")
+        print(f"reworded: {wordings[old]}\n     now: {wordings[new]}")
     differences = [
         change
         for sample, own in found.items()

@@ -123,7 +123,7 @@ class _Taking:
             names = self._said(finding, entry, facts)
             explained, more = self._explained(finding.path, Position(first["row"], first["column"]))
             known = baseline.entry(project, finding)
-            facts["names"] = Fact(repr((names, more)), text=" ".join((*names, *more)))
+            facts["names"] = Fact(repr(sorted((*names, *more))), text=" ".join((*names, *more)))
             facts["explain"] = explained
             facts["baseline"] = Fact(repr((known.file, known.symbol, known.hash)), text=str(known))
             facts["fingerprint"] = Fact(mark, text=mark)
@@ -156,12 +156,13 @@ class _Taking:
             self._explainers[path] = Explainer(self._project, path, rules, rules, known=self._result)
         write_text(self._explainers[path].explain(place), stream)
         lines = [self._local(line) for line in stream.getvalue().splitlines()[1:] if line]
-        structure = [(len(line) - len(line.lstrip()), _PLACE.findall(line)) for line in lines]
+        # Rules stand in the order of their codes, which is none of what is said.
+        structure = sorted((len(line) - len(line.lstrip()), *_PLACE.findall(line)) for line in lines)
         said = [_PLACE.sub("", line).strip() for line in lines]
         return Fact(repr(structure), self._kinds(*said), "\n".join(lines)), names_in(*said)
 
     def _kinds(self, *texts: str) -> tuple[str, ...]:
-        return tuple(self._words.kind(text) for text in texts if text)
+        return tuple(word for text in texts if text for word in self._words.kinds(text))
 
     def _local(self, text: str) -> str:
         """Return a text without what is different on another machine."""
@@ -172,7 +173,10 @@ class _Taking:
         for path, row in _drawn(self._readable(), count):
             if (path, row) not in self._rows:
                 explained, names = self._explained(path, Position(row, 0))
-                said = {"silence": explained, "names in silence": Fact(repr(names), text=" ".join(names))}
+                said = {
+                    "silence": explained,
+                    "names in silence": Fact(repr(sorted(names)), text=" ".join(names)),
+                }
                 self._facts[str(path), str(row)] |= said
 
     def _readable(self) -> list[Path]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.verdicts.facts import FILE, Fact, Place, Taken
-from tests.verdicts.words import digest, occurrences
+from tests.verdicts.words import digest, is_code, occurrences
 
 DATA = Path(__file__).parent / "data"
 _WORDS = "words.txt"
@@ -51,7 +51,9 @@ def frozen(found: Iterable[Taken], renamed: Mapping[str, str] | None = None) -> 
 
 
 def _value(kind: str, fact: Fact, renamed: Mapping[str, str]) -> str:
-    words = [renamed.get(word, word) for word in fact.words]
+    words = sorted(
+        (renamed.get(word, word) for word in fact.words), key=lambda word: (not is_code(word), word)
+    )
     return (
         "+".join(filter(None, (fact.structure, *words))) if kind in _SHORT else digest(fact.structure, *words)
     )

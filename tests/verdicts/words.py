@@ -41,14 +41,20 @@ class Words:
         self.templates: dict[str, str] = {}
 
     def word(self, template: str) -> str:
-        """Return what stands for a wording: the code of a rule itself, and else a checksum."""
-        word = template if _CODE.fullmatch(template) else digest(template, length=6)
+        """Return what stands for a wording: a code itself, and else a checksum."""
+        word = template if is_code(template) else digest(template, length=6)
         self.templates[word] = template
         return word
 
-    def kind(self, text: str) -> str:
-        """Return what stands for the kind of a sentence."""
-        return self.word(" ".join(_LIST.sub("…", _NAME.sub("…", text)).split()))
+    def kinds(self, text: str) -> list[str]:
+        """Return what stands for the kind of a sentence, and for the rules that it names."""
+        template = _LIST.sub("…", _NAME.sub("…", _CODE.sub("…", text)))
+        return [*map(self.word, _CODE.findall(text)), self.word(" ".join(template.split()))]
+
+
+def is_code(word: str) -> bool:
+    """Return whether a word is the code of a rule."""
+    return _CODE.fullmatch(word) is not None
 
 
 def occurrences(said: Iterable[tuple[str, Iterable[str]]]) -> dict[str, str]:
@@ -59,8 +65,8 @@ def occurrences(said: Iterable[tuple[str, Iterable[str]]]) -> dict[str, str]:
     """
     sums: defaultdict[str, int] = defaultdict(int)
     for place, words in said:
-        for index, word in enumerate(words):
-            sums[word] += zlib.crc32(f"{place}\0{index}".encode(errors="surrogatepass"))
+        for word in words:
+            sums[word] += zlib.crc32(place.encode(errors="surrogatepass"))
     return {word: f"{total & 0xFFFF:04x}" for word, total in sorted(sums.items())}
 
 
@@ -70,7 +76,8 @@ def reworded(before: Occurrences, after: Occurrences) -> dict[str, str]:
     gone = {word: places for word, places in old.items() if word not in new}
     found = {}
     for word in sorted(new.keys() - old.keys()):
-        shared = {each: len(new[word] & places) for each, places in gone.items()}
+        alike = (each for each in gone if is_code(each) == is_code(word))
+        shared = {each: len(new[word] & gone[each]) for each in alike}
         best = max(shared, key=lambda each: shared[each], default=None)
         # What else has changed in a sample must not hide that it is the same in most of the others.
         if best is not None and 2 * shared[best] >= max(len(new[word]), len(gone[best])):
