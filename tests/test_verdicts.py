@@ -135,6 +135,11 @@ def test_what_is_not_written_down_cannot_be_compared(tmp_path: Path) -> None:
     assert main(["compare", "--sample", _SAMPLE, "--data", str(tmp_path)]) == 2
 
 
+def test_crash_is_no_difference(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "write_text", None)
+    assert main(["compare", "--sample", _SAMPLE, "--data", str(data), "--jobs", "0"]) == 2
+
+
 def test_code_that_has_changed_is_not_compared(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = read_sample(_SAMPLE, data)
     before.trees, before.facts = {_FIXTURE: "another", "GC001/gone": "code"}, {}

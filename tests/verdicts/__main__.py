@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import sys
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -57,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = look(wanted, options.jobs)
     except (WheelUnavailable, FileNotFoundError) as error:
         print(f"Error: {error}", file=sys.stderr)
+        return 2
+    except Exception:  # It is said of no place, and must not pass for a difference.
+        traceback.print_exc()
         return 2
     if options.command == "write":
         write({each: frozen(own) for each, own in found.items()}, templates_of(found), options.data)
