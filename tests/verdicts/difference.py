@@ -48,9 +48,10 @@ def changes(sample: str, before: Frozen, after: Frozen) -> Iterator[Change]:
         yield Change(sample, one, "span", CHANGED, one[1][1], other[1][1])
     for one, other in pairs + moved:
         yield from _at(sample, one, other, old[one], new[other])
+    known = {where for pair in moved for where in pair}
     for left, what in ((gone, GONE), (come, NEW)):
         for where, values in left.items():
-            if where not in {side for pair in moved for side in pair}:
+            if where not in known:
                 kinds = [kind for kind in kinds_at(where[1][1]) if kind in values]
                 shown = " ".join(values[kind] for kind in kinds[:3])
                 for kind in kinds[:1] if ":" in where[1][1] else kinds:
