@@ -116,7 +116,7 @@ class Explainer:
         baseline: Baseline | None = None,
         known: CheckResult | None = None,
     ) -> None:
-        """Judge the file at ``path``, or use what is ``known`` from a run of all rules; see :func:`explain`."""
+        """Judge the file at ``path``, or use what a run of all rules has ``known``; see :func:`explain`."""
         self._project = project
         self._file = project.file(path)
         self._rules = rules
