@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -12,7 +13,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gclint.cli import gclint
+from gclint.commands import vocabulary
+from gclint.engine.check import check
+from gclint.engine.explain import Explainer, explain
+from gclint.report.explanation import write_text
 from gclint.rule import Rule, all_rules
+from gclint.settings import load_settings
+from gclint.source.project import Project
 from tests.harness import FIXTURES, Fixture, Silence, load_fixtures
 
 _RELEASES = '[tool.gclint]\ntarget-version = ">=4.53,<5.17"\n'
@@ -565,3 +572,17 @@ def test_hostile_names_in_the_output_move_no_cursor(folder: Path) -> None:
     run = _run(f"{path}:{_BLOCK.count(chr(10)) + 1}")
     assert run.exit_code == 0
     assert "\x1b" not in run.stdout
+
+
+def test_what_a_run_knows_is_explained_as_without_it(folder: Path) -> None:
+    path = _written("GC110/made_too_early", folder)
+    project = Project(load_settings(folder, vocabulary()), [path])
+    known = check(project, all_rules())
+    explainer = Explainer(project, path, all_rules(), all_rules(), known=known)
+    for finding in known.findings:
+        place = project.file(path).position(finding.start)
+        texts = io.StringIO(), io.StringIO()
+        write_text(explainer.explain(place), texts[0])
+        write_text(explain(project, path, place, all_rules(), all_rules()), texts[1])
+        assert texts[0].getvalue() == texts[1].getvalue()
+        assert "GC110 cache-without-guard: " in texts[0].getvalue()

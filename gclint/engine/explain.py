@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 from gclint.engine.baseline import Baseline
-from gclint.engine.check import collector_paused, judge, summarise
+from gclint.engine.check import CheckResult, collector_paused, judge, summarise
 from gclint.finding import Finding, Position
 from gclint.network.explaining.facts import Section
 from gclint.network.explaining.places import Kind, Spot, spots_at
@@ -100,30 +100,57 @@ def explain(
         baseline: the findings that would not be reported.
         notes: further remarks about the file.
     """
-    file = project.file(path)
-    network = Network(project, file)
-    row = file.row_start(place.row)
-    start, end = row, row + len(file.line(place.row))
-    if place.column:
-        start = end = row + place.column - 1
-    else:
-        start += len(file.line(place.row)) - len(file.line(place.row).lstrip())
-    judge = _Judge(project, network, rules, selected, baseline)
-    subjects = []
-    for spot in spots_at(network, start, end, is_exact=bool(place.column)):
-        opinions = tuple(judge.opinion(rule, spot, start, end) for rule in rules)
-        subjects.append(Subject(spot, headline(network, spot), tuple(sections(network, spot)), opinions))
-    releases, origin = project.releases_and_origin(file)
-    return Explanation(
-        project,
-        file,
-        place,
-        tuple(subjects),
-        tuple(judge.comments(start, end)),
-        str(releases),
-        origin,
-        tuple(notes),
-    )
+    return Explainer(project, path, rules, selected, baseline=baseline).explain(place, notes)
+
+
+class Explainer:
+    """Explains places in a file, which is judged once for all of them."""
+
+    def __init__(
+        self,
+        project: Project,
+        path: Path,
+        rules: Sequence[Rule],
+        selected: Sequence[Rule],
+        *,
+        baseline: Baseline | None = None,
+        known: CheckResult | None = None,
+    ) -> None:
+        """Judge the file at ``path``, or use what a run of all rules has ``known``; see :func:`explain`."""
+        self._project = project
+        self._file = project.file(path)
+        self._rules = rules
+        self._network = Network(project, self._file)
+        if known is None:
+            with collector_paused():
+                paths = related(project, self._file.path)
+                known = summarise(project, judge(project, paths, rules), rules)
+        self._judge = _Judge(project, self._network, rules, selected, baseline, known)
+
+    def explain(self, place: Position, notes: Iterable[str] = ()) -> Explanation:
+        """Explain a place in the file, with further remarks about the file."""
+        file, network = self._file, self._network
+        row = file.row_start(place.row)
+        start, end = row, row + len(file.line(place.row))
+        if place.column:
+            start = end = row + place.column - 1
+        else:
+            start += len(file.line(place.row)) - len(file.line(place.row).lstrip())
+        subjects = []
+        for spot in spots_at(network, start, end, is_exact=bool(place.column)):
+            opinions = tuple(self._judge.opinion(rule, spot, start, end) for rule in self._rules)
+            subjects.append(Subject(spot, headline(network, spot), tuple(sections(network, spot)), opinions))
+        releases, origin = self._project.releases_and_origin(file)
+        return Explanation(
+            self._project,
+            file,
+            place,
+            tuple(subjects),
+            tuple(self._judge.comments(start, end)),
+            str(releases),
+            origin,
+            tuple(notes),
+        )
 
 
 class _Judge:
@@ -136,12 +163,10 @@ class _Judge:
         rules: Sequence[Rule],
         selected: Sequence[Rule],
         baseline: Baseline | None,
+        result: CheckResult,
     ) -> None:
         self._network = network
         self._selected = selected
-        paths = related(project, network.file.path)
-        with collector_paused():
-            result = summarise(project, judge(project, paths, rules), rules)
         self._reported = result.findings
         self._verdict = result.verdicts[network.file.path]
         self._raw = [
