@@ -148,6 +148,8 @@ class _Caches(Gradients):
         self._depth = 0
         self._commands: set[cst.BaseExpression] = set()
         """The calls that are made for nothing but their effect."""
+        self._inner_parameters: set[tuple[Scope, str]] = set()
+        """The parameters of functions within functions."""
         self._filled: dict[tuple[Scope, str], bool] = {}
         self._open_dicts: set[tuple[Scope, str, str | None]] = set()
         self.other: Origin | None = None
@@ -296,6 +298,9 @@ class _Caches(Gradients):
         nodes = list(nodes_in(body.pieces_naming((name,))))
         seen.add(name)
         self._commands.update(node.value for node in nodes if isinstance(node, cst.Expr))
+        self._inner_parameters.update(
+            (place.scope, node.name.value) for node in nodes if isinstance(node, cst.Param)
+        )
         uses = {node for node in nodes if _is_whole(node, name)}
         return not uses <= {each for node in nodes for each in self._harmless_uses(place, node, name, seen)}
 
@@ -359,7 +364,8 @@ class _Caches(Gradients):
             return False
         values = place.scope.evaluate(call.func)
         called = dotted_name(call.func) or ""
-        is_held = called.startswith(f"{place.scope.self_name}.") or place.scope.parameters.has(called)
+        is_given = place.scope.parameters.has(called) or (place.scope, called) in self._inner_parameters
+        is_held = is_given or called.startswith(f"{place.scope.self_name}.")
         is_own = is_held and call not in self._commands
         is_inherited = isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call)
         is_run = is_own or is_inherited or _CHECKPOINTING.search(called) is not None
@@ -504,7 +510,7 @@ class _Caches(Gradients):
         if key in self._arguments_of:
             return self._arguments_of[key]
         found = self._arguments_of[key] = Carries.CACHE
-        for caller in self.callers.everywhere(scope.owner, method.name, name):
+        for caller in self.callers.everywhere(scope.owner, method.name):
             there = Place(caller.scope, caller.at)
             for bound in bind(written_arguments(caller.scope, caller.args), signature).arguments:
                 if bound.arg.star == "**":

@@ -58,24 +58,21 @@ class Callers:
             self._found[key] = tuple(found)
         return self._found[key]
 
-    def everywhere(self, info: ClassInfo, method: str, name: str | None) -> Iterator[Caller]:
-        """Yield the same, the calls in files that import the class, and those by ``super()``.
-
-        Calls of something that is not known count if they pass an argument under ``name``.
-        """
-        yield from self.everywhere_in_file(info, method, name)
+    def everywhere(self, info: ClassInfo, method: str) -> Iterator[Caller]:
+        """Yield the same, the calls in files that import the class, and those by ``super()``."""
+        yield from self.everywhere_in_file(info, method)
         for module in importers(self._project, info):
-            yield from Callers(self._project, module, ()).everywhere_in_file(info, method, name)
+            yield from Callers(self._project, module, ()).everywhere_in_file(info, method)
         own = (each for each in self._module.classes.values() if info in each.mro and each is not info)
         for heir in dict.fromkeys((*own, *subclasses(self._project, info))):
             calls = _calls_in(heir, frozenset(("super",)), lambda func: _is_super(func, method))
             yield from (Caller(scope, call.args, at) for scope, call, at in calls)
 
-    def everywhere_in_file(self, info: ClassInfo, method: str, name: str | None) -> Iterator[Caller]:
+    def everywhere_in_file(self, info: ClassInfo, method: str) -> Iterator[Caller]:
         """Yield the calls in the file, also those by the names of variables."""
         yield from self.of(info, method)
         if method in RUNNING_METHODS:
-            yield from self._by_other_names(info, name)
+            yield from self._by_other_names(info)
 
     def may_be_elsewhere(self, info: ClassInfo, method: str, *, only_users: bool) -> bool:
         """Return whether code outside of the file may call a class's method with any arguments.
@@ -125,25 +122,20 @@ class Callers:
             if call not in stacked and any(_runs(value, kinds) for value in scope.evaluate(call.func)):
                 yield Caller(scope, call.args, at)
 
-    def _by_other_names(self, info: ClassInfo, name: str | None) -> Iterator[Caller]:
+    def _by_other_names(self, info: ClassInfo) -> Iterator[Caller]:
         """Yield the calls of what may be an instance of the class, such as ``model(…)``."""
         kinds = {each for each in self._module.classes.values() if info in each.mro} | {info}
         attributes = frozenset(single_attributes(self._module, {each.name for each in kinds}))
         for user in self._module.classes.values():
             for method in user.methods():
                 text = user.file.text
-                may_run = any(has_word(text, word, method.header, method.limit) for word in attributes)
-                if not may_run and (name is None or not has_word(text, name, method.header, method.limit)):
+                if not any(has_word(text, name, method.header, method.limit) for name in attributes):
                     continue
                 scope = user.scope(method)
                 for piece in () if scope.body is None else scope.body.pieces():
                     calls = (node for node in nodes_in((piece,)) if isinstance(node, cst.Call))
                     for call in calls if piece.fragment is not None else ():
-                        is_named = any(
-                            arg.keyword is not None and arg.keyword.value == name for arg in call.args
-                        )
-                        is_found = _called_attribute(call.func) in attributes
-                        if not is_found and (is_named or may_run) and _may_run(scope, call, kinds, is_named):
+                        if _called_attribute(call.func) not in attributes and _may_run(scope, call, kinds):
                             at = 0 if piece.fragment is None else scope.range_of(piece.fragment, call)[0]
                             yield Caller(scope, call.args, at)
 
@@ -199,10 +191,9 @@ def _runs(value: object, kinds: set[ClassInfo]) -> bool:
     return isinstance(value, Instance) and value.info in kinds
 
 
-def _may_run(scope: Scope, call: cst.Call, kinds: set[ClassInfo], is_named: bool) -> bool:
-    """Return whether a call runs one of some classes, or may run any and passes what is asked for by name."""
+def _may_run(scope: Scope, call: cst.Call, kinds: set[ClassInfo]) -> bool:
+    """Return whether a call runs an instance of one of some classes, itself or by ``partial``."""
     values = scope.evaluate(call.func)
     if External("functools.partial") in values and call.args:
         values = scope.evaluate(call.args[0].value)
-    is_inherited = isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call)
-    return (is_named and not values and not is_inherited) or any(_runs(value, kinds) for value in values)
+    return any(_runs(value, kinds) for value in values)

@@ -21,8 +21,8 @@ def _limit() -> None:
 
 def test_code_is_only_understood_up_to_a_size(tmp_path: Path) -> None:
     path = tmp_path / "modeling_long.py"
-    path.write_text(OWN + "a\n" * 1_000_000, encoding="utf-8")
-    with pytest.raises(UnreadableFile, match="more than 2 MB"):
+    path.write_text(OWN + "a\n" * 2_000_000, encoding="utf-8")
+    with pytest.raises(UnreadableFile, match="more than 4 MB"):
         SourceFile(path, path.read_bytes())
 
 
