@@ -318,9 +318,13 @@ class Project:
         return None
 
     def _may_read(self, user: SourceFile, module: Path) -> bool:
-        """Return whether links lead from a module to the library, what is given, or the user's repository."""
+        """Return whether links lead from a module to the library, what is given, or the user's repository.
+
+        They may also lead where the user lies itself, as in the caches of the hub.
+        """
         real = self.location(module)
-        if real == module or self._packages.is_context(module):
+        is_beside = real.parent == self.location(user.path).parent
+        if real == module or is_beside or self._packages.is_context(module):
             return True
         repository = self._packages.within_repository(self._places.folder(user.path.parent))[-1]
         roots = [self.location(path) for path in self._within or ()]
