@@ -203,22 +203,24 @@ class Origins:
     def of(self, node: cst.CSTNode, *, keeps_items: bool = True) -> set[str]:
         """Return the possible origins of an expression, or of the object that it is a part of."""
         is_display = isinstance(node, (cst.Tuple, cst.List))
-        return self._of(node, frozenset(), is_item=is_display, keeps_items=keeps_items)
+        return self._of(node, set(), is_item=is_display, keeps_items=keeps_items)
 
     def _of(
-        self, node: cst.CSTNode, seen: frozenset[cst.CSTNode], *, is_item: bool, keeps_items: bool
+        self, node: cst.CSTNode, seen: set[tuple[cst.CSTNode, bool]], *, is_item: bool, keeps_items: bool
     ) -> set[str]:
+        """Return the origins, but for those by way of names that were ``seen``: many ways lead to some."""
         found: set[str] = set()
         if isinstance(node, cst.Name):
-            if node in seen:
+            if (node, is_item) in seen:
                 return set()
+            seen.add((node, is_item))
             if node.value == self._scope.self_name:
                 return {OWN} if is_item else set()
             for value, is_part in self._values(node, is_item=is_item):
                 if value is None:
                     found |= self._from_outside(node.value, is_item=is_item)
                 else:
-                    found |= self._of(value, seen | {node}, is_item=is_part, keeps_items=keeps_items)
+                    found |= self._of(value, seen, is_item=is_part, keeps_items=keeps_items)
             return found
         if isinstance(node, cst.Attribute):
             if node.attr.value in _FIGURES:

@@ -232,6 +232,19 @@ def test_names_of_what_is_returned_are_followed_once(tmp_path: Path) -> None:
     assert _ends(work)
 
 
+def test_names_of_what_changes_in_place_are_followed_once(tmp_path: Path) -> None:
+    path = tmp_path / "modeling_x.py"
+    lines = "".join(f"        v{at} = v{at + 1} if x else v{at + 1}\n" for at in reversed(range(40)))
+    start = "        hidden_states = hidden_states + self.attention"
+    path.write_text(BROKEN.replace(start, f"        v40 = hidden_states\n{lines}        v0.mul_(2)\n{start}"))
+
+    def work() -> None:
+        (found,) = check(Project(Settings(), [path]), all_rules()).findings
+        assert found.fix is not None
+
+    assert _ends(work)
+
+
 def test_what_is_under_finally_is_compiled_once() -> None:
     lines = (f"{' ' * at}try: f()\n{' ' * at}finally:\n" for at in range(40))
     text = "".join(lines) + " " * 40
