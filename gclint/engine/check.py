@@ -35,6 +35,7 @@ from gclint.wording import listed
 
 _LINE_NUMBER = re.compile(r"\blines? \d|\.py:\d")
 TOO_SLOW = f"checking this file takes more than {SECONDS:g} s of CPU time, so it was given up"
+_TOO_DEEP = "it is nested too deeply, or names, classes or calls in it lead to others too many times"
 BUG = f"this is a bug in gclint {__version__}; please report it together with the file"
 
 
@@ -487,6 +488,8 @@ def _judge_patiently(
 
 
 def _crash(path: Path, what: str, error: Exception) -> Problem:
+    if isinstance(error, RecursionError):
+        return Problem(path, f"{what} gave this file up: {_TOO_DEEP}")
     lines = str(error).splitlines()
     description = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     place = traceback.extract_tb(error.__traceback__)[-1]

@@ -245,6 +245,18 @@ def test_names_of_what_changes_in_place_are_followed_once(tmp_path: Path) -> Non
     assert _ends(work)
 
 
+def test_names_that_lead_to_others_a_thousand_times_are_no_bug(tmp_path: Path) -> None:
+    path = tmp_path / "modeling_x.py"
+    lines = "".join(f"        v{at + 1} = v{at}\n" for at in range(3000))
+    start = "        hidden_states = hidden_states + self.attention"
+    path.write_text(
+        BROKEN.replace(start, f"        v0 = hidden_states\n{lines}        v3000.mul_(2)\n{start}")
+    )
+    problems = [each.message for each in check(Project(Settings(), [path]), all_rules()).problems]
+    assert problems
+    assert all("lead to others too many times" in each for each in problems)
+
+
 def test_what_is_under_finally_is_compiled_once() -> None:
     lines = (f"{' ' * at}try: f()\n{' ' * at}finally:\n" for at in range(40))
     text = "".join(lines) + " " * 40
