@@ -88,9 +88,9 @@ def _is_right(project: Path, *survivors: subprocess.Popen[str]) -> Ran:
     assert expected.status == 1
     for each in survivors:
         assert (each.communicate()[0], each.returncode) == (expected.output, expected.status)
-    kept = [document.stem.split("-", 2) for document in documents()]
-    folder = documents()[0].parent
-    assert all(Store(Place(folder, own)).read(name) for _, own, name in kept)
+    # A run whose files were edited meanwhile keeps nothing.
+    kept = [(document.parent, *document.stem.split("-", 2)) for document in documents()]
+    assert all(Store(Place(folder, own)).read(name) for folder, _, own, name in kept)
     again = run(project, *_OPTIONS, code=LISTS_MODULES)
     assert (again.output, again.status) == (expected.output, expected.status)
     return again
