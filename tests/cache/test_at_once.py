@@ -89,8 +89,9 @@ def _is_right(project: Path, *survivors: subprocess.Popen[str]) -> Ran:
     for each in survivors:
         assert (each.communicate()[0], each.returncode) == (expected.output, expected.status)
     # A run whose files were edited meanwhile keeps nothing.
-    kept = [(document.parent, *document.stem.split("-", 2)) for document in documents()]
-    assert all(Store(Place(folder, own)).read(name) for folder, _, own, name in kept)
+    for document in documents():
+        _, own, name = document.stem.split("-", 2)
+        assert Store(Place(document.parent, own)).read(name)
     again = run(project, *_OPTIONS, code=LISTS_MODULES)
     assert (again.output, again.status) == (expected.output, expected.status)
     return again
