@@ -32,7 +32,7 @@ from gclint.source.tokens import tokens
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]}")
 _BINDING = frozenset(("as", "for"))
-_WALRUS = re.compile(r"\s*:=")
+_WALRUS = re.compile(r"\s{0,99}:=")
 
 
 def base_edits(network: Network, group: Group) -> list[Edit] | Refusal:

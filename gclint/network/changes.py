@@ -53,10 +53,11 @@ requires_grad_ resolve_conj to type type_as vmap
 """
 _SAME = frozenset(_SAME_NAMES.split())
 """Other functions and methods of torch whose result may be their argument."""
-_SAME_MODULES = re.compile(r"torch\.nn\.(?:Identity|\w*Dropout\w*|Flatten|Unflatten)")
+_DROPOUT = r"(?:Feature)?(?:Alpha)?Dropout(?:\dd)?"
+_SAME_MODULES = re.compile(rf"torch\.nn\.(?:Identity|{_DROPOUT}|Flatten|Unflatten)")
 _IN_PLACE_MODULE = re.compile(
-    r"\b(?:\w*ReLU6?|\w*ELU|SiLU|Mish|Hard[a-z]+|Threshold|\w*Dropout\w*)\s*\("
-    r"[^()]*(?:\binplace\s*=\s*(?!False)|\bTrue\b)"
+    rf"\b(?:R?ReLU6?|LeakyReLU|[CS]?ELU|SiLU|Mish|Hard[a-z]{{4,7}}|Threshold|{_DROPOUT})\s{{0,99}}\("
+    r"[^()]{0,400}(?:\binplace\s{0,9}=(?!\s{0,9}False)|\bTrue\b)"
 )
 """Matches where a module is made that changes its input."""
 _OPERATOR = re.compile(
