@@ -365,9 +365,12 @@ class _Caches(Gradients):
         values = place.scope.evaluate(call.func)
         called = dotted_name(call.func) or ""
         is_given = place.scope.parameters.has(called) or (place.scope, called) in self._inner_parameters
+        own = f"{place.scope.self_name}."
         bindings = place.scope.bindings(called) if called.isidentifier() else ()
-        is_one_of_many = any(each.iterated for each in bindings)
-        is_held = is_given or is_one_of_many or called.startswith(f"{place.scope.self_name}.")
+        is_own_item = any(
+            each.iterated and (dotted_name(each.value) or "").startswith(own) for each in bindings
+        )
+        is_held = is_given or is_own_item or called.startswith(own)
         is_own = is_held and call not in self._commands
         is_inherited = isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call)
         is_run = is_own or is_inherited or _CHECKPOINTING.search(called) is not None
