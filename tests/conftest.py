@@ -7,8 +7,10 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 import pytest
@@ -19,8 +21,11 @@ from tests.ecosystem.wheels import WheelUnavailable
 
 _RUNS_MODELS = re.compile(r"^pytestmark = .*\bpytest\.mark\.torch\b", re.MULTILINE)
 _freeze = gc.freeze
-_SHARING = {"browser", "precommit", "ray", "releases", "torch", "wheel"}
-"""Marks of tests for which something is made that other tests of their file use as well."""
+_SHARES = re.compile(r"scope=\"module\"")
+_SHARES_RELEASES = re.compile(r"\breported\(|\brepaired\(")
+"""How a test file gets what is made once for each process."""
+_OTHERS = {"browser", "precommit", "ray", "releases", "slow", "torch", "wheel"}
+"""Marks of tests that plain ``pytest`` leaves out."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,39 +39,66 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--one-in",
-        type=int,
-        default=1,
-        metavar="N",
-        help="of each test run one case in N, at least one",
-    )
-
-
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> Generator[None, None, None]:
-    """Keep tests together that share something, and of what is left by ``-m`` take a sample if asked to."""
-    names = {item: item.nodeid for item in items}
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
+    """Put the cases of tests into rings."""
+    by_test: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if any(mark.name in _SHARING for mark in item.iter_markers()):
-            # With `--dist loadgroup`, one process runs all of its file.
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+        by_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in by_test.values():
+        for own in cases[0].iter_markers("drawn"):
+            by_name = {case.nodeid: case for case in cases}
+            for name, mark in drawn({name: _marks(case) for name, case in by_name.items()}, **own.kwargs):
+                by_name[name].add_marker(mark)
     yield
-    taken = set(sampled((names[item] for item in items), config.getoption("--one-in")))
-    config.hook.pytest_deselected(items=[item for item in items if names[item] not in taken])
-    items[:] = [item for item in items if names[item] in taken]
 
 
-def sampled(cases: Iterable[str], every: int) -> Iterator[str]:
-    """Yield one in so many cases of each test, rounded up: the first in the order of their checksums."""
-    by_test: dict[str, list[str]] = {}
-    for case in cases:
-        by_test.setdefault(case.partition("[")[0], []).append(case)
-    for own in by_test.values():
-        yield from sorted(own, key=lambda case: zlib.crc32(case.encode()))[: -(-len(own) // every)]
+def drawn(
+    cases: Mapping[str, Collection[str]], *, first: int | None = None, full: int | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield what puts the cases of a test into rings: a case, and a mark to add to it.
+
+    Args:
+        cases: all of them, with the marks that they have.
+        first: how many are in the first ring; by default all, or none if plain ``pytest`` leaves them out.
+        full: how many are in the first two; all of them by default.
+    """
+    # Not those at the beginning, which are often of one kind, and the same ones each time.
+    order = sorted(cases, key=lambda case: ("first" not in cases[case], zlib.crc32(case.encode())))
+    for number, case in enumerate(order):
+        is_other = not _OTHERS.isdisjoint(cases[case])
+        if first is not None and (number < first) == is_other:
+            yield case, "first" if is_other else "slow"
+        if full is not None and number >= full:
+            yield case, "nightly"
+
+
+def _marks(item: pytest.Item) -> frozenset[str]:
+    return frozenset(mark.name for mark in item.iter_markers())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let one process run the tests that share something, and whichever has nothing to do the others."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        """Tests by what they share."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return shared(config.rootpath / file) or nodeid
+
+    return Scheduling(config, log) if config.getvalue("dist") == "load" else None
+
+
+@cache
+def shared(path: Path) -> str:
+    """Return what tests of a file share, also with those of other files; nothing if they share nothing."""
+    text = path.read_text(encoding="utf-8")
+    if _SHARES_RELEASES.search(text):
+        return "releases"
+    return str(path) if _SHARES.search(text) else ""
 
 
 class _LeftOut(pytest.Module):

@@ -1,14 +1,16 @@
-"""Sets up and runs the checks: ``python3 -m tests.everything``, and all of them with ``--full``.
+"""Sets up and runs the checks, in three rings: ``python3 -m tests.everything``.
 
 Needs Python, pip and PyPI. Makes a virtual environment in ``.cache/tests``, installs gclint with what its
-tests need, and runs the formatter, the linter, the type checker, the quick tests, a fixed sample of the
-others, and last a part of the models of a release. With ``--full`` all tests run, as in continuous
-integration. It says at the start how long all of it takes, and after each step how long the rest does: as
-long as here the last time, or as was measured on two cores.
+tests need, and runs the formatter, the linter, the type checker and tests:
 
-The sample is the same every time: of the cases of each test one in twenty, and at least one. So every file,
-every function and every marker has its share, and what is made of many cases is thinned out. The cases of a
-test are ordered by a checksum of their names, and the first are taken.
+- The first ring is for whoever changes something: all quick tests, and of what takes longer a draw that is
+  the same each time. At most ten minutes.
+- ``--full`` runs what continuous integration runs: all kinds of tests, with draws of what has thousands of
+  cases. At most 35 minutes.
+- ``--nightly`` runs all cases, whole releases and packages, thousands of generated models, and mutants.
+
+It says at the start how long all of it takes, and after each step how long the rest does: as long as here the
+last time, or as was measured on two cores.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from tests.environment import CACHE, PROJECT, EnvironmentUnavailable, announce, fresh_environment, python_of
 
-_ONE_IN = 20
 _MEMORY = CACHE / "everything.json"
 """How many seconds each step took here when it passed the last time."""
 
@@ -39,26 +41,65 @@ class Step:
     """What Python runs as a module; nothing for the environment itself."""
     seconds: float
     """What it took on two cores that did nothing else."""
+    purpose: str
+    """What it does, in words."""
 
     @property
     def name(self) -> str:
         """What to call it."""
-        return shlex.join(self.command) or "install gclint and what its tests need into .cache/tests"
+        return f"{self.purpose}: {shlex.join(self.command)}" if self.command else self.purpose
 
 
-def steps(*, full: bool) -> tuple[Step, ...]:
-    """Return what is done, in its order: what is quick and often fails first, the sweep last."""
-    some = () if full else ("--one-in", str(_ONE_IN))
-    # What tests of a file share is made once, and each process has enough to do until the end.
-    spread = ("-n", "auto", "--dist", "loadgroup")
+_SPREAD = ("-n", "auto")
+_QUICK = (
+    Step((), 65, "install gclint and what its tests need into .cache/tests"),
+    Step(("ruff", "check", "."), 1, "lint"),
+    Step(("ruff", "format", "--check", "."), 1, "look at the format"),
+    Step(("mypy",), 45, "check the types"),
+    Step(("pytest", "-q", *_SPREAD), 120, "run the quick tests"),
+)
+"""What every ring begins with."""
+
+
+def first() -> tuple[Step, ...]:
+    """Return what the first ring does, in its order: what is quick and often fails first."""
     return (
-        Step((), 60),
-        Step(("ruff", "check", "."), 1),
-        Step(("ruff", "format", "--check", "."), 1),
-        Step(("mypy",), 45),
-        Step(("pytest", "-q", *spread), 120),
-        Step(("pytest", "-q", "-m", f"({_others()}) and not sweep", *some, *spread), 2400 if full else 1000),
-        Step(("pytest", "-q", "-m", "sweep", *some), 380 if full else 60),
+        *_QUICK,
+        _compared("real files", seconds=15),
+        Step(("pytest", "-q", "-m", "first", *_SPREAD), 200, "run some models"),
+    )
+
+
+def full() -> tuple[Step, ...]:
+    """Return what the first two rings do."""
+    others = f"({_others()}) and not nightly"
+    return (
+        *_QUICK,
+        _compared("real files", "odd files", "contract", seconds=75),
+        Step(("pytest", "-q", "-m", f"{others} and not sweep", *_SPREAD), 1300, "run the other tests"),
+        Step(("pytest", "-q", "-m", f"{others} and sweep"), 180, "run models of a release"),
+    )
+
+
+def nightly(day: date) -> tuple[Step, ...]:
+    """Return what is done each night, with draws that no other day has."""
+    seed = ("--seed", str(day.toordinal()))
+    return (
+        *_QUICK,
+        _compared(seconds=400),
+        Step(("pytest", "-q", "-m", f"({_others()}) and not sweep", *_SPREAD), 3000, "run all other tests"),
+        Step(("pytest", "-q", "-m", "sweep"), 700, "run models of a release"),
+        Step(("tests.contract", "--models", "3000", *seed), 1500, "repair and train generated models"),
+        Step(("tests.contract.kinds",), 600, "repair and train models of each kind of twist"),
+        Step(("tests.mutants", *seed), 3600, "change gclint, and see that a test fails"),
+    )
+
+
+def _compared(*samples: str, seconds: float) -> Step:
+    """Return the step that compares what gclint says about samples, by default about all."""
+    options = (option for sample in samples for option in ("--sample", sample))
+    return Step(
+        ("tests.verdicts", "compare", *options), seconds, "compare what gclint says with what it said"
     )
 
 
@@ -103,8 +144,11 @@ class Times:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the checks, also those after one that failed; return the exit status."""
     parser = argparse.ArgumentParser(prog="python3 -m tests.everything", description="Run the checks.")
-    parser.add_argument("--full", action="store_true", help="run all tests")
-    to_do = steps(full=parser.parse_args(arguments).full)
+    rings = parser.add_mutually_exclusive_group()
+    rings.add_argument("--full", action="store_true", help="also what continuous integration runs")
+    rings.add_argument("--nightly", action="store_true", help="all cases, and further draws")
+    options = parser.parse_args(arguments)
+    to_do = full() if options.full else nightly(date.today()) if options.nightly else first()
     times, began = Times(_MEMORY), time.monotonic()
     announce(f"{len(to_do)} steps, {minutes(times.expected(to_do))} in all, {times.source(to_do)}")
     failed = []

@@ -237,6 +237,7 @@ def test_findings_of_an_earlier_step_are_not_uploaded_again(runner: _Runner) -> 
     assert "sarif" not in runner.outputs
 
 
+@pytest.mark.drawn(first=2)
 @_needs_bash
 @pytest.mark.parametrize(
     "text", ["$(touch hacked)", "`touch hacked`", '"; touch hacked; "', "a; touch hacked", "*"]

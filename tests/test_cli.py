@@ -617,6 +617,7 @@ _OWN = {
 }
 
 
+@pytest.mark.drawn(first=3)
 @pytest.mark.parametrize(
     ("arguments", "never"),
     [

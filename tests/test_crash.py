@@ -62,17 +62,25 @@ def test_standard_library_is_fixed_without_a_crash() -> None:
     assert result.changed == {}
 
 
-def test_fixtures_are_checked_without_a_crash() -> None:
-    result = check(Project(Settings(), _FIXTURE_FILES), all_rules())
-    assert result.problems == ()
-    assert result.files == len(_FIXTURE_FILES)
+_each_file = pytest.mark.parametrize(
+    "path", _FIXTURE_FILES, ids=lambda path: path.relative_to(FIXTURES).as_posix()
+)
 
 
-@pytest.mark.parametrize("how_many", ["some", pytest.param("many", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("path", _FIXTURE_FILES, ids=lambda path: path.relative_to(FIXTURES).as_posix())
-def test_fixture_without_one_of_its_lines_is_fixed_without_a_crash(
-    path: Path, how_many: str, tmp_path: Path
-) -> None:
+@pytest.mark.drawn(first=120)
+@_each_file
+def test_fixture_without_a_few_of_its_lines_is_fixed_without_a_crash(path: Path, tmp_path: Path) -> None:
+    _fix_damaged(path, "some", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.drawn(full=25)
+@_each_file
+def test_fixture_without_any_of_its_lines_is_fixed_without_a_crash(path: Path, tmp_path: Path) -> None:
+    _fix_damaged(path, "many", tmp_path)
+
+
+def _fix_damaged(path: Path, how_many: str, tmp_path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     paths = []
     for index in range(0, len(lines), len(lines) // _LINES_TAKEN[how_many] + 1):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from tests import everything
-from tests.conftest import sampled
+from tests.conftest import drawn, shared
 from tests.ecosystem.demo import balance
 from tests.environment import PROJECT, EnvironmentUnavailable
-from tests.everything import Step, Times, minutes, steps
+from tests.everything import Step, Times, first, full, minutes, nightly
 
 
 @pytest.fixture
@@ -30,48 +33,113 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     return commands
 
 
-def test_every_test_has_a_share_of_the_sample_which_is_the_same_each_time() -> None:
-    cases = [*(f"a.py::test_many[{number}]" for number in range(95)), "a.py::test_one", "b.py::test_one"]
-    taken = list(sampled(cases, 10))
-    assert set(taken) < set(cases)
-    assert len(taken) == 10 + 1 + 1
-    assert set(sampled(reversed(cases), 10)) == set(taken)
-    # Not those at the beginning, which are often the same kind.
-    assert not set(taken) <= set(cases[:20]) | {"a.py::test_one", "b.py::test_one"}
-    assert sorted(sampled(cases, 1)) == sorted(cases)
+_RINGS = {"first": first(), "full": full(), "nightly": nightly(date(2026, 11, 23))}
 
 
-def test_all_tests_are_quick_ones_or_others_or_the_sweep() -> None:
-    quick, others, sweep = (step.command for step in steps(full=True)[-3:])
-    assert "-m" not in quick
-    assert others[3] == "(slow or releases or torch or wheel or precommit or browser or ray) and not sweep"
-    assert sweep[-2:] == ("-m", "sweep")
-    for whole, sample in zip(steps(full=True), steps(full=False), strict=True):
-        is_sampled = "sweep" in whole.name
-        assert (whole.command != sample.command) == is_sampled
-        assert ("--one-in" in sample.command) == is_sampled
-        assert "--one-in" not in whole.command
+def _marks(ring: str) -> list[str]:
+    """Return which tests each run of pytest in a ring takes, beside those that plain ``pytest`` takes."""
+    commands = [step.command for step in _RINGS[ring] if step.command[:1] == ("pytest",)]
+    return [command[command.index("-m") + 1] for command in commands if "-m" in command]
 
 
-def test_continuous_integration_runs_the_second_command_of_the_readme() -> None:
+def test_each_ring_begins_with_what_is_quick_and_runs_every_quick_test() -> None:
+    quick = _RINGS["first"][:-2]
+    assert [step.command[:1] for step in quick] == [(), ("ruff",), ("ruff",), ("mypy",), ("pytest",)]
+    assert "-m" not in quick[-1].command
+    for ring in _RINGS.values():
+        assert ring[: len(quick)] == quick
+
+
+def test_all_other_tests_are_in_the_second_ring_or_are_drawn_each_night() -> None:
+    others = "(browser or precommit or ray or releases or slow or torch or wheel)"
+    assert _sorted(_marks("full")) == [
+        f"{others} and not nightly and not sweep",
+        f"{others} and not nightly and sweep",
+    ]
+    assert _sorted(_marks("nightly")) == [f"{others} and not sweep", "sweep"]
+    assert _marks("first") == ["first"]
+
+
+def _sorted(marks: Iterable[str]) -> list[str]:
+    """Return expressions with the marks in brackets in the order of the alphabet."""
+    return [
+        re.sub(r"\(([^)]*)\)", lambda found: f"({' or '.join(sorted(found[1].split(' or ')))})", each)
+        for each in marks
+    ]
+
+
+def test_another_night_draws_other_models_and_mutants() -> None:
+    def seeds(day: date) -> list[str]:
+        commands = [step.command for step in nightly(day)]
+        return [command[command.index("--seed") + 1] for command in commands if "--seed" in command]
+
+    assert len(seeds(date(2026, 11, 23))) == 2
+    assert not set(seeds(date(2026, 11, 23))) & set(seeds(date(2026, 11, 24)))
+    assert nightly(date(2026, 11, 23)) == nightly(date(2026, 11, 23))
+
+
+@pytest.mark.parametrize(
+    ("own", "first", "full", "expected"),
+    [
+        (set(), 10, 30, {"slow": 85, "nightly": 65}),
+        (set(), 10, None, {"slow": 85}),
+        ({"torch"}, 5, 30, {"first": 5, "nightly": 65}),
+        ({"torch"}, None, 30, {"nightly": 65}),
+        ({"slow"}, None, 200, {}),
+        ({"parametrize"}, None, None, {}),
+    ],
+)
+def test_so_many_cases_are_drawn(
+    own: set[str], first: int | None, full: int | None, expected: dict[str, int]
+) -> None:
+    cases = {f"a.py::test_many[{number}]": own for number in range(95)}
+    marks = list(drawn(cases, first=first, full=full))
+    assert Counter(mark for _, mark in marks) == expected
+    assert set(marks) == set(drawn(dict(reversed(cases.items())), first=first, full=full))
+    # What is in a ring is in those that come after it.
+    by_mark = {mark: {case for case, each in marks if each == mark} for mark in ("first", "slow", "nightly")}
+    assert not by_mark["first"] & by_mark["nightly"]
+    assert by_mark["nightly"] <= by_mark["slow"] or "slow" not in expected
+    # Not those at the beginning, which are often of one kind.
+    left_out = by_mark["nightly"] | by_mark["slow"]
+    assert not left_out or left_out & set(list(cases)[:10])
+
+
+def test_files_share_a_process_if_they_share_what_is_made_once(tmp_path: Path) -> None:
+    texts = {
+        "alone": "def test_a(): pass",
+        "module": '@pytest.fixture(scope="module")',
+        "release": "found = reported(tree)",
+        "repair": "result = repaired(version)",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = {name: shared(tmp_path / name) for name in texts}
+    assert found["alone"] == ""
+    assert found["release"] == found["repair"] != found["module"] != ""
+
+
+def test_the_test_command_of_the_readme_is_what_continuous_integration_runs() -> None:
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     commands = readme.partition("Two commands do everything")[2].split("```")[1].splitlines()[1:]
     _, second = (line.partition("#")[0].strip() for line in commands)
     script = (PROJECT / ".ci" / "run").read_text(encoding="utf-8")
-    assert script.splitlines()[-1] == f"exec {second}"
+    assert script.splitlines()[-1] == f"exec {second} --full"
 
 
 def test_what_failed_is_named_and_the_rest_is_run(
     run: list[Sequence[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert everything.main([]) == 1
-    assert [command[0] for command in run] == ["ruff", "ruff", "mypy", "pytest", "pytest", "pytest"]
+    assert [command[0] for command in run] == ["ruff", "ruff", "mypy", "pytest", "tests.verdicts", "pytest"]
     lines = [line for line in capsys.readouterr().out.splitlines() if line]
-    total = minutes(sum(step.seconds for step in steps(full=False)))
+    total = minutes(sum(step.seconds for step in first()))
     assert lines[0] == f"== 7 steps, {total} in all, as measured on two cores"
     assert lines[1].startswith(f"== 1 of 7, {total} left: install gclint")
-    assert lines[-2].startswith("== 7 of 7, about 1 minute left: pytest -q -m sweep")
-    assert lines[-1] == "== failed: mypy (in less than a minute)"
+    assert lines[-2].startswith(
+        f"== 7 of 7, {minutes(first()[-1].seconds)} left: {first()[-1].purpose}: pytest"
+    )
+    assert lines[-1] == "== failed: check the types: mypy (in less than a minute)"
 
 
 def test_it_takes_as_long_as_the_last_time(
@@ -88,7 +156,7 @@ def test_it_takes_as_long_as_the_last_time(
     assert "as measured on two cores, and here the last time" in capsys.readouterr().out
     assert everything.main(["--full"]) == 0
     out = capsys.readouterr().out
-    assert "== 7 steps, less than a minute in all, as the last time here\n" in out
+    assert "== 8 steps, less than a minute in all, as the last time here\n" in out
     assert out.endswith("== everything passed (in less than a minute)\n")
 
 
@@ -104,14 +172,17 @@ def test_nothing_is_run_without_an_environment(
     assert "== cannot install it\n" in capsys.readouterr().out
 
 
+_MYPY = Step(("mypy",), 45, "check the types")
+
+
 @pytest.mark.parametrize("memory", ["", "[]", "null", '{"mypy": "long"}', '{"mypy": null}', "\0"])
 def test_a_damaged_memory_is_none(memory: str, tmp_path: Path) -> None:
     path = tmp_path / "everything.json"
     path.write_text(memory, encoding="utf-8")
     times = Times(path)
-    assert times.expected([Step(("mypy",), 45)]) == 45
-    times.learn(Step(("mypy",), 45), 20)
-    assert Times(path).expected([Step(("mypy",), 45)]) == 20
+    assert times.expected([_MYPY]) == 45
+    times.learn(_MYPY, 20)
+    assert Times(path).expected([_MYPY]) == 20
 
 
 @pytest.mark.parametrize(

@@ -313,6 +313,7 @@ def test_a_path_of_windows_keeps_its_colon() -> None:
     assert (found.format, str(found.path)) == ("sarif", r"C:\reports\x.sarif")
 
 
+@pytest.mark.drawn(first=2)
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_closed_pipe_is_no_traceback(name: str, sample: Path) -> None:
     if os.name != "posix":

@@ -228,6 +228,7 @@ def _texts(project: Project) -> dict[str, str]:
     return {path.name: after for path, (_, after) in fix(project, all_rules(), unsafe=True).changed.items()}
 
 
+@pytest.mark.drawn(first=6)
 @pytest.mark.parametrize("others", _WAYS)
 @pytest.mark.parametrize("number", range(5))
 def test_findings_and_fixes_do_not_hang_on_how_files_are_given(

@@ -195,6 +195,7 @@ def _same(one: CheckResult, other: CheckResult) -> bool:
     )
 
 
+@pytest.mark.drawn(first=1)
 @pytest.mark.parametrize(
     "do", [check, lambda *given, **how: fix(*given, unsafe=True, **how)], ids=["check", "fix"]
 )

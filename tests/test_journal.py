@@ -164,7 +164,7 @@ def test_a_large_write_is_killed_at_random_steps(times: int, least: int) -> None
     assert partial >= least
 
 
-@pytest.mark.parametrize("every", [16, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [40, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_recovery_that_is_killed_at_any_step_is_made_again(every: int) -> None:
     halfway = []
     for step in _interrupted():

@@ -225,6 +225,7 @@ def test_git_takes_a_diff_of_a_file_with_such_a_name() -> None:
 # Streams and folders that are not there.
 
 
+@pytest.mark.drawn(first=1)
 @pytest.mark.parametrize("arguments", ["", "--output-format json", "--diff", "--statistics"])
 def test_output_that_cannot_be_written_is_told(arguments: str) -> None:
     Path(_ODD).write_text(BROKEN)

@@ -34,6 +34,7 @@ def hostile(tmp_path: Path) -> Trap:
     return trap(tmp_path)
 
 
+@pytest.mark.drawn(first=3)
 @pytest.mark.parametrize("arguments", _READING, ids=" ".join)
 def test_a_command_that_reads_touches_nothing_but_the_users_own_folders(
     hostile: Trap, arguments: tuple[str, ...]
@@ -47,6 +48,7 @@ def test_a_command_that_reads_touches_nothing_but_the_users_own_folders(
     _require_nothing_foreign(hostile, ran.output + ran.errors, ran.started)
 
 
+@pytest.mark.drawn(first=1)
 @pytest.mark.parametrize("arguments", _WRITING, ids=" ".join)
 def test_a_command_that_repairs_touches_only_given_files_beside_them(
     hostile: Trap, arguments: tuple[str, ...]
@@ -63,6 +65,7 @@ def test_a_command_that_repairs_touches_only_given_files_beside_them(
     _require_nothing_foreign(hostile, ran.output + ran.errors, ran.started)
 
 
+@pytest.mark.drawn(first=1)
 @pytest.mark.parametrize("arguments", _OUTPUTS, ids=" ".join)
 def test_a_link_in_place_of_an_output_file_leads_nowhere(hostile: Trap, arguments: tuple[str, ...]) -> None:
     before = hostile.state()

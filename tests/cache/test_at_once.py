@@ -97,6 +97,7 @@ def _is_right(project: Path, *survivors: subprocess.Popen[str]) -> Ran:
     return again
 
 
+@pytest.mark.drawn(full=1)
 @pytest.mark.parametrize(("writes", "is_after"), _KILLS)
 def test_one_is_killed_where_it_writes(project: Path, writes: int, is_after: bool) -> None:
     for number in range(2):
@@ -108,6 +109,7 @@ def test_one_is_killed_where_it_writes(project: Path, writes: int, is_after: boo
         _edit(project, number)
 
 
+@pytest.mark.drawn(full=1)
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
 def test_one_is_killed_at_any_time_and_a_file_is_edited_meanwhile(project: Path, share: float) -> None:
     begin = time.monotonic()

@@ -70,6 +70,7 @@ def test_a_word_that_files_are_searched_for_is_no_layout(word: str) -> None:
     assert _digest("x = 1\n") != _digest(f"x = 1  # a {word} b\n")
 
 
+@pytest.mark.drawn(first=20)
 @pytest.mark.parametrize("seed", range(60))
 def test_texts_with_the_same_layout_free_digest_are_the_same_code(seed: int) -> None:
     chosen = random.Random(seed)
@@ -139,6 +140,7 @@ def test_a_comment_in_a_file_without_findings_costs_no_look_at_it(project: Path)
     assert (again.status, again.output) == before == _said(project, "--no-cache")
 
 
+@pytest.mark.drawn(first=1)
 @pytest.mark.parametrize(
     "options", [(), ("--output-format", "json"), ("--output-format", "full"), ("--diff",)]
 )

@@ -175,6 +175,7 @@ def test_what_was_found_as_a_whole_stands_as_long_as_nothing_of_it_changes(proje
     _agree(project, paths)
 
 
+@pytest.mark.drawn(first=2)
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -249,9 +250,8 @@ _EDITS: tuple[Callable[[random.Random, Path], None], ...] = (
 )
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 40))]
-)
+@pytest.mark.drawn(first=2, full=12)
+@pytest.mark.parametrize("seed", range(40))
 def test_any_edits(project: Path, seed: int) -> None:
     chosen = random.Random(seed)
     paths = [Path("package")]

@@ -107,8 +107,10 @@ def _leave_unfinished_fix(project: Path) -> None:
     (project / ".gclint-fix").write_text("broken\n", encoding="utf-8")
 
 
-_EDITS: tuple[Callable[[Path], None], ...] = (_edit_base, _edit_as_if_nothing_was, _leave_unfinished_fix)
-_FURTHER_EDITS = (
+_EDITS = (
+    _edit_base,
+    _edit_as_if_nothing_was,
+    _leave_unfinished_fix,
     _delete_base,
     _add_model,
     _add_caller,
@@ -118,9 +120,8 @@ _FURTHER_EDITS = (
 )
 
 
-@pytest.mark.parametrize(
-    "edit", [*_EDITS, *(pytest.param(each, marks=pytest.mark.slow) for each in _FURTHER_EDITS)]
-)
+@pytest.mark.drawn(first=2)
+@pytest.mark.parametrize("edit", _EDITS)
 def test_what_was_consulted_has_changed(project: Path, edit: Callable[[Path], None]) -> None:
     _checked(project)
     assert is_replayed(_checked(project))
@@ -128,6 +129,7 @@ def test_what_was_consulted_has_changed(project: Path, edit: Callable[[Path], No
     assert not is_replayed(_checked(project))
 
 
+@pytest.mark.slow
 def test_an_unrelated_file_makes_no_difference(project: Path) -> None:
     _checked(project)
     (project / "notes.txt").write_text("words", encoding="utf-8")
@@ -170,6 +172,7 @@ def test_a_diff_is_replayed(project: Path) -> None:
     assert "GradientCheckpointingLayer" in second.output
 
 
+@pytest.mark.slow
 def test_a_damaged_document_is_none(project: Path) -> None:
     _checked(project)
     document = _cache()
@@ -207,6 +210,7 @@ def test_documents_of_others_are_none(project: Path) -> None:
         assert "Traceback" not in ran.errors
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX")
 def test_a_full_disk_costs_a_notice_at_most(project: Path) -> None:
     code = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n"
@@ -225,6 +229,7 @@ def test_a_full_disk_costs_a_notice_at_most(project: Path) -> None:
     assert not [*documents(), *(project / "cache").glob("*.json*")]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX")
 def test_a_disk_that_only_some_of_it_fits_on_costs_a_notice(project: Path) -> None:
     for number in range(30):

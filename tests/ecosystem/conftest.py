@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.ecosystem.repaired import Repaired, repair
+from tests.ecosystem.repaired import RELEASES, Repaired, repair
+
+_SMALLEST = "4.57.6"
+"""The release with the fewest repairs, which all kinds of tests look at outside of the nightly run."""
+
+each_release = pytest.mark.parametrize(
+    "version",
+    [each if each == _SMALLEST else pytest.param(each, marks=pytest.mark.nightly) for each in RELEASES],
+)
+"""Runs a test on each release that is repaired."""
 
 
 @pytest.fixture(scope="session")

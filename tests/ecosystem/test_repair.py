@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ecosystem.repaired import RELEASES, Repaired
+from tests.ecosystem.conftest import each_release
+from tests.ecosystem.repaired import Repaired
 
 pytestmark = pytest.mark.releases
 
@@ -26,7 +27,7 @@ _SETTINGS_OF_TRANSFORMERS = (
 )
 
 
-@pytest.mark.parametrize("version", RELEASES)
+@each_release
 def test_every_repaired_file_compiles(repaired: Callable[[str], Repaired], version: str) -> None:
     result = repaired(version)
     assert len(result.changed) > 40
@@ -36,7 +37,7 @@ def test_every_repaired_file_compiles(repaired: Callable[[str], Repaired], versi
             compile((result.after / name).read_bytes(), name, "exec", dont_inherit=True)
 
 
-@pytest.mark.parametrize("version", RELEASES)
+@each_release
 @pytest.mark.parametrize("options", [(), _SETTINGS_OF_TRANSFORMERS], ids=["ruff", "transformers"])
 def test_ruff_finds_nothing_new(
     repaired: Callable[[str], Repaired], version: str, options: tuple[str, ...]
@@ -47,14 +48,14 @@ def test_ruff_finds_nothing_new(
     assert sorted(after - before) == []
 
 
-@pytest.mark.parametrize("version", RELEASES)
+@each_release
 def test_second_run_changes_nothing(repaired: Callable[[str], Repaired], version: str) -> None:
     result = repaired(version)
     assert result.changed_again == ()
     assert result.left_again == result.left
 
 
-@pytest.mark.parametrize("version", RELEASES)
+@each_release
 def test_what_is_left_has_a_reason(repaired: Callable[[str], Repaired], version: str) -> None:
     left = repaired(version).left
     # The base class of 4.52 disables no cache, so nothing can be done about those there.
@@ -66,6 +67,7 @@ def test_what_is_left_has_a_reason(repaired: Callable[[str], Repaired], version:
     assert [each.line for each in left if each.outcome == "no fix: None"] == []
 
 
+@pytest.mark.nightly
 def test_legacy_calls_that_remain_are_reported(repaired: Callable[[str], Repaired]) -> None:
     result = repaired("4.52.4")
     remaining = {name: list(_legacy_calls(result.after / name)) for name in _modeling_files(result.after)}

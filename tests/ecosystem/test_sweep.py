@@ -31,6 +31,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.sweep
+@pytest.mark.drawn(full=1)
 @pytest.mark.parametrize("shard", _SHARDS)
 def test_a_part_of_the_models_does_what_is_written_down(shard: str, tmp_path: Path) -> None:
     try:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.ecosystem.conftest import each_release
 from tests.ecosystem.copies import identical_copies
-from tests.ecosystem.repaired import RELEASES, Repaired, repair
+from tests.ecosystem.repaired import Repaired, repair
 from tests.ecosystem.reported import reported
 
-pytestmark = [pytest.mark.releases, pytest.mark.parametrize("version", RELEASES)]
+pytestmark = [pytest.mark.releases, each_release]
 
 _GENERATED = re.compile(r"automatically generated from \S+/(modular_\w+\.py)")
 _PARENT = re.compile(r"^from [.\w]*?(\w+)\.(modeling_\w+) import", re.MULTILINE)

@@ -14,6 +14,7 @@ _IN_CASE = "if that is right: python3 -m tests.ecosystem.regenerate, and review 
 
 
 @pytest.mark.releases
+@pytest.mark.drawn(full=6)
 @pytest.mark.parametrize("package", PACKAGES)
 def test_findings_in_a_package_are_reviewed(package: str) -> None:
     try:

@@ -17,7 +17,7 @@ from tests.ecosystem.releases import copy_of_release
 from tests.ecosystem.reported import MODELS
 from tests.environment import EnvironmentUnavailable
 
-pytestmark = [pytest.mark.releases, pytest.mark.torch]
+pytestmark = [pytest.mark.releases, pytest.mark.torch, pytest.mark.nightly]
 
 _RELEASE = "4.57.6"
 _DEAD = "gpt_bigcode"

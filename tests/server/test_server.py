@@ -221,6 +221,7 @@ def _served(data: bytes) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+@pytest.mark.drawn(first=2)
 @pytest.mark.parametrize(
     ("data", "status"),
     [
@@ -239,6 +240,7 @@ def test_an_editor_that_hangs_up_ends_the_server_quietly(data: bytes, status: in
     assert (run.returncode, run.stderr) == (status, b"")
 
 
+@pytest.mark.drawn(first=2)
 @pytest.mark.parametrize(
     "nonsense",
     [

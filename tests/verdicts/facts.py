@@ -27,7 +27,6 @@ from gclint.report.fingerprints import fingerprints
 from gclint.report.places import Places
 from gclint.report.report import Report
 from gclint.rule import all_rules
-from gclint.source.discovery import survey
 from gclint.source.project import Project
 from tests.environment import CACHE
 from tests.verdicts.samples import Tree
@@ -76,7 +75,7 @@ def taken(tree: Tree) -> Taken:
     words = Words()
     with tree.entered() as folder:
         settings, given = tree.settings(), [Path(tree.given)]
-        project = Project(settings, survey(given, settings).files, within=given)
+        project = Project(settings, tree.given_files(settings), within=given)
         found = Taken(tree.name, tree.code(project.paths), templates=words.templates)
         result = check(project, all_rules())
         taking = _Taking(folder, project, result, words, found)

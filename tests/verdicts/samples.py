@@ -7,13 +7,14 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
 from gclint.commands import vocabulary
 from gclint.releases import releases
 from gclint.settings import Settings, load_settings
+from gclint.source.discovery import survey
 from tests.contract.grammar import draw
 from tests.contract.packages import package
 from tests.ecosystem import compare
@@ -24,7 +25,9 @@ from tests.verdicts.odd import ODD
 from tests.verdicts.words import digest
 
 RELEASES = ("4.45.2", "4.49.0", "4.52.4", "4.53.3", "4.57.6", "5.0.0", "5.23.0")
+REAL_FILES = "real files"
 MODELS = 1000
+_DRAWN_OF_A_RELEASE = 30
 _LIBRARY = "5.23.0"
 """The release whose code stands for the library that is installed."""
 _TARGET = "4.57.6"
@@ -47,6 +50,16 @@ class Tree:
     target: str | None = None
     """The releases that it runs with, if it does not say so itself."""
     has_library: bool = True
+    drawn: int | None = None
+    """How many of the files are given; all of them by default."""
+
+    def given_files(self, settings: Settings) -> list[Path]:
+        """Return the files that gclint is given, where its folder is the working directory."""
+        files = survey([Path(self.given)], settings).files
+        return sorted(sorted(files, key=self._checksum)[: self.drawn])
+
+    def _checksum(self, path: Path) -> int:
+        return zlib.crc32(f"{self.name} {path}".encode())
 
     @contextmanager
     def entered(self) -> Iterator[Path]:
@@ -83,7 +96,13 @@ def samples() -> Mapping[str, Callable[[], Sequence[Tree]]]:
     """Return what makes the trees of each sample, by its name: a row in the table of differences."""
     wheels = (*(f"transformers=={each}" for each in RELEASES), *PACKAGES)
     found: dict[str, Callable[[], Sequence[Tree]]] = {name: partial(_wheel, name) for name in wheels}
-    return {**found, "fixtures": _fixtures, "contract": _models, "odd files": _odd_files}
+    return {
+        **found,
+        REAL_FILES: _real_files,
+        "fixtures": _fixtures,
+        "contract": _models,
+        "odd files": _odd_files,
+    }
 
 
 @cache
@@ -94,6 +113,14 @@ def trees(sample: str) -> Sequence[Tree]:
         WheelUnavailable: it cannot be fetched.
     """
     return samples()[sample]()
+
+
+def _real_files() -> list[Tree]:
+    """Return a few files of each release; what is said of them is not what is said of all together."""
+    whole = {release: _wheel(f"transformers=={release}")[0] for release in RELEASES}
+    return [
+        replace(tree, name=release, silent=0, drawn=_DRAWN_OF_A_RELEASE) for release, tree in whole.items()
+    ]
 
 
 def _wheel(name: str) -> list[Tree]:

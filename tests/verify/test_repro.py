@@ -135,6 +135,7 @@ def test_each_scenario_has_a_model_that_fails_in_it() -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.drawn(full=25)
 @pytest.mark.parametrize("planted", _PLANTED, ids=lambda planted: planted.name)
 def test_the_script_shows_each_failure(tmp_path: Path, planted: Planted) -> None:
     result = examine_planted(planted.name)
