@@ -98,7 +98,7 @@ def test_a_mutant_is_killed_by_the_tests_that_execute_it(
     mutants = _drawn(place)
     shutil.copytree(PROJECT / "tests" / "mutants", place / "tests" / "mutants")
     (place / "tests" / "test_toy.py").write_text(_TESTS, encoding="utf-8")
-    suite = Suite("quick", ("gclint/network",), ("tests/test_toy.py",))
+    suite = Suite("quick", is_of_worker=False, arguments=("tests/test_toy.py",))
     suite.record(place, tmp_path).wait()
     suite.combine(tmp_path)
     reach = Reach([suite], place, tmp_path)

@@ -11,7 +11,10 @@ from pathlib import Path
 from tests.mutants.kinds import Place, changes, places
 from tests.nodes import Text
 
-AREAS = ("gclint/network", "gclint/codemod", "gclint/engine", "gclint/verify/worker/examination")
+WORKER = "gclint/verify/worker"
+"""The room whose tests run models."""
+_FOLDERS = ("gclint", "gclint/rules")
+"""Where the code is; in a copy of the project, the rules are a link."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ def draw(project: Path, number: int, seed: int) -> list[Mutant]:
     A mutant is drawn by the digest of what it is known by, so that a change in one function leaves those
     of all others.
     """
-    everything = [each for area in AREAS for path in _modules(project / area) for each in _of(path, project)]
+    modules = {path for folder in _FOLDERS for path in (project / folder).rglob("*.py")}
+    everything = [each for path in sorted(modules) for each in _of(path, project)]
     everything.sort(key=lambda each: sha256(f"{seed} {each.key}".encode()).digest())
     drawn: list[Mutant] = []
     for mutant in everything:
@@ -58,8 +62,11 @@ def draw(project: Path, number: int, seed: int) -> list[Mutant]:
     return sorted(drawn, key=lambda each: (each.key.file, each.lines.start))
 
 
-def _modules(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*.py"))
+def room(file: str) -> str:
+    """Return the room that a module lies in, as its mutants are counted."""
+    if file.startswith(f"{WORKER}/"):
+        return WORKER
+    return "/".join(file.split("/")[:-1][:2])
 
 
 def _of(path: Path, project: Path) -> Iterator[Mutant]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import coverage
 
 from tests.mutants import recorder
-from tests.mutants.drawing import Mutant
+from tests.mutants.drawing import WORKER, Mutant, room
 
 _OUTSIDE = ""
 _SETTINGS = """\
@@ -34,10 +34,11 @@ class RecordingFailed(Exception):
 
 @dataclass(frozen=True)
 class Suite:
-    """Tests that are run against the mutants of some areas."""
+    """Tests that are run against the mutants of some rooms."""
 
     name: str
-    areas: tuple[str, ...]
+    is_of_worker: bool
+    """Whether that is the worker of the verifier, or all else."""
     arguments: tuple[str, ...]
     """For pytest."""
     modules: tuple[str, ...] = ()
@@ -46,7 +47,7 @@ class Suite:
     def record(self, place: Path, folder: Path) -> subprocess.Popen[bytes]:
         """Start the tests of a copy of the project, and write what they execute into ``folder``."""
         times, data, settings = (folder / f"{self.name}.{kind}" for kind in ("times", "lines", "settings"))
-        source = "".join(f"\n    {place / area}" for area in self.areas)
+        source = f"\n    {place / 'gclint'}\n    {place / 'rules'}"
         settings.write_text(_SETTINGS.format(source=source, data=data), encoding="utf-8")
         command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q"]
         with (folder / f"{self.name}.log").open("wb") as log:
@@ -138,9 +139,9 @@ class Reach:
     @lru_cache(maxsize=4)  # noqa: B019
     def _lines(self, file: str) -> Mapping[str, set[int]]:
         """Return the lines of a file that each test executes."""
-        (suite,) = (suite for suite in self._suites if file.startswith(tuple(f"{a}/" for a in suite.areas)))
+        (suite,) = (each for each in self._suites if each.is_of_worker == (room(file) == WORKER))
         found: dict[str, set[int]] = {}
-        executed = self._data[suite.name].contexts_by_lineno(str(self._place / file))
+        executed = self._data[suite.name].contexts_by_lineno(str((self._place / file).resolve()))
         for line, contexts in executed.items():
             for test in contexts:
                 if test in self._seconds or test == _OUTSIDE:
