@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 Facts = Mapping[str, Any]
@@ -90,12 +89,12 @@ def run(
     )
 
 
-def block(name: str, *, is_layer: bool = True, is_lone: bool = False) -> Any:
-    """Return a block whose parameters are those under its name."""
+def block(name: str, *, is_layer: bool = True, parameters: frozenset[str] | None = None) -> Any:
+    """Return a block whose parameters are those under its name, if no others are given."""
     from gclint.verify.worker.examination.blocks import Block
 
     own = frozenset(each for each in RIGHT if each.startswith(f"{name}."))
-    return Block(name, f"{name}.dense", is_layer, True, 1, own, is_lone)
+    return Block(name, f"{name}.dense", is_layer, True, 1, own if parameters is None else parameters)
 
 
 def case(
@@ -152,21 +151,22 @@ def symptoms(compared: Any, without: Collection[str] = ()) -> dict[str, Any]:
 def failing(compared: Any) -> dict[str, tuple[str, ...]]:
     """Return the names of the checks that fail, each with what it is about."""
     return {
-        name: tuple(each.about or each.parameters or each.blocks)
-        for name, each in symptoms(compared).items()
+        name: tuple(each.about or each.parameters or each.blocks) for name, each in symptoms(compared).items()
     }
 
 
-def result(*cases: Any, complete: bool = False, **facts: Any) -> Any:
+def result(*cases: Any) -> Any:
     """Return the result of a class whose runs are these, as the examination makes it."""
+    from transformers import PretrainedConfig
+
     from gclint.verify.worker.examination.findings import Findings
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.specimen import Specimen
 
-    findings = Findings(Source("modeling_toy.py", "toy", complete=complete), type("Toy", (), {}), ())
-    specimen = Specimen("default", None, lambda: None, dict)
+    findings = Findings(Source("modeling_toy.py", "toy"), type("Toy", (), {}), ())
+    specimen = Specimen("default", PretrainedConfig(), lambda: None, dict)
     for each in cases:
         found = list(symptoms(each).values())
         findings.judge(each, found, specimen)
         findings.compared(each)
-    return replace(findings.result(), **facts)
+    return findings.result()

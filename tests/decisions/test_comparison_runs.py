@@ -50,10 +50,15 @@ def test_runs_that_are_the_same_show_nothing() -> None:
         (None, _ZERO, None),
         (_ZERO, None, None),
         (None, None, None),
+        (_ZERO, _ZERO, None),
     ],
 )
 def test_a_gradient_is_lost_or_wrong_or_right(expected: Any, found: Any, check: str | None) -> None:
-    assert failing(_with(expected, found)) == ({check: ("embed",)} if check else {})
+    compared = _with(expected, found)
+    assert failing(compared) == ({check: ("embed",)} if check else {})
+    # Where neither run has a gradient, nothing was compared.
+    is_nothing = expected in (None, _ZERO) and found in (None, _ZERO)
+    assert compared.compared == (2 if is_nothing else 3)
 
 
 def test_a_parameter_that_only_one_run_names_is_compared_with_nothing() -> None:
@@ -66,11 +71,13 @@ def test_a_gradient_of_another_shape_is_wrong() -> None:
     assert failing(_with([5.0, 5.0], [5.0])) == {"gradients": ("embed",)}
 
 
-@pytest.mark.parametrize(("unstable", "expected"), [("embed", {}), ("layers.0.weight", {"gradients": ("embed",)})])
+@pytest.mark.parametrize(
+    ("unstable", "expected"), [("embed", {}), ("layers.0.weight", {"gradients": ("embed",)})]
+)
 def test_what_differs_between_plain_runs_is_not_judged(unstable: str, expected: Any) -> None:
     compared = _with([5.0, 6.0], [6.0, 5.0], unstable=frozenset({("gradient", unstable)}))
     assert failing(compared) == expected
-    assert compared.changing == (unstable,)
+    assert (compared.changing, compared.blurred) == ((unstable,), ())
     assert compared.compared == 2
 
 
@@ -131,7 +138,7 @@ def test_a_reference_without_any_number_hides_what_is_compared(
     expected: Any, found: Any, hidden: bool
 ) -> None:
     compared = _with(expected, found)
-    assert compared.not_finite == (("embed",) if hidden else ())
+    assert (compared.not_finite, compared.blurred) == (("embed",) if hidden else (), ())
     assert compared.compared == (2 if hidden else 3)
     assert failing(compared) == {}
 
@@ -253,9 +260,7 @@ def test_buffers_are_the_same_afterwards(expected: Any, found: Any, different: A
 
 @pytest.mark.parametrize("kind", ["value", "output"])
 def test_a_buffer_that_differs_between_plain_runs_is_not_judged(kind: str) -> None:
-    compared = case(
-        {"values": {"mean": [1.0]}}, {"values": {}}, unstable=frozenset({(kind, "mean")})
-    )
+    compared = case({"values": {"mean": [1.0]}}, {"values": {}}, unstable=frozenset({(kind, "mean")}))
     assert (failing(compared) == {}) is (kind == "value")
 
 
@@ -268,7 +273,9 @@ def test_attributes_are_the_same_afterwards(expected: Any, found: Any, is_right:
     assert failing(compared) == ({} if is_right else {"state": ("n",)})
 
 
-@pytest.mark.parametrize("how", [{"unstable": frozenset({("attribute", "n")})}, {"noise": {("attribute", "n"): 1.0}}])
+@pytest.mark.parametrize(
+    "how", [{"unstable": frozenset({("attribute", "n")})}, {"noise": {("attribute", "n"): 1.0}}]
+)
 def test_an_attribute_that_differs_between_plain_runs_is_not_judged(how: Any) -> None:
     assert failing(case({"attributes": {"n": 1}}, {"attributes": {"n": 2}}, **how)) == {}
     assert failing(case({"attributes": {"m": 1}}, {"attributes": {"m": 2}}, **how)) == {"state": ("m",)}

@@ -115,7 +115,9 @@ def test_rounding_explains_ten_times_what_it_was_seen_to_do(noise: float, verdic
     assert proofs.agreement([1.0, 0.0], [1.0, 6e-3], noise) == verdict
 
 
-@pytest.mark.parametrize(("dtype", "noise", "verdict"), [("bfloat16", 3e-2, "SAME"), ("float32", 3e-2, "UNKNOWN")])
+@pytest.mark.parametrize(
+    ("dtype", "noise", "verdict"), [("bfloat16", 3e-2, "SAME"), ("float32", 3e-2, "UNKNOWN")]
+)
 def test_coarse_types_can_be_compared_with_more_rounding(dtype: str, noise: float, verdict: str) -> None:
     one, other = proofs.tensor([1.0, 0.0], dtype), proofs.tensor([1.0, 0.25], dtype)
     assert proofs.agreement(one, other, noise) == verdict
