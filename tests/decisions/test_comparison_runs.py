@@ -147,7 +147,7 @@ def test_a_reference_without_any_number_hides_what_is_compared(
 def test_seven_of_ten_gradients_have_to_be_compared(blurred: int, is_meaningful: bool) -> None:
     names = [f"p{number}" for number in range(10)]
     unstable = frozenset(("gradient", name) for name in names[:blurred])
-    step = one_step(gradients=dict.fromkeys(names, [1.0]))
+    step = one_step(gradients={name: [1.0] for name in names})
     assert case(step, step, unstable=unstable).is_meaningful is is_meaningful
 
 

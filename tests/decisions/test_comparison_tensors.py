@@ -132,6 +132,10 @@ def test_a_near_miss_is_within_ten_times_the_slack(found: float, verdict: str) -
     )
 
 
+def test_no_slack_makes_a_large_error_a_near_miss() -> None:
+    assert proofs.agreement([1.0, 0.0], [1.0, 5e-2], noise=1e-3) == "DIFFERENT"
+
+
 def test_empty_tensors_of_one_shape_are_the_same() -> None:
     assert proofs.agreement([], []) == "SAME"
     assert proofs.agreement([], [[]]) == "DIFFERENT"

@@ -97,6 +97,17 @@ def test_nothing_recomputed_is_said_otherwise_than_some(again: Any, is_all: bool
     assert message.startswith("stacked blocks are not recomputed: 1 of ToyLayer") is not is_all
 
 
+def test_nothing_is_said_of_all_blocks_if_some_lost_their_gradients() -> None:
+    gradients = {**RIGHT, "layers.1.weight": None}
+    seen = symptoms(case({}, {**one_step(gradients=gradients), "again": {}}))["recomputation"]
+    assert seen.message.startswith("stacked blocks are not recomputed: 1 of ToyLayer")
+
+
+def test_a_block_that_only_the_plain_run_needs_is_not_left_out() -> None:
+    assert failing(case({}, {"ran": {"layers.0": 1}, "again": {"layers.0": 1}})) == {}
+    assert failing(case({}, {"again": {"layers.0": 1}})) == {"recomputation": ("layers.1",)}
+
+
 def test_a_block_that_did_not_run_need_not_be_recomputed() -> None:
     ran = {"ran": {"layers.0": 1}, "again": {"layers.0": 1}}
     assert failing(case(ran, ran)) == {}
