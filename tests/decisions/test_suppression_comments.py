@@ -132,6 +132,8 @@ def test_a_comment_about_the_file_is_about_all_of_it(
         (("--select", "GC001"), []),
         (("--ignore", "GC002"), []),
         (("--ignore", "GC000"), []),
+        (("--per-file-ignores", "modeling_otter.py:GC000"), []),
+        (("--per-file-ignores", "modeling_seal.py:GC000"), ["GC000"]),
         (("--select", "GC002", "--ignore", "GC000"), []),
     ],
 )
