@@ -229,3 +229,20 @@ def test_with_fixes_only_what_remains_gets_a_comment(
     text = folder.read()
     assert ("class OtterLayer(nn.Module):  # gclint: ignore[GC001]" in text) is is_commented
     assert "class SealLayer(nn.Module):  # gclint: ignore[GC001]" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (("--diff", "--add-ignores"), "+class OtterLayer(nn.Module):  # gclint: ignore[GC001]"),
+        (("--diff", "--fix", "--add-ignores"), "+class OtterLayer(GradientCheckpointingLayer):"),
+        (("--diff",), "+class OtterLayer(GradientCheckpointingLayer):"),
+    ],
+)
+def test_a_diff_shows_comments_instead_of_fixes_unless_both_are_asked_for(
+    folder: Folder, options: tuple[str, ...], line: str
+) -> None:
+    folder.write({"modeling_otter.py": reports.SAFE})
+    added = [each for each in folder.run(*options).out.splitlines() if each.startswith("+class")]
+    assert added == [line]
+    assert folder.read() == reports.SAFE
