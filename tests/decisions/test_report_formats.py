@@ -136,7 +136,8 @@ def test_a_fix_is_in_the_formats_that_can_hold_one(
 ) -> None:
     folder.write({"modeling_otter.py": text})
     (finding,) = folder.run("--output-format", "json").data
-    assert finding["fix"]["applicability"] == applicability
+    # The reason is that of the fix, and not one why there is none.
+    assert (finding["fix"]["applicability"], finding["reason"]) == (applicability, None)
     assert (finding["fix"]["reason"] or "").startswith(reason or "")
     assert (finding["fix"]["reason"] is None) is (reason is None)
     (result,) = folder.run("--output-format", "sarif").data["runs"][0]["results"]
@@ -277,11 +278,21 @@ _SECOND = "     1  GC002  positional-cache (1 fixable)"
         (("--ignore", "GC001"), [_SECOND]),
     ],
 )
-def test_statistics_count_by_rule_the_most_frequent_first(
+def test_statistics_count_what_is_found_and_what_can_be_fixed(
     folder: Folder, options: tuple[str, ...], lines: list[str]
 ) -> None:
     folder.write({**_PAIR, "modeling_cache.py": reports.CACHE.replace("Otter", "Whale")})
     assert folder.run("--statistics", *options).out.splitlines()[: len(lines)] == lines
+
+
+def test_statistics_begin_with_the_most_frequent_rule_and_then_go_by_code(folder: Folder) -> None:
+    folder.write({"modeling_otter.py": reports.two(reports.CACHE, reports.CACHE)})
+    folder.write({"modeling_whale.py": reports.SAFE.replace("Otter", "Whale")})
+    lines = folder.run("--statistics").out.splitlines()
+    assert [each.split()[:2] for each in lines[:-1]] == [["2", "GC002"], ["1", "GC001"]]
+    folder.write({"modeling_otter.py": reports.CACHE})
+    lines = folder.run("--statistics").out.splitlines()
+    assert [each.split()[:2] for each in lines[:-1]] == [["1", "GC001"], ["1", "GC002"]]
 
 
 def test_statistics_in_json_have_the_problems_too(folder: Folder) -> None:
