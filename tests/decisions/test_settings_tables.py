@@ -158,6 +158,7 @@ def test_patterns_are_relative_to_their_file(folder: Folder, where: str, is_excl
         ('exclude = ["!src"]', "starts with '!'"),
         ('exclude = [""]', "is empty"),
         ('exclude = ["./"]', "is empty"),
+        ('exclude = ["."]', "is empty"),
         ('target-version = "newest"', "target-version"),
         ('rules = ["GC001"]', "must be a table"),
         ("[tool.gclint.rules.GC003]", "write [tool.gclint.rules.keyword-activation]"),
