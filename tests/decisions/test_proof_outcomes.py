@@ -125,9 +125,7 @@ def test_results_of_a_file_that_has_changed_are_forgotten(digest: str, names: li
     assert [each.name for each in results.sorted()] == names
 
 
-def _ended(
-    cause: Any, *steps: tuple[str, Mode, float], seconds: float = 0.0, known: Any = (), **facts: Any
-) -> ClassResult:
+def _ended(cause: Any, *steps: Any, seconds: float = 0.0, known: Any = (), **facts: Any) -> ClassResult:
     """Return the result of a class whose process ended so, after it began these steps."""
     record = Record(_FILE, "Toy")
     for each in known:
@@ -137,7 +135,7 @@ def _ended(
     return record.result(End(cause, "an end", seconds=seconds, **facts))
 
 
-_PLAIN: tuple[str, Mode, float] = ("default", "plain", 0.0)
+_PLAIN = ("default", "plain", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -209,9 +207,10 @@ def test_an_end_in_a_later_mode_keeps_what_was_found_before() -> None:
 
 
 def test_what_may_be_forged_is_not_believed() -> None:
-    known = (_class(),)
-    assert _ended("tampering", _PLAIN, known=known).outcome == "not run"
-    assert _ended("done", _PLAIN, known=known).outcome == "passed"
+    known = (_class("failed", failures=(Failure("gradients", "reentrant", "default", "wrong"),)),)
+    forged, told = (_ended(cause, _PLAIN, known=known) for cause in ("tampering", "done"))
+    assert (forged.outcome, forged.failures) == ("not run", ())
+    assert (told.outcome, len(told.failures)) == ("failed", 1)
 
 
 @pytest.mark.parametrize(

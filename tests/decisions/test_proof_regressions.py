@@ -237,7 +237,7 @@ def _told(found: Iterable[Regression], ran: Iterable[Mode]) -> list[str]:
         (["reentrant"], ["reentrant", "non-reentrant"], True),
         (["reentrant"], ["reentrant"], False),
         (["reentrant", "non-reentrant"], ["reentrant", "non-reentrant"], False),
-        (["plain"], ["reentrant", "non-reentrant"], False),
+        (["plain", "reentrant"], ["reentrant", "non-reentrant"], False),
         ([None, "reentrant"], ["reentrant", "non-reentrant"], False),
     ],
 )
