@@ -30,6 +30,10 @@ class _ToyCache:
     def update(self) -> None: ...
 
 
+class _ListCache(list[Any]):
+    """A cache whose items could be taken for outputs."""
+
+
 class _Updating(dict[str, Any]):
     """A dictionary, which can be updated and is no cache."""
 
@@ -47,6 +51,7 @@ class _Updating(dict[str, Any]):
         (lambda one: _Output(one, (one,)), ["logits"]),
         (lambda one: {"past_key_values": (one,), "past": one, "passed": one}, ["passed"]),
         (lambda one: (one, _ToyCache()), ["0"]),
+        (lambda one: (one, _ListCache([one])), ["0"]),
         (lambda one: (one, _Updating(a=one)), ["0", "1.a"]),
         (lambda one: None, []),
         (lambda one: _Output, []),
