@@ -191,6 +191,19 @@ def test_a_scenario_applies_to_models_that_have_what_it_enables(
     assert subject.allows(_scenario(scenario), ["layers.0"]) is is_allowed
 
 
+@pytest.mark.parametrize(
+    ("dropout", "least", "is_allowed"), [(0.1, 0.0, True), (0.0, 0.3, True), (0.0, 0.0, False)]
+)
+def test_dropout_needs_something_that_drops(dropout: float, least: float, is_allowed: bool) -> None:
+    from dataclasses import replace
+
+    from gclint.verify.worker.examination.subject import Subject
+
+    with imported("healthy") as module:
+        subject = Subject(replace(specimen(module, dropout=dropout), least_dropout=least), "cpu")
+        assert subject.allows(_scenario("dropout"), ["layers.0"]) is is_allowed
+
+
 @pytest.mark.parametrize(("block", "is_allowed"), [("layers.0", True), ("layers.0.norm", False)])
 def test_adapters_need_a_linear_layer_in_a_block(subject: Any, block: str, is_allowed: bool) -> None:
     assert subject.allows(_scenario("frozen base"), [block]) is is_allowed
