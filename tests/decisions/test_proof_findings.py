@@ -1,0 +1,272 @@
+"""What becomes of a class: passed, failed or not judged, and which failures are one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.decisions import proofs
+from tests.decisions.proofs import RIGHT, case, one_step
+
+pytestmark = pytest.mark.torch
+
+_LOST = one_step(gradients={**RIGHT, "embed": None})
+_WRONG = one_step(gradients={**RIGHT, "embed": [9.0, 9.0]})
+_TEN = [f"p{number}" for number in range(10)]
+
+
+def _ten(unstable: int = 0, **facts: Any) -> Any:
+    """Return a comparison of ten gradients, some of which differ between plain runs."""
+    step = one_step(gradients={name: [1.0] for name in _TEN})
+    own = frozenset(("gradient", name) for name in _TEN[:unstable])
+    return case(step, step, unstable=own, **facts)
+
+
+def test_what_is_the_same_has_passed() -> None:
+    result = proofs.result(case())
+    assert (result.outcome, result.failures, result.reason) == ("passed", (), None)
+    assert (result.compared, result.parameters) == (3, 3)
+
+
+@pytest.mark.parametrize("found", [_LOST, _WRONG, {"values": {"mean": [1.0]}}, {"attributes": {"n": 1}}])
+def test_one_run_that_differs_fails_the_class(found: Any) -> None:
+    assert proofs.result(case(), case({}, found), case()).outcome == "failed"
+
+
+@pytest.mark.parametrize(
+    ("unstable", "outcome", "category"),
+    [(0, "passed", None), (3, "passed", None), (4, "not run", "not reproducible")],
+)
+def test_what_was_not_compared_has_not_passed(unstable: int, outcome: str, category: str | None) -> None:
+    result = proofs.result(_ten(), _ten(unstable))
+    assert (result.outcome, result.category) == (outcome, category)
+    assert (result.compared, result.parameters) == (10 - unstable, 10)
+
+
+def test_a_failure_counts_even_if_too_little_was_compared() -> None:
+    failed, doubtful = proofs.result(_ten(4), case({}, _LOST)), proofs.result(_ten(4), case())
+    assert (failed.outcome, failed.category) == ("failed", None)
+    assert (doubtful.outcome, doubtful.category) == ("not run", "not reproducible")
+
+
+@pytest.mark.parametrize(
+    ("why", "category", "words"),
+    [
+        (
+            {"noise": {("gradient", name): 50.0 for name in RIGHT}},
+            "not compared",
+            "the effect of rounding on",
+        ),
+        ({"unstable": frozenset(("gradient", name) for name in RIGHT)}, "not reproducible", "two plain runs"),
+    ],
+)
+def test_the_reason_says_why_nothing_was_compared(why: Any, category: str, words: str) -> None:
+    other = one_step(gradients={name: [9.0, 9.0] for name in RIGHT})
+    result = proofs.result(case({}, other, **why))
+    assert (result.outcome, result.category) == ("not run", category)
+    assert words in result.reason
+
+
+def test_gradients_without_numbers_are_no_proof() -> None:
+    nan = one_step(gradients={name: [math.nan, math.nan] for name in RIGHT})
+    result = proofs.result(case(nan, nan))
+    assert (result.outcome, result.category, result.compared) == ("not run", "not compared", 0)
+    assert "there are no finite values" in result.reason
+    (left_out,) = result.not_compared
+    assert (left_out.reason, len(left_out.parameters)) == ("not finite", 3)
+
+
+@pytest.mark.parametrize(
+    ("facts", "saved", "outcome"),
+    [
+        ({}, 40, "passed"),
+        ({"blocks": ()}, 40, "passed"),
+        ({"blocks": ()}, 99, "passed"),
+        ({"blocks": ()}, 100, "not run"),
+    ],
+)
+def test_without_anything_to_recompute_nothing_is_proven(facts: Any, saved: int, outcome: str) -> None:
+    result = proofs.result(case({}, one_step(saved=saved), **facts))
+    assert (result.outcome, result.category) == (
+        outcome,
+        None if outcome == "passed" else "nothing to recompute",
+    )
+
+
+def test_one_run_that_recomputes_something_is_enough() -> None:
+    idle = case({}, one_step(saved=100), blocks=())
+    assert proofs.result(idle, idle).outcome == "not run"
+    assert proofs.result(idle, case()).outcome == "passed"
+    assert proofs.result(case(), idle).outcome == "passed"
+
+
+def test_a_lone_block_that_is_recomputed_is_something_to_recompute() -> None:
+    lone = (proofs.block("layers.0"),)
+    assert proofs.result(case({}, one_step(saved=100), blocks=(), lone=lone)).outcome == "passed"
+    never = {**one_step(saved=100), "again": {}}
+    assert proofs.result(case({}, never, blocks=(), lone=lone)).outcome == "not run"
+
+
+def test_the_run_of_which_least_was_compared_is_shown_unless_its_base_is_frozen() -> None:
+    assert proofs.result(_ten(), _ten(2), _ten(1)).compared == 8
+    assert proofs.result(_ten(), _ten(2, scenario="frozen base")).compared == 10
+
+
+def test_a_frozen_base_of_which_too_little_was_compared_is_a_doubt_all_the_same() -> None:
+    assert proofs.result(_ten(), _ten(4, scenario="frozen base")).outcome == "not run"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "count"),
+    [
+        ({}, {}, 1),
+        ({}, {"scenario": "dropout"}, 1),
+        ({}, {"mode": "non-reentrant"}, 2),
+    ],
+)
+def test_the_same_failure_in_another_scenario_is_one_and_in_another_mode_two(
+    first: Any, second: Any, count: int
+) -> None:
+    result = proofs.result(case({}, _LOST, **first), case({}, _LOST, **second))
+    assert len(result.failures) == count
+    assert result.failures[0].scenario == "default"
+
+
+def test_failures_of_one_cause_are_one_and_those_of_others_are_others() -> None:
+    moved = {"values": {"mean": [1.0]}}
+    result = proofs.result(case({}, _LOST), case({}, _WRONG), case({}, moved))
+    # Nothing explains why gradients are lost or wrong.
+    assert [(each.check, each.cause.name) for each in result.failures] == [
+        ("missing gradients", "DISAGREEMENT"),
+        ("buffers", "STATISTICS"),
+    ]
+
+
+def test_failures_at_other_places_are_others() -> None:
+    from gclint.verify.worker.protocol import Place
+
+    def dead(line: int) -> Any:
+        from gclint.verify.worker.ending import Frame
+        from gclint.verify.worker.examination.fault import Fault
+
+        compared = case({}, {"steps": []}, source="modeling_toy.py")
+        compared.run.error = Fault("time limit", "no end", (Frame("modeling_toy.py", line),))
+        return compared
+
+    assert len(proofs.result(dead(3), dead(3)).failures) == 1
+    result = proofs.result(dead(3), dead(4))
+    assert [each.places for each in result.failures] == [
+        (Place("modeling_toy.py", line, line),) for line in (3, 4)
+    ]
+
+
+def test_a_failure_has_the_mode_scenario_and_parameters_of_its_run() -> None:
+    (failure,) = proofs.result(case({}, _LOST, mode="non-reentrant", scenario="dropout")).failures
+    assert (failure.check, failure.mode, failure.scenario) == (
+        "missing gradients",
+        "non-reentrant",
+        "dropout",
+    )
+    assert failure.parameters == ("embed",)
+
+
+@pytest.mark.parametrize(
+    ("found", "cause", "rest"),
+    [
+        # A flag that stays disabled explains that nothing is recomputed.
+        ({"still_off": ("encoder",), "again": {}}, "SWITCHES", 0),
+        ({"again": {}}, "NOTHING_RECOMPUTED", 0),
+        # And it explains no wrong gradient.
+        ({"still_off": ("encoder",), **_WRONG}, "SWITCHES", 1),
+    ],
+)
+def test_symptoms_of_one_cause_are_one_failure(found: Any, cause: str, rest: int) -> None:
+    first, *others = proofs.result(case({}, found)).failures
+    assert (first.cause.name, len(others)) == (cause, rest)
+
+
+def _verdict(compared: Any) -> Any:
+    from gclint.verify.worker.examination.record import verdict
+
+    return verdict(compared, list(proofs.symptoms(compared).values()))
+
+
+def test_a_verdict_names_what_was_compared_and_recomputed() -> None:
+    seen = _verdict(case({}, {"again": {"layers.0": 1}}))
+    assert (seen.scenario, seen.mode, seen.compared) == ("default", "reentrant", 3)
+    assert seen.recomputed == ("layers.0",)
+    assert [each.check for each in seen.observations] == ["recomputation"]
+    assert [each.about for each in seen.observations] == [("layers.1",)]
+
+
+def test_a_run_that_failed_recomputed_nothing() -> None:
+    assert _verdict(case({}, {"error": ("ValueError", "no")})).recomputed == ()
+    assert _verdict(case({}, {"steps": []})).saved_bytes is None
+    assert _verdict(case()).saved_bytes == 40
+
+
+@pytest.mark.parametrize(("unstable", "left_out"), [(0, ()), (2, ("p0", "p1"))])
+def test_a_verdict_names_what_was_not_compared(unstable: int, left_out: tuple[str, ...]) -> None:
+    seen = _verdict(_ten(unstable))
+    assert (seen.compared, seen.not_compared) == (10 - unstable, left_out)
+
+
+@pytest.mark.parametrize(
+    ("steps", "observed"),
+    [
+        ([{}, {}], []),
+        ([{}, *_LOST["steps"]], [("second step", ("embed",))]),
+        # A wrong first step, and in the second more than that.
+        (
+            [*_LOST["steps"], {"gradients": {**RIGHT, "embed": None, "layers.0.weight": None}}],
+            [("missing gradients", ("embed",)), ("second step", ("layers.0.weight",))],
+        ),
+        ([*_LOST["steps"], *_LOST["steps"]], [("missing gradients", ("embed",))]),
+    ],
+)
+def test_a_verdict_records_later_steps_even_after_a_wrong_one(steps: Any, observed: Any) -> None:
+    seen = _verdict(case({"steps": [{}, {}]}, {"steps": steps}))
+    assert [(each.check, each.about) for each in seen.observations] == observed
+
+
+@pytest.mark.parametrize(
+    ("parts", "not_covered"),
+    [([["a", "b"]], ("a", "b")), ([["a", "b"], ["b"]], ("b",)), ([["a"], ["b"]], ()), ([], ())],
+)
+def test_a_part_is_covered_if_any_run_covers_it(parts: Any, not_covered: Any) -> None:
+    from gclint.verify.worker.examination.findings import Findings
+    from gclint.verify.worker.protocol import Source
+
+    findings = Findings(Source("modeling_toy.py", "toy"), type("Toy", (), {}), ())
+    for each in parts:
+        findings.add_not_covered(each)
+    assert findings.result().not_covered == not_covered
+
+
+@pytest.mark.parametrize(
+    ("reference", "noisy", "grade"),
+    [
+        (1.0, 1.04, "stable"),
+        (1.0, 1.06, "amplifies"),
+        (1.0, None, "amplifies"),
+        (0.0, 1.0, "stable"),
+    ],
+)
+def test_noise_is_amplified_beyond_a_twentieth(
+    reference: float, noisy: float | None, grade: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gclint.verify.worker.examination import stability
+
+    def step(value: float | None) -> Any:
+        return one_step(gradients={"w": None if value is None else [value, 0.0], "rest": [1.0, 0.0]})
+
+    class Runner:
+        def run(self, conditions: Any, scales: Any) -> Any:
+            return proofs.run("non-reentrant", **step(noisy if conditions.noise else reference))
+
+    monkeypatch.setattr(stability, "expert_implementations", lambda _model: ("",))
+    nothing: Any = None
+    (found,) = stability.stability(nothing, Runner(), {})  # type: ignore[arg-type]
+    assert found.grade == grade

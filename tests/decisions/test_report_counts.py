@@ -1,0 +1,162 @@
+"""What is counted for people: findings and fixes in the last lines, rules, and files that were left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.decisions import reports
+from tests.decisions.reports import Folder
+
+_PAIR = {"modeling_otter.py": reports.SAFE, "modeling_seal.py": reports.UNSAFE.replace("Otter", "Seal")}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    monkeypatch.chdir(tmp_path)
+    return Folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "summary"),
+    [
+        ({"modeling_otter.py": reports.GOOD}, (), "No findings in 1 file."),
+        ({"modeling_a.py": reports.GOOD, "modeling_b.py": reports.GOOD}, (), "No findings in 2 files."),
+        ({"modeling_otter.py": reports.SAFE}, (), "Found 1 finding (1 fixable with --fix)."),
+        (
+            {"modeling_otter.py": reports.two(reports.SAFE, reports.CACHE)},
+            (),
+            "Found 2 findings (2 fixable with --fix).",
+        ),
+        (_PAIR, (), "Found 2 findings (1 fixable with --fix, 1 more with --unsafe-fixes)."),
+        (_PAIR, ("--unsafe-fixes",), "Found 2 findings (2 fixable with --fix --unsafe-fixes)."),
+        (
+            {"modeling_otter.py": reports.UNSAFE},
+            (),
+            "Found 1 finding (1 fixable with --fix --unsafe-fixes).",
+        ),
+        (
+            {"modeling_otter.py": f"{reports.GOOD}# gclint: skip\n"},
+            (),
+            "Found 1 finding (none fixable).",
+        ),
+        (_PAIR, ("--fix",), "Fixed 1 finding; 1 left (1 fixable with --fix --unsafe-fixes)."),
+        ({"modeling_otter.py": reports.SAFE}, ("--fix",), "Fixed 1 finding; none left in 1 file."),
+        (
+            {"modeling_otter.py": reports.two(reports.SAFE, reports.CACHE)},
+            ("--fix",),
+            "Fixed 2 findings; none left in 1 file.",
+        ),
+        ({"modeling_otter.py": reports.BROKEN}, (), "Nothing was checked."),
+        (
+            {"modeling_otter.py": reports.BROKEN, "modeling_good.py": reports.GOOD},
+            (),
+            "No findings in 1 file.",
+        ),
+    ],
+)
+def test_the_summary_counts(
+    folder: Folder, files: dict[str, str], options: tuple[str, ...], summary: str
+) -> None:
+    folder.write(files)
+    assert folder.run(*options).out.splitlines()[-1] == summary
+    folder.write(files)
+    assert summary not in folder.run(*options, "--quiet").out
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "summary"),
+    [
+        ({"modeling_otter.py": reports.SAFE}, (), "Would fix 1 finding in 1 file; 0 left."),
+        (_PAIR, ("--unsafe-fixes",), "Would fix 2 findings in 2 files; 0 left."),
+        (_PAIR, (), "Would fix 1 finding in 1 file; 1 left."),
+        ({"modeling_otter.py": reports.UNSAFE}, (), "Nothing would be fixed; 1 finding left."),
+        ({"modeling_otter.py": reports.GOOD}, (), "Nothing would be fixed; 0 findings left."),
+        (
+            {"modeling_otter.py": reports.UNSAFE},
+            ("--add-ignores",),
+            "Would add ignore comments for 1 finding.",
+        ),
+    ],
+)
+def test_the_summary_of_a_diff_counts(
+    folder: Folder, files: dict[str, str], options: tuple[str, ...], summary: str
+) -> None:
+    folder.write(files)
+    assert folder.run("--diff", *options).err.splitlines()[0] == summary
+    assert folder.run("--diff", "--quiet", *options).err == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "fixed", "is_shown"),
+    [(("--fix", "--show-fixes"), 1, True), (("--fix",), 1, False), (("--diff", "--show-fixes"), 1, True)],
+)
+def test_fixes_are_listed_if_asked_for(
+    folder: Folder, options: tuple[str, ...], fixed: int, is_shown: bool
+) -> None:
+    folder.write(_PAIR)
+    done = folder.run(*options)
+    assert (f"{done.out}{done.err}".count(": fixed GC001 for ") == fixed) is is_shown
+
+
+@pytest.mark.parametrize(("options", "reason"), [((), False), (("--unsafe-fixes",), True)])
+def test_the_list_of_fixes_says_why_one_is_unsafe(
+    folder: Folder, options: tuple[str, ...], reason: bool
+) -> None:
+    folder.write(_PAIR)
+    printed = folder.run("--fix", "--show-fixes", *options).out
+    assert ("    unsafe: `SealLayer` keeps running statistics" in printed) is reason
+
+
+_FIRST = "     2  GC001  missing-checkpointing-layer ({} fixable)"
+_SECOND = "     1  GC002  positional-cache (1 fixable)"
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        ((), [_FIRST.format(1), _SECOND]),
+        (("--unsafe-fixes",), [_FIRST.format(2)]),
+        (("--ignore", "GC001"), [_SECOND]),
+    ],
+)
+def test_statistics_count_what_is_found_and_what_can_be_fixed(
+    folder: Folder, options: tuple[str, ...], lines: list[str]
+) -> None:
+    folder.write({**_PAIR, "modeling_cache.py": reports.CACHE.replace("Otter", "Whale")})
+    assert folder.run("--statistics", *options).out.splitlines()[: len(lines)] == lines
+
+
+def test_statistics_begin_with_the_most_frequent_rule_and_then_go_by_code(folder: Folder) -> None:
+    folder.write({"modeling_otter.py": reports.two(reports.CACHE, reports.CACHE)})
+    folder.write({"modeling_whale.py": reports.SAFE.replace("Otter", "Whale")})
+    lines = folder.run("--statistics").out.splitlines()
+    assert [each.split()[:2] for each in lines[:-1]] == [["2", "GC002"], ["1", "GC001"]]
+    folder.write({"modeling_otter.py": reports.CACHE})
+    lines = folder.run("--statistics").out.splitlines()
+    assert [each.split()[:2] for each in lines[:-1]] == [["1", "GC001"], ["1", "GC002"]]
+
+
+def test_statistics_in_json_have_the_problems_too(folder: Folder) -> None:
+    folder.write({**_PAIR, "modeling_x.py": reports.BROKEN})
+    first, problem = folder.run("--statistics", "--output-format", "json").data
+    assert first == {"code": "GC001", "name": "missing-checkpointing-layer", "count": 2, "fixable": 1}
+    assert (problem["code"], problem["filename"]) == (None, "modeling_x.py")
+
+
+@pytest.mark.parametrize(
+    ("files", "note"),
+    [
+        ({"otter_model.py": reports.SAFE}, "1 file looks like a model but was not checked"),
+        ({f"{name}_model.py": reports.SAFE for name in "ab"}, "2 files look like models but were not"),
+        ({"helpers.py": "x = 1\n"}, None),
+    ],
+)
+def test_files_that_look_like_models_and_are_not_checked_are_noted(
+    folder: Folder, files: dict[str, str], note: str | None
+) -> None:
+    folder.write({"modeling_good.py": reports.GOOD, **files})
+    errors = folder.run().err
+    assert errors.startswith(note) if note else errors == ""
+    assert folder.run("--quiet").err == ""

@@ -1,0 +1,235 @@
+"""Which settings file wins, what an option does to it, and which values are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.decisions import reports
+from tests.decisions.reports import Folder
+
+_BOTH = reports.two(reports.SAFE, reports.CACHE)
+_OWN = "[tool.gclint]\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    monkeypatch.chdir(tmp_path)
+    return Folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "codes"),
+    [
+        ({}, ["GC001", "GC002"]),
+        ({"pyproject.toml": f'{_OWN}ignore = ["GC001"]\n'}, ["GC002"]),
+        ({"src/pyproject.toml": f'{_OWN}ignore = ["GC002"]\n'}, ["GC001"]),
+        # The nearest one that has the table wins, and nothing of the others is taken over.
+        (
+            {
+                "pyproject.toml": f'{_OWN}ignore = ["GC001"]\n',
+                "src/pyproject.toml": f'{_OWN}ignore = ["GC002"]\n',
+            },
+            ["GC001"],
+        ),
+        (
+            {"pyproject.toml": f'{_OWN}ignore = ["GC001"]\n', "src/pyproject.toml": "[tool.other]\n"},
+            ["GC002"],
+        ),
+        (
+            {"pyproject.toml": f'{_OWN}ignore = ["GC001"]\n', "src/pyproject.toml": _OWN},
+            ["GC001", "GC002"],
+        ),
+        ({"src/deeper/pyproject.toml": f'{_OWN}ignore = ["GC001"]\n'}, ["GC001", "GC002"]),
+        ({"gclint.toml": 'ignore = ["GC001"]\n'}, ["GC001", "GC002"]),
+        ({"pyproject.toml": '[gclint]\nignore = ["GC001"]\n'}, ["GC001", "GC002"]),
+        ({"pyproject.toml": '[tool.gclint-more]\nignore = ["GC001"]\n'}, ["GC001", "GC002"]),
+    ],
+)
+def test_the_nearest_file_with_the_table_wins(
+    folder: Folder, files: dict[str, str], codes: list[str]
+) -> None:
+    folder.write({"src/modeling_otter.py": _BOTH, **files})
+    assert folder.found("src") == codes
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "codes"),
+    [
+        ("gclint.toml", 'ignore = ["GC001"]\n', ["GC002"]),
+        ("gclint.toml", f'{_OWN}ignore = ["GC001"]\n', ["GC002"]),
+        ("other/pyproject.toml", f'{_OWN}ignore = ["GC001"]\n', ["GC002"]),
+        ("other/pyproject.toml", 'ignore = ["GC001"]\n', None),
+        ("other/pyproject.toml", "[tool.other]\n", None),
+    ],
+)
+def test_a_given_file_wins_over_the_nearest(
+    folder: Folder, name: str, text: str, codes: list[str] | None
+) -> None:
+    folder.write({"modeling_otter.py": _BOTH, "pyproject.toml": f'{_OWN}ignore = ["GC002"]\n', name: text})
+    if codes is None:
+        done = folder.run("--config", name)
+        assert done.status == 2
+        assert "has no [tool.gclint] table" in done.err
+    else:
+        assert folder.found("--config", name) == codes
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "codes"),
+    [
+        ('select = ["GC001"]', (), ["GC001"]),
+        ('select = ["GC001"]', ("--select", "GC002"), ["GC002"]),
+        ('select = ["GC001"]', ("--extend-select", "GC002"), ["GC001", "GC002"]),
+        ('select = ["GC003"]\nextend-select = ["GC001"]', ("--extend-select", "GC002"), ["GC001", "GC002"]),
+        ('ignore = ["GC001"]', ("--ignore", "GC002"), ["GC001"]),
+        ('ignore = ["GC001"]', ("--extend-select", "GC001"), ["GC002"]),
+        ('select = ["GC00"]', (), ["GC001", "GC002"]),
+        ('select = ["GC0"]\nignore = ["GC00"]', (), []),
+        ('select = ["gc001"]', (), ["GC001"]),
+        ('select = ["positional-cache"]', (), ["GC002"]),
+        ('select = ["ALL"]', (), ["GC001", "GC002"]),
+        ("select = []", (), []),
+        ('exclude = ["modeling_otter.py"]', ("--exclude", "modeling_x.py"), ["GC001", "GC002"]),
+        ('exclude = ["modeling_otter.py"]', ("--extend-exclude", "modeling_x.py"), []),
+        ('output-format = "concise"', (), ["GC001", "GC002"]),
+    ],
+)
+def test_an_option_replaces_or_extends_a_setting(
+    folder: Folder, table: str, options: tuple[str, ...], codes: list[str]
+) -> None:
+    folder.write({"modeling_otter.py": _BOTH, "modeling_good.py": reports.GOOD})
+    folder.write({"pyproject.toml": f"{_OWN}{table}\n"})
+    assert folder.found(*options) == codes
+
+
+@pytest.mark.parametrize(
+    ("patterns", "codes"),
+    [
+        ('{ "modeling_otter.py" = ["GC001"] }', ["GC002"]),
+        ('{ "modeling_*.py" = ["GC001"] }', ["GC002"]),
+        ('{ "src/*" = ["GC001"] }', ["GC002"]),
+        ('{ "src" = ["GC001"] }', ["GC002"]),
+        ('{ "src/**/modeling_otter.py" = ["GC001"] }', ["GC002"]),
+        ('{ "**/modeling_otter.py" = ["GC001"] }', ["GC002"]),
+        ('{ "!other/*" = ["GC001"] }', ["GC002"]),
+        ('{ "src/*" = ["GC001"], "*.py" = ["GC002"] }', []),
+        ('{ "*" = ["ALL"] }', []),
+        ('{ "src/?odeling_otter.py" = ["missing-checkpointing-layer"] }', ["GC002"]),
+        ('{ "otter.py" = ["GC001"] }', ["GC001", "GC002"]),
+        ('{ "rc/*" = ["GC001"] }', ["GC001", "GC002"]),
+        ('{ "!src/*" = ["GC001"] }', ["GC001", "GC002"]),
+        ('{ "other/modeling_otter.py" = ["GC001"] }', ["GC001", "GC002"]),
+        ('{ "src/*" = [] }', ["GC001", "GC002"]),
+    ],
+)
+def test_rules_are_ignored_in_the_files_that_a_pattern_matches(
+    folder: Folder, patterns: str, codes: list[str]
+) -> None:
+    folder.write({"src/modeling_otter.py": _BOTH})
+    folder.write({"pyproject.toml": f"{_OWN}per-file-ignores = {patterns}\n"})
+    assert folder.found() == codes
+    assert folder.found("src/modeling_otter.py") == codes
+
+
+@pytest.mark.parametrize(("where", "is_excluded"), [("pyproject.toml", True), ("src/pyproject.toml", False)])
+def test_patterns_are_relative_to_their_file(folder: Folder, where: str, is_excluded: bool) -> None:
+    folder.write({"src/modeling_otter.py": reports.SAFE, "src/modeling_good.py": reports.GOOD})
+    folder.write({where: f'{_OWN}exclude = ["src/modeling_otter.py"]\n'})
+    assert (folder.found("src") == []) is is_excluded
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ('slect = ["GC001"]', "has no setting 'slect'; did you mean select?"),
+        ("zzzzzz = 1", "has no setting 'zzzzzz'; the known names are"),
+        ('select = "GC001"', "select must be a list of strings"),
+        ("select = [1]", "select must be a list of strings"),
+        ('select = ["GC999"]', "GC999"),
+        ('ignore = ["nothing-like-it"]', "nothing-like-it"),
+        ('unsafe-fixes = "yes"', "unsafe-fixes must be true or false"),
+        ("unsafe-fixes = 1", "unsafe-fixes must be true or false"),
+        ('output-format = "xml"', "there is no format 'xml'"),
+        ('output-format = "text"', "is now called 'full'"),
+        ('per-file-ignores = ["GC001"]', "per-file-ignores must be"),
+        ('per-file-ignores = { "a.py" = "GC001" }', "per-file-ignores must be"),
+        ('exclude = ["!src"]', "starts with '!'"),
+        ('exclude = [""]', "is empty"),
+        ('exclude = ["./"]', "is empty"),
+        ('exclude = ["."]', "is empty"),
+        ('target-version = "newest"', "target-version"),
+        ('rules = ["GC001"]', "must be a table"),
+        ("[tool.gclint.rules.GC003]", "write [tool.gclint.rules.keyword-activation]"),
+        ("[tool.gclint.rules.no-such-rule]", "there is no rule 'no-such-rule'"),
+        ("[tool.gclint.rules.keyword-activation]\nactivation-names = [1]", "must be a list of strings"),
+        ("[tool.gclint.rules.keyword-activation]\nnames = []", "has no setting 'names'"),
+        ("select = [", "cannot be read as TOML"),
+    ],
+)
+def test_a_bad_value_is_an_error_that_names_file_and_line(folder: Folder, table: str, words: str) -> None:
+    folder.write({"modeling_otter.py": reports.SAFE, "pyproject.toml": f"{_OWN}{table}\n"})
+    done = folder.run()
+    assert (done.status, done.out) == (2, "")
+    assert words in done.err
+    assert "pyproject.toml:" in done.err
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        'select = ["GC001"]',
+        "unsafe-fixes = true",
+        'output-format = "full"',
+        'exclude = ["src/"]',
+        'exclude = ["[!]a]b"]',
+        'per-file-ignores = { "!src" = ["GC002"] }',
+        'target-version = ">=4.53,<5"',
+        '[tool.gclint.rules.keyword-activation]\nactivation-names = ["memory"]',
+        "[tool.gclint.rules.keyword-activation]",
+        "[tool.gclint.rules]",
+    ],
+)
+def test_a_good_value_is_none(folder: Folder, table: str) -> None:
+    folder.write({"modeling_otter.py": reports.SAFE, "pyproject.toml": f"{_OWN}{table}\n"})
+    assert folder.run().status == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "is_made"),
+    [
+        ("unsafe-fixes = true", (), True),
+        ("unsafe-fixes = false", (), False),
+        ("unsafe-fixes = true", ("--no-unsafe-fixes",), False),
+        ("unsafe-fixes = false", ("--unsafe-fixes",), True),
+    ],
+)
+def test_unsafe_fixes_are_made_as_set_and_the_option_wins(
+    folder: Folder, table: str, options: tuple[str, ...], is_made: bool
+) -> None:
+    folder.write({"modeling_otter.py": reports.UNSAFE, "pyproject.toml": f"{_OWN}{table}\n"})
+    folder.run("--fix", *options)
+    assert (folder.read() != reports.UNSAFE) is is_made
+
+
+def test_a_baseline_of_the_settings_is_found_from_their_file(folder: Folder) -> None:
+    folder.write(
+        {"src/modeling_otter.py": reports.SAFE, "src/pyproject.toml": f'{_OWN}baseline = "b.json"\n'}
+    )
+    folder.run("src", "--write-baseline", "src/b.json")
+    assert folder.run("src").status == 0
+    folder.write({"src/pyproject.toml": _OWN})
+    assert folder.run("src").status == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "is_list"),
+    [('"concise"', (), False), ('"json"', (), True), ('"json"', ("--output-format", "full"), False)],
+)
+def test_the_format_of_the_settings_is_taken_unless_an_option_names_one(
+    folder: Folder, settings: str, options: tuple[str, ...], is_list: bool
+) -> None:
+    folder.write({"modeling_otter.py": reports.SAFE})
+    folder.write({"pyproject.toml": f"{_OWN}output-format = {settings}\n"})
+    assert folder.run(*options).out.startswith("[") is is_list
