@@ -155,7 +155,7 @@ def _entries(document: object) -> Counter[Entry]:
     if not isinstance(document, dict) or "version" not in document:
         raise _Malformed("it has no version")
     version = document["version"]
-    if version != _VERSION:
+    if type(version) is not int or version != _VERSION:
         # A setting may name any file, of which nothing is to be printed.
         given = f"version is {version}" if type(version) is int else "version is not a number"
         raise _Malformed(f"its {given}, but this release of gclint reads version {_VERSION}")

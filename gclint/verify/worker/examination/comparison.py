@@ -110,6 +110,8 @@ def largest(tensor: Tensor) -> float:
     """Return the largest finite absolute value."""
     if not tensor.numel():
         return 0.0
+    if tensor.dtype == torch.bool:
+        return float(tensor.any())
     size = float(tensor.abs().max())
     if math.isfinite(size):
         return size
