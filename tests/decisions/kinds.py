@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_ADVICE = ("initialize it to", "if the model supports", "make the condition", "call `gradient_checkpointing_", "move what is")
+_ADVICE = ("initialize it to", "if the model supports", "make the condition", "call `gradient_checkpointing_", "move what is", "a `GradientCheckpointingLayer` would not", "rename the parameter")
 """What follows a reason, and is none."""
 
 KINDS: Mapping[str, str] = {
@@ -59,10 +59,10 @@ KINDS: Mapping[str, str] = {
     "has no single plain call": "no single plain call",
     "so there are no two calls to compare": "no branch",
     # Why a cache is right.
-    "which is not a checkpointing layer and disables no cache": "not a layer",
-    "while checkpointing": "disabled by name",
-    "no cache that can be present": "no live cache",
     "is on a path on which the model does not checkpoint": "spared",
+    "which is not a checkpointing layer and disables no cache": "not a layer",
+    "no cache that can be present": "no live cache",
+    "while checkpointing": "disabled by name",
     "the base class does not see its keywords": "another function",
     "does not run a checkpointing layer directly": "not a layer",
     "no cache that depends on `use_cache`": "no unknown cache",
@@ -174,6 +174,7 @@ KINDS: Mapping[str, str] = {
     "the library raises before it calls": "no support",
     "flag of its own to guard": "no flag",
     "has side effects": "side effects",
+    "can show whether training needs this cache": "needs a run",
     "can show whether the clone is needed": "needs a run",
     "which of the two calls is right": "author",
     # Copies.
