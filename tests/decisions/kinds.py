@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_ADVICE = ("initialize it to", "if the model supports", "make the condition", "call `gradient_checkpointing_", "move what is", "a `GradientCheckpointingLayer` would not", "rename the parameter")
+_ADVICE = ("initialize it to", "if the model supports", "make the condition", "call `gradient_checkpointing_", "make it call", "move what is", "a `GradientCheckpointingLayer` would not", "rename the parameter")
 """What follows a reason, and is none."""
 
 KINDS: Mapping[str, str] = {
@@ -62,6 +62,7 @@ KINDS: Mapping[str, str] = {
     "is on a path on which the model does not checkpoint": "spared",
     "which is not a checkpointing layer and disables no cache": "not a layer",
     "no cache that can be present": "no live cache",
+    "only returns if `use_cache` is True": "output with cache",
     "while checkpointing": "disabled by name",
     "the base class does not see its keywords": "another function",
     "does not run a checkpointing layer directly": "not a layer",
@@ -144,7 +145,6 @@ KINDS: Mapping[str, str] = {
     "it is not known what else": "unknown filling",
     "may be something else than a cache": "no cache",
     "in training, which checkpointing disables": "needs its cache",
-    "only returns if `use_cache` is True": "output with cache",
     "checkpointing does not disable": "release",
     "the block has to take the tensors one by one": "one by one",
     # What a class meets.
