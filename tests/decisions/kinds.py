@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_ADVICE = ("initialize it to", "if the model supports", "make the condition", "call `gradient_checkpointing_", "make it call", "move what is", "a `GradientCheckpointingLayer` would not", "rename the parameter")
+_ADVICE = ("initialize it to", "if the model supports", "make the condition", "call `gradient_checkpointing_", "make it call", "pass its items one by one", "move what is", "a `GradientCheckpointingLayer` would not", "rename the parameter")
 """What follows a reason, and is none."""
 
 KINDS: Mapping[str, str] = {
+    # Copies and heirs, whose own reasons follow.
+    "a copy of this code": "copy changes",
+    "but an ignore comment": "copy ignored",
+    "shares this code and has to change too": "copy cannot change",
+    "goes beyond the code": "beyond the copy",
+    "which share code, differ": "copies differ",
+    "has to change in the same way, but": "copy cannot change",
+    "changes in the same way": "copy is unsafe",
+    "inherits from": "heir cannot change",
     # What a stack is.
     "is already a `GradientCheckpointingLayer`": "layer",
     "may be a checkpointing layer": "unknown base",
@@ -146,6 +155,7 @@ KINDS: Mapping[str, str] = {
     "may be something else than a cache": "no cache",
     "in training, which checkpointing disables": "needs its cache",
     "checkpointing does not disable": "release",
+    "callers outside the given files": "outside callers",
     "the block has to take the tensors one by one": "one by one",
     # What a class meets.
     "needs transformers": "release",
@@ -177,14 +187,6 @@ KINDS: Mapping[str, str] = {
     "can show whether training needs this cache": "needs a run",
     "can show whether the clone is needed": "needs a run",
     "which of the two calls is right": "author",
-    # Copies.
-    "a copy of this code": "copy changes",
-    "but an ignore comment": "copy ignored",
-    "shares this code and has to change too": "copy cannot change",
-    "goes beyond the code": "beyond the copy",
-    "which share code, differ": "copies differ",
-    "has to change in the same way, but": "copy cannot change",
-    "changes in the same way": "copy is unsafe",
     # In-place changes.
     "calls the module that `get_input_embeddings()`": "no embeddings called",
     "that holds `": "no support",
