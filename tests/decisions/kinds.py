@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_ADVICE = ("initialize it to", "if the model supports", "make the condition", "call `gradient_checkpointing_", "make it call", "pass its items one by one", "move what is", "a `GradientCheckpointingLayer` would not", "rename the parameter")
+_ADVICE = (
+    "initialize it to",
+    "if the model supports",
+    "make the condition",
+    "call `gradient_checkpointing_",
+    "make it call",
+    "pass its items one by one",
+    "move what is",
+    "a `GradientCheckpointingLayer` would not",
+    "rename the parameter",
+)
 """What follows a reason, and is none."""
 
 KINDS: Mapping[str, str] = {

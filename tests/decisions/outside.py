@@ -8,7 +8,7 @@ kind is worded stands in ``kinds.py`` alone, so that a sentence can change witho
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import ndiff
 from pathlib import Path
@@ -35,11 +35,6 @@ RELEASES = ">=4.53,<5.17"
 FILE = "modeling_toy.py"
 Files = Mapping[str, str]
 
-_LIBRARY = {
-    "__init__.py": "from .modeling_utils import PreTrainedModel\n",
-    "modeling_layers.py": "class GradientCheckpointingLayer: ...\n",
-    "modeling_utils.py": "class PreTrainedModel: ...\n",
-}
 _SILENT = " is silent"
 _PASSED = " gets "
 
@@ -81,19 +76,17 @@ class Pair:
     at: str = "layer("
     """What begins the line at which gclint is asked why it is silent: the last one with these words."""
     releases: str = RELEASES
-    options: Sequence[str] = ()
     wrong: str = ""
     """Why gclint answers wrongly on the other side, where it does."""
 
-    def sides(self) -> Iterator[tuple[str, Side]]:
-        """Yield both sides with their names."""
+    def sides(self) -> tuple[Side, Side]:
+        """Return the code before the change and behind it, with what is to be said of each."""
         files = {FILE: self.code} if isinstance(self.code, str) else self.code
         old, new = self.change
         count = sum(text.count(old) for text in files.values())
         assert count == 1, f"{old!r} stands {count} times in the code of {self.decision!r}"
         changed = {name: text.replace(old, new) for name, text in files.items()}
-        for name, texts, said in (("before", files, self.before), ("after", changed, self.after)):
-            yield f"{self.decision}: {name}", Side(texts, sorted(said), self)
+        return Side(files, sorted(self.before), self), Side(changed, sorted(self.after), self)
 
 
 @dataclass(frozen=True)
@@ -107,38 +100,58 @@ class Side:
     def answers(self, outside: Outside) -> list[str]:
         """Return all findings, and of what is asked beside them the answers."""
         outside.write(self.files)
-        answers = outside.findings(self.pair, shows_code=any(" -> " in each for each in self.said))
+        shows_code = any(" -> " in each for each in self.said)
+        answers = outside.findings(self.pair.releases, shows_code=shows_code)
         silences = [each.partition(_SILENT)[0] for each in self.said if _SILENT in each]
         names = [each.partition(_PASSED)[0] for each in self.said if _PASSED in each]
         if silences or names:
-            explained = outside.explained(self.pair)
+            explained = outside.explained(self.pair.at, self.pair.releases)
             answers += [silence(explained, rule) for rule in silences]
             answers += [argument(explained, name) for name in names]
         return sorted(answers)
 
 
-def sides(*pairs: Pair) -> pytest.MarkDecorator:
-    """Return what runs a test for both sides of each pair."""
+@dataclass(frozen=True)
+class Decision:
+    """What is to be said of one side of a pair, or of both."""
+
+    sides: Sequence[Side]
+
+    @property
+    def said(self) -> list[list[str]]:
+        """What is to be said of each side."""
+        return [side.said for side in self.sides]
+
+    def answers(self, outside: Outside) -> list[list[str]]:
+        """Return what is said of each side."""
+        return [side.answers(outside) for side in self.sides]
+
+
+def decisions(*pairs: Pair) -> pytest.MarkDecorator:
+    """Return what runs a test for each pair; for both of its sides, unless gclint is wrong about one."""
     cases = []
     for pair in pairs:
-        for name, side in pair.sides():
-            is_wrong = pair.wrong and name.endswith("after")
-            marks = [pytest.mark.xfail(reason=pair.wrong, strict=True)] if is_wrong else []
-            cases.append(pytest.param(side, marks=marks, id=name))
-    return pytest.mark.parametrize("side", cases)
+        before, after = pair.sides()
+        if not pair.wrong:
+            cases.append(pytest.param(Decision((before, after)), id=pair.decision))
+            continue
+        wrong = pytest.mark.xfail(reason=pair.wrong, strict=True)
+        cases.append(pytest.param(Decision((before,)), id=pair.decision))
+        cases.append(pytest.param(Decision((after,)), marks=wrong, id=f"{pair.decision}, otherwise"))
+    return pytest.mark.parametrize("decision", cases)
 
 
 @dataclass
 class Outside:
-    """The command line in a folder."""
+    """The command line in a folder, with a library beside it."""
 
     folder: Path
+    library: Path
     texts: dict[str, str] = field(default_factory=dict)
 
     def write(self, files: Files) -> None:
-        """Write files, which must be Python, and a library that they may import."""
-        library = {f"library/transformers/{name}": text for name, text in _LIBRARY.items()}
-        for name, text in {**library, **files}.items():
+        """Write files, which must be Python."""
+        for name, text in files.items():
             if name.endswith(".py"):
                 compile(text, name, "exec", dont_inherit=True)
             path = self.folder / name
@@ -146,28 +159,28 @@ class Outside:
             path.write_text(text, encoding="utf-8")
         self.texts = dict(files)
 
-    def run(self, *arguments: str) -> str:
-        """Run gclint, and return what it prints."""
-        result = CliRunner().invoke(gclint, arguments, prog_name="gclint", catch_exceptions=False)
+    def run(self, command: str, *arguments: str, releases: str = RELEASES) -> str:
+        """Run a command of gclint, and return what it prints."""
+        settings = ("--target-version", releases, "--library", str(self.library))
+        given = (command, *arguments, *settings)
+        result = CliRunner().invoke(gclint, given, prog_name="gclint", catch_exceptions=False)
         assert result.exit_code in (0, 1), result.output
         return result.stdout
 
-    def findings(self, pair: Pair, *, shows_code: bool = False) -> list[str]:
+    def findings(self, releases: str = RELEASES, *, shows_code: bool = False) -> list[str]:
         """Return the findings in the folder, written down."""
-        entries = json.loads(
-            self.run("check", "--no-cache", "--output-format", "json", *_settings(pair), *pair.options, ".")
-        )
-        return [self._written(entry, shows_code=shows_code) for entry in entries]
+        said = self.run("check", "--no-cache", "--output-format", "json", ".", releases=releases)
+        return [self._written(entry, shows_code=shows_code) for entry in json.loads(said)]
 
-    def explained(self, pair: Pair) -> list[dict[str, Any]]:
-        """Return what is explained about a place."""
+    def explained(self, at: str, releases: str = RELEASES) -> list[dict[str, Any]]:
+        """Return what is explained about the last line with some words."""
         name, row = next(
             (name, row)
             for name, text in self.texts.items()
             for row, line in reversed([*enumerate(text.splitlines(), start=1)])
-            if pair.at in line
+            if at in line
         )
-        said = self.run("explain", f"{name}:{row}", "--output-format", "json", *_settings(pair))
+        said = self.run("explain", f"{name}:{row}", "--output-format", "json", releases=releases)
         subjects: list[dict[str, Any]] = json.loads(said)["subjects"]
         return subjects
 
@@ -213,7 +226,3 @@ def argument(subjects: Sequence[dict[str, Any]], name: str) -> str:
 
 def _offset(starts: Sequence[int], place: Mapping[str, int]) -> int:
     return starts[place["row"] - 1] + place["column"] - 1
-
-
-def _settings(pair: Pair) -> list[str]:
-    return ["--target-version", pair.releases, "--library", "library"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import KEYWORD, NESTED, Outside, Pair, Side, found, passed, sides
-from tests.decisions.toy import call, block, model, toy, PROTECTED
+from tests.decisions.outside import KEYWORD, NESTED, Decision, Outside, Pair, decisions, found, passed
+from tests.decisions.toy import call
 
 _X = "hidden_states, x=None"
 _FOUND = [found(KEYWORD, "safe"), passed("x", "activation", "computed")]
@@ -35,13 +35,16 @@ def _computed(decision: str, code: str, change: tuple[str, str], *why: str, role
     return Pair(decision, code, change, _FOUND, [passed("x", role, *(why or ("not computed",)))])
 
 
-@sides(
+@decisions(
     Pair(
         "the hidden states by position",
         call("hidden_states, mask"),
         ("layer(hidden_states, mask)", "layer(hidden_states=hidden_states, mask=mask)"),
         [passed("hidden_states", _ROLE, "fed back")],
-        [found(KEYWORD, "safe", code="hidden_states = layer(hidden_states, mask=mask)"), passed("hidden_states", _ROLE, "named")],
+        [
+            found(KEYWORD, "safe", code="hidden_states = layer(hidden_states, mask=mask)"),
+            passed("hidden_states", _ROLE, "named"),
+        ],
     ),
     Pair(
         "what the loop feeds back",
@@ -59,7 +62,11 @@ def _computed(decision: str, code: str, change: tuple[str, str], *why: str, role
     ),
     Pair(
         "states of cross attention",
-        call("hidden_states, attention_states=y", takes="hidden_states, attention_states=None", given="y = unknown()"),
+        call(
+            "hidden_states, attention_states=y",
+            takes="hidden_states, attention_states=None",
+            given="y = unknown()",
+        ),
         ("y = unknown()", "y = None"),
         [found(KEYWORD, "safe"), passed("attention_states", _ROLE, "named")],
         [passed("attention_states", _NO, "always None")],
@@ -72,11 +79,11 @@ def _computed(decision: str, code: str, change: tuple[str, str], *why: str, role
         [found(KEYWORD, "none", "keyword only"), passed("x", _ROLE, "computed")],
     ),
 )
-def test_names(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_names(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
 
 
-@sides(
+@decisions(
     *(
         Pair(
             f"`{name}` may be one by its value, `{never}` never",
@@ -101,15 +108,19 @@ def test_names(side: Side, outside: Outside) -> None:
         )
     ),
 )
-def test_names_of_what_never_is(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_names_of_what_never_is(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
 
 
-@sides(
+@decisions(
     *(
         Pair(
             f"`{other}` is not one if its value is unknown, `{name}` may be",
-            call(f"hidden_states, {name}=y", takes=f"hidden_states, {name}=None, {other}=None", given="y = unknown()"),
+            call(
+                f"hidden_states, {name}=y",
+                takes=f"hidden_states, {name}=None, {other}=None",
+                given="y = unknown()",
+            ),
             (f"(hidden_states, {name}=y)", f"(hidden_states, {other}=y)"),
             [passed(name, _PERHAPS, "unknown origin")],
             [passed(other, _NO, why)],
@@ -126,7 +137,9 @@ def test_names_of_what_never_is(side: Side, outside: Outside) -> None:
     Pair(
         "a setting names it",
         {
-            "modeling_toy.py": call("hidden_states, bank=y", takes="hidden_states, bank=None", given="y = unknown()"),
+            "modeling_toy.py": call(
+                "hidden_states, bank=y", takes="hidden_states, bank=None", given="y = unknown()"
+            ),
             "pyproject.toml": '[tool.gclint]\nactivation-names = ["bank"]\n',
         },
         ('["bank"]', '["other"]'),
@@ -142,7 +155,11 @@ def test_names_of_what_never_is(side: Side, outside: Outside) -> None:
     ),
     Pair(
         "an annotation does not outdo the name",
-        call("hidden_states, other_hidden_states=y", takes="hidden_states, other_hidden_states: int = None, other: int = None", given="y = unknown()"),
+        call(
+            "hidden_states, other_hidden_states=y",
+            takes="hidden_states, other_hidden_states: int = None, other: int = None",
+            given="y = unknown()",
+        ),
         ("layer(hidden_states, other_hidden_states=y)", "layer(hidden_states, other=y)"),
         [found(KEYWORD, "safe"), passed("other_hidden_states", _ROLE, "named")],
         [passed("other", _NO, "annotation")],
@@ -189,27 +206,70 @@ def test_names_of_what_never_is(side: Side, outside: Outside) -> None:
         wrong="`cos` by keyword is not looked at, although it is explained to be an activation",
     ),
 )
-def test_unknown_values(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_unknown_values(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
 
 
-@sides(
-    _computed("the output of a module", _given("x = self.up(mask)"), ("x = self.up(mask)", "x = torch.zeros(4)")),
-    _computed("the output of a module without parameters", _given("x = self.up(mask)"), ("self.up = nn.Linear", "self.up = nn.Dropout"), "unknown origin", role=_PERHAPS),
-    _computed("the output of a part with parameters", _given("x = self.up(mask)", "self.up = ToyAttention(config)"),
-              ("self.query = nn.Linear", "self.query = nn.Dropout"), "unknown origin", role=_PERHAPS),
-    _computed("a parameter", _given("x = self.table", "self.table = nn.Parameter(torch.zeros(4))"), ("nn.Parameter(torch.zeros(4))", "torch.zeros(4)"), "unknown origin", role=_PERHAPS),
-    _computed("a frozen parameter", _given("x = self.table", "self.table = nn.Parameter(torch.zeros(4))"),
-              ("torch.zeros(4))", "torch.zeros(4), requires_grad=False)")),
+@decisions(
+    _computed(
+        "the output of a module", _given("x = self.up(mask)"), ("x = self.up(mask)", "x = torch.zeros(4)")
+    ),
+    _computed(
+        "the output of a module without parameters",
+        _given("x = self.up(mask)"),
+        ("self.up = nn.Linear", "self.up = nn.Dropout"),
+        "unknown origin",
+        role=_PERHAPS,
+    ),
+    _computed(
+        "the output of a part with parameters",
+        _given("x = self.up(mask)", "self.up = ToyAttention(config)"),
+        ("self.query = nn.Linear", "self.query = nn.Dropout"),
+        "unknown origin",
+        role=_PERHAPS,
+    ),
+    _computed(
+        "a parameter",
+        _given("x = self.table", "self.table = nn.Parameter(torch.zeros(4))"),
+        ("nn.Parameter(torch.zeros(4))", "torch.zeros(4)"),
+        "unknown origin",
+        role=_PERHAPS,
+    ),
+    _computed(
+        "a frozen parameter",
+        _given("x = self.table", "self.table = nn.Parameter(torch.zeros(4))"),
+        ("torch.zeros(4))", "torch.zeros(4), requires_grad=False)"),
+    ),
     _computed("detached", _given("x = self.up(mask).mean(0)"), (".mean(0)", ".detach()")),
     _computed("its shape", _given("x = self.up(mask).T"), (".T", ".shape")),
     _computed("compared", _given("x = self.up(mask) + mask"), ("(mask) + mask", "(mask) > mask")),
     _computed("negated", _given("x = -self.up(mask)"), ("x = -self", "x = not self")),
-    _computed("one side of a choice", _given("x = self.up(mask) if self.y else torch.zeros(4)"), ("self.up(mask) if self.y else", "torch.ones(4) if self.up(mask) else")),
-    _computed("a side that is never reached", _given("y = 1\nx = self.up(mask) if y is not None else None"), ("y = 1", "y = None"), "always None"),
-    _computed("one side of `or`", _given("x = torch.zeros(4) or self.up(mask)"), ("or self.up(mask)", "or torch.ones(4)")),
-    _computed("a function of torch hands on", _given("x = torch.cat([self.up(mask)])"), ("torch.cat(", "torch.zeros_like(")),
-    _computed("a function of torch that counts", _given("x = torch.relu(self.up(mask))"), ("torch.relu(", "torch.argmax(")),
+    _computed(
+        "one side of a choice",
+        _given("x = self.up(mask) if self.y else torch.zeros(4)"),
+        ("self.up(mask) if self.y else", "torch.ones(4) if self.up(mask) else"),
+    ),
+    _computed(
+        "a side that is never reached",
+        _given("y = 1\nx = self.up(mask) if y is not None else None"),
+        ("y = 1", "y = None"),
+        "always None",
+    ),
+    _computed(
+        "one side of `or`",
+        _given("x = torch.zeros(4) or self.up(mask)"),
+        ("or self.up(mask)", "or torch.ones(4)"),
+    ),
+    _computed(
+        "a function of torch hands on",
+        _given("x = torch.cat([self.up(mask)])"),
+        ("torch.cat(", "torch.zeros_like("),
+    ),
+    _computed(
+        "a function of torch that counts",
+        _given("x = torch.relu(self.up(mask))"),
+        ("torch.relu(", "torch.argmax("),
+    ),
     Pair(
         "a built-in function",
         _given("x = sorted(self.up(mask))"),
@@ -219,19 +279,67 @@ def test_unknown_values(side: Side, outside: Outside) -> None:
         wrong="a length is not known to need no gradient",
     ),
     _computed("a method that keeps", _given("x = self.up(mask).view(-1)"), (".view(-1)", ".tolist()")),
-    _computed("a method that mixes", _given("x = torch.zeros(4).matmul(self.up(mask))"), (".matmul(", ".expand("), ),
-    _computed("without gradients", _given("with torch.enable_grad():\n    x = self.up(mask)"), ("torch.enable_grad()", "torch.no_grad()")),
-    _computed("gradients that are set", _given("with torch.set_grad_enabled(True):\n    x = self.up(mask)"), ("enabled(True)", "enabled(False)")),
-    _computed("assigned anew", _given("x = self.up(mask)\ny = torch.zeros(4)"), ("\n        y = torch", "\n        x = torch")),
-    _computed("assigned before", _given("x = torch.zeros(4)\nx = self.up(mask)"), ("x = self.up(mask)", "y = self.up(mask)")),
-    _computed("assigned under a condition", _given("x = torch.zeros(4)\nif mask is not None:\n    x = self.up(mask)"), ("    x = self.up", "    y = self.up")),
-    _computed("assigned where it cannot be", _given("y = unknown()\nx = torch.zeros(4)\nif y is not None:\n    x = self.up(mask)"), ("y = unknown()", "y = None")),
+    _computed(
+        "a method that mixes",
+        _given("x = torch.zeros(4).matmul(self.up(mask))"),
+        (".matmul(", ".expand("),
+    ),
+    _computed(
+        "without gradients",
+        _given("with torch.enable_grad():\n    x = self.up(mask)"),
+        ("torch.enable_grad()", "torch.no_grad()"),
+    ),
+    _computed(
+        "gradients that are set",
+        _given("with torch.set_grad_enabled(True):\n    x = self.up(mask)"),
+        ("enabled(True)", "enabled(False)"),
+    ),
+    _computed(
+        "assigned anew",
+        _given("x = self.up(mask)\ny = torch.zeros(4)"),
+        ("\n        y = torch", "\n        x = torch"),
+    ),
+    _computed(
+        "assigned before",
+        _given("x = torch.zeros(4)\nx = self.up(mask)"),
+        ("x = self.up(mask)", "y = self.up(mask)"),
+    ),
+    _computed(
+        "assigned under a condition",
+        _given("x = torch.zeros(4)\nif mask is not None:\n    x = self.up(mask)"),
+        ("    x = self.up", "    y = self.up"),
+    ),
+    _computed(
+        "assigned where it cannot be",
+        _given("y = unknown()\nx = torch.zeros(4)\nif y is not None:\n    x = self.up(mask)"),
+        ("y = unknown()", "y = None"),
+    ),
     _computed("an item of a pair", _given("y, x = torch.zeros(4), self.up(mask)"), ("y, x", "x, y")),
-    _computed("an item by its number", _given("y = (torch.zeros(4), self.up(mask))\nx = y[1]"), ("y[1]", "y[0]")),
-    _computed("a method of the object", _given("x = self.make(mask)", more="def make(self, y):\n    return self.up(y)\n"), ("return self.up(y)", "return torch.ones(y)")),
-    _computed("a method that records nothing", _given("x = self.make(mask)", more="@torch.enable_grad()\ndef make(self, y):\n    return self.up(y)\n"), ("@torch.enable_grad()", "@torch.no_grad()")),
-    _computed("a property", _given("x = self.made", more="@property\ndef made(self):\n    return self.up(1)\n"), ("return self.up(1)", "return torch.ones(1)")),
-    _computed("a lambda", _given("f = lambda y: self.up(y)\nx = f(mask)"), ("lambda y: self.up(y)", "lambda y: torch.ones(y)")),
+    _computed(
+        "an item by its number", _given("y = (torch.zeros(4), self.up(mask))\nx = y[1]"), ("y[1]", "y[0]")
+    ),
+    _computed(
+        "a method of the object",
+        _given("x = self.make(mask)", more="def make(self, y):\n    return self.up(y)\n"),
+        ("return self.up(y)", "return torch.ones(y)"),
+    ),
+    _computed(
+        "a method that records nothing",
+        _given(
+            "x = self.make(mask)", more="@torch.enable_grad()\ndef make(self, y):\n    return self.up(y)\n"
+        ),
+        ("@torch.enable_grad()", "@torch.no_grad()"),
+    ),
+    _computed(
+        "a property",
+        _given("x = self.made", more="@property\ndef made(self):\n    return self.up(1)\n"),
+        ("return self.up(1)", "return torch.ones(1)"),
+    ),
+    _computed(
+        "a lambda",
+        _given("f = lambda y: self.up(y)\nx = f(mask)"),
+        ("lambda y: self.up(y)", "lambda y: torch.ones(y)"),
+    ),
     _computed(
         "states of an output",
         _given("x = self.up(mask).last_hidden_state"),
@@ -240,9 +348,23 @@ def test_unknown_values(side: Side, outside: Outside) -> None:
         role=_PERHAPS,
     ),
     _computed("the configuration", _given("x = self.up.weight"), ("self.up.weight", "self.config.weight")),
-    _computed("a walrus", _given("y = (x := self.up(mask))"), ("(x := self", "(z := self"), "unknown origin", role=_PERHAPS),
-    _computed("what a loop goes over", _given("for y in self.up(mask):\n    x = y"), ("in self.up(mask)", "in torch.zeros(4)")),
-    _computed("the number of a step", _given("for i, y in enumerate(self.up(mask)):\n    x = y"), ("i, y in", "y, i in")),
+    _computed(
+        "a walrus",
+        _given("y = (x := self.up(mask))"),
+        ("(x := self", "(z := self"),
+        "unknown origin",
+        role=_PERHAPS,
+    ),
+    _computed(
+        "what a loop goes over",
+        _given("for y in self.up(mask):\n    x = y"),
+        ("in self.up(mask)", "in torch.zeros(4)"),
+    ),
+    _computed(
+        "the number of a step",
+        _given("for i, y in enumerate(self.up(mask)):\n    x = y"),
+        ("i, y in", "y, i in"),
+    ),
 )
-def test_values(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_values(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import CACHE, KEYWORD, LAYER, NAME, Outside, Pair, Side, found, passed, sides, silent
-from tests.decisions.toy import PLAIN, PROTECTED, STACK, block, call, model, toy
+from tests.decisions.outside import (
+    CACHE,
+    LAYER,
+    Decision,
+    Outside,
+    Pair,
+    decisions,
+    found,
+    silent,
+)
+from tests.decisions.toy import PROTECTED, STACK, block, model, toy
 
 _PAST = "hidden_states, past_key_values=None"
-_SAFE = [found(CACHE, "safe", code="hidden_states = layer(hidden_states, past_key_values=past_key_values)")]
 _OTHER = [found(CACHE, "none", "no cache")]
 
 
@@ -23,81 +31,85 @@ def _origin(decision: str, statements: str, change: tuple[str, str], **more: str
     return Pair(decision, _made(statements, **more), change, [found(CACHE, "safe")], _OTHER)
 
 
-@sides(
-    *(
-        Pair(
-            f"`{name}` is a cache to the base class",
-            call(f"hidden_states, {name}", takes=f"hidden_states, {name}=None", given=f"{name} = None or mask").replace(
-                "mask=None):\n", f"mask=None, {name}=None):\n"
-            ).replace(f"{name} = None or mask\n", "pass\n"),
-            (f"layer(hidden_states, {name})", f"layer(hidden_states, {name}={name})"),
-            [found(CACHE, "safe"), passed(name, "cache", "cache", "not by name")],
-            [silent(CACHE, "no cache by position"), passed(name, "cache", "cache", "disabled by name")],
-        )
-        for name in ("past_key_values", "past_key_value", "layer_past", "use_cache")
-    ),
-    Pair(
-        "another name is no cache to it",
-        call("hidden_states, past_key_values", takes=_PAST).replace("mask=None):\n        pass", "past_key_values=None):\n        pass"),
-        ("forward(self, hidden_states, past_key_values=None)", "forward(self, hidden_states, memory=None)"),
-        _OTHER,
-        [silent(CACHE, "no cache by position")],
-    ),
-    Pair(
-        "a literal is none",
-        call("hidden_states, past_key_values", takes=_PAST),
-        ("layer(hidden_states, past_key_values)", "layer(hidden_states, None)"),
-        _OTHER,
-        [silent(CACHE, "no cache by position"), passed("past_key_values", "not a cache here", "literal")],
-    ),
-    Pair(
-        "True is a literal as well",
-        call("hidden_states, use", takes="hidden_states, use_cache=None", given="use = self.x"),
-        ("layer(hidden_states, use)", "layer(hidden_states, True)"),
-        [found(CACHE, "safe")],
-        [silent(CACHE, "no cache by position")],
-    ),
-    Pair(
-        "the block is no layer",
-        call("hidden_states, past_key_values", takes=_PAST).replace("mask=None):\n        pass", "past_key_values=None):\n        pass"),
-        ("class ToyLayer(GradientCheckpointingLayer)", "class ToyLayer(ToyAttention)"),
-        _OTHER,
-        [found(LAYER, "none", "no cache")],
-    ),
-)
-def test_names(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
-
-
-@sides(
+@decisions(
     _origin("an argument of the model", "cache = past_key_values", ("cache = past_key_values", "cache = x")),
     _origin("None", "cache = None if x else past_key_values", ("None if x", "self.x if x")),
     _origin("a class of caches", "cache = DynamicCache()", ("DynamicCache()", "DynamicPrompt()")),
-    _origin("a cache made of the configuration", "cache = DynamicCache(self.config)", ("self.config", "self.prompt(x)")),
+    _origin(
+        "a cache made of the configuration",
+        "cache = DynamicCache(self.config)",
+        ("self.config", "self.prompt(x)"),
+    ),
     _origin(
         "a cache made of what requires grad",
         "cache = DynamicCache(torch.zeros(4))",
         ("torch.zeros(4)", "self.up(x)"),
         init=f"{STACK}\nself.up = nn.Linear(4, 4)",
     ),
-    _origin("converted from tuples", "cache = DynamicCache.from_legacy_cache(past_key_values)", ("from_legacy_cache(past_key_values)", "from_prompt(past_key_values)")),
-    _origin("converted to tuples", "cache = past_key_values.to_legacy_cache()", (".to_legacy_cache()", ".to_prompt()")),
+    _origin(
+        "converted from tuples",
+        "cache = DynamicCache.from_legacy_cache(past_key_values)",
+        ("from_legacy_cache(past_key_values)", "from_prompt(past_key_values)"),
+    ),
+    _origin(
+        "converted to tuples",
+        "cache = past_key_values.to_legacy_cache()",
+        (".to_legacy_cache()", ".to_prompt()"),
+    ),
     _origin("an item of a cache", "cache = past_key_values[0]", ("past_key_values[0]", "x[0]")),
-    _origin("an attribute of a cache", "cache = past_key_values.self_attention_cache", ("= past_key_values.", "= x.")),
+    _origin(
+        "an attribute of a cache",
+        "cache = past_key_values.self_attention_cache",
+        ("= past_key_values.", "= x."),
+    ),
     _origin("a list of nothing", "cache = [None] * 2", ("[None] * 2", "[x] * 2")),
-    _origin("a tuple of caches", "cache = tuple([past_key_values])", ("tuple([past_key_values])", "tuple([x])")),
+    _origin(
+        "a tuple of caches", "cache = tuple([past_key_values])", ("tuple([past_key_values])", "tuple([x])")
+    ),
     _origin("what `or` leaves", "cache = past_key_values or DynamicCache()", ("or DynamicCache()", "or x")),
-    _origin("what `and` leaves", "cache = x and past_key_values", ("x and past_key_values", "past_key_values and x")),
-    _origin("either side", "cache = past_key_values if x else DynamicCache()", ("else DynamicCache()", "else self.memory")),
-    _origin("the test is no side", "cache = past_key_values if x else None", ("past_key_values if x", "x if past_key_values")),
-    _origin("assigned under a condition", "cache = past_key_values\nif x:\n    y = self.memory", ("    y = self", "    cache = self")),
-    _origin("assigned anew", "cache = self.memory\ncache = past_key_values", ("cache = past_key_values", "other = past_key_values")),
+    _origin(
+        "what `and` leaves",
+        "cache = x and past_key_values",
+        ("x and past_key_values", "past_key_values and x"),
+    ),
+    _origin(
+        "either side",
+        "cache = past_key_values if x else DynamicCache()",
+        ("else DynamicCache()", "else self.memory"),
+    ),
+    _origin(
+        "the test is no side",
+        "cache = past_key_values if x else None",
+        ("past_key_values if x", "x if past_key_values"),
+    ),
+    _origin(
+        "assigned under a condition",
+        "cache = past_key_values\nif x:\n    y = self.memory",
+        ("    y = self", "    cache = self"),
+    ),
+    _origin(
+        "assigned anew",
+        "cache = self.memory\ncache = past_key_values",
+        ("cache = past_key_values", "other = past_key_values"),
+    ),
     _origin("filled", "cache = []\ncache += [None]", ("[None]", "[x]")),
     _origin("filled by an item", "cache = [None]\ncache[0] = None", ("cache[0] = None", "cache[0] = x")),
     _origin("handed to what may fill it", "cache = []\nlen(cache)", ("len(cache)", "self.fill(cache, x)")),
-    _origin("asked for its length", "cache = past_key_values\ncache.get_seq_length()", ("cache.get_seq_length()", "cache.update(x)")),
-    _origin("what a loop takes out", "for cache in past_key_values:\n    pass", ("in past_key_values", "in self.memories")),
-    _origin("what a loop counts", "for i, cache in enumerate(past_key_values):\n    pass", ("i, cache in", "cache, i in")),
+    _origin(
+        "asked for its length",
+        "cache = past_key_values\ncache.get_seq_length()",
+        ("cache.get_seq_length()", "cache.update(x)"),
+    ),
+    _origin(
+        "what a loop takes out",
+        "for cache in past_key_values:\n    pass",
+        ("in past_key_values", "in self.memories"),
+    ),
+    _origin(
+        "what a loop counts",
+        "for i, cache in enumerate(past_key_values):\n    pass",
+        ("i, cache in", "cache, i in"),
+    ),
     _origin(
         "handed to a method that fills it",
         "cache = past_key_values\ny = self.look(cache)",
@@ -112,19 +124,24 @@ def test_names(side: Side, outside: Outside) -> None:
             name="ToyHead",
             init="self.model = ToyModel(config)",
         ),
-        ("self.model(hidden_states, past_key_values=None)", "self.model(hidden_states, past_key_values=self.prompt)"),
+        (
+            "self.model(hidden_states, past_key_values=None)",
+            "self.model(hidden_states, past_key_values=self.prompt)",
+        ),
         [found(CACHE, "safe")],
         _OTHER,
     ),
 )
-def test_origins(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_origins(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
 
 
 def _needing(body: str, **more: str) -> str:
     """Write a file with a block that is no layer, and does something with its cache."""
     takes = "hidden_states, past_key_values=None, use_cache=False"
-    loop = "for layer in self.layers:\n    hidden_states = layer(hidden_states, past_key_values=past_key_values)"
+    loop = (
+        "for layer in self.layers:\n    hidden_states = layer(hidden_states, past_key_values=past_key_values)"
+    )
     text = block(f"{body}\nreturn hidden_states + self.attention(hidden_states)", takes=takes)
     return toy(text, model(loop, takes=takes, **more))
 
@@ -133,179 +150,102 @@ _NEEDED = [silent(LAYER, "needs its cache")]
 _FREE = [found(LAYER, "safe")]
 
 
-@sides(
+@decisions(
     Pair("unpacked", _needing("k, v = past_key_values"), ("k, v =", "k ="), _NEEDED, _FREE),
-    Pair("an item is read", _needing("k = past_key_values[0]"), ("past_key_values[0]", "hidden_states[0]"), _NEEDED, _FREE),
-    Pair("an item is read if there is a cache", _needing("k = past_key_values[0]"), ("k = past_key_values[0]", "k = past_key_values[0] if past_key_values else 0"), _NEEDED, _FREE),
-    Pair("an attribute is read", _needing("k = past_key_values.length"), ("past_key_values.length", "past_key_values and past_key_values.length"), _NEEDED, _FREE),
-    Pair("read where the parameter was replaced", _needing("k = past_key_values.length"), ("k = past_key_values", "past_key_values = self.made\n        k = past_key_values"), _NEEDED, _FREE),
-    Pair("an unpacking under `if`", _needing("k, v = past_key_values"), ("k, v", "if past_key_values: k, v"), _NEEDED, _FREE),
+    Pair(
+        "an item is read",
+        _needing("k = past_key_values[0]"),
+        ("past_key_values[0]", "hidden_states[0]"),
+        _NEEDED,
+        _FREE,
+    ),
+    Pair(
+        "an item is read if there is a cache",
+        _needing("k = past_key_values[0]"),
+        ("k = past_key_values[0]", "k = past_key_values[0] if past_key_values else 0"),
+        _NEEDED,
+        _FREE,
+    ),
+    Pair(
+        "an attribute is read",
+        _needing("k = past_key_values.length"),
+        ("past_key_values.length", "past_key_values and past_key_values.length"),
+        _NEEDED,
+        _FREE,
+    ),
+    Pair(
+        "read where the parameter was replaced",
+        _needing("k = past_key_values.length"),
+        ("k = past_key_values", "past_key_values = self.made\n        k = past_key_values"),
+        _NEEDED,
+        _FREE,
+    ),
+    Pair(
+        "an unpacking under `if`",
+        _needing("k, v = past_key_values"),
+        ("k, v", "if past_key_values: k, v"),
+        _NEEDED,
+        _FREE,
+    ),
 )
-def test_needed_caches(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_needed_caches(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
 
 
 _FILLED = [silent(LAYER, "fills its cache")]
 
 
-@sides(
+@decisions(
     Pair(
         "a cache is made whatever is asked for",
-        _needing("pass").replace("        for layer", "        past_key_values = DynamicCache()\n        for layer"),
+        _needing("pass").replace(
+            "        for layer", "        past_key_values = DynamicCache()\n        for layer"
+        ),
         ("= DynamicCache()", "= DynamicCache() if use_cache else None"),
         _FILLED,
         _FREE,
     ),
     Pair(
         "a cache is made if there is none",
-        _needing("pass").replace("        for layer", "        past_key_values = past_key_values or DynamicCache()\n        for layer"),
+        _needing("pass").replace(
+            "        for layer",
+            "        past_key_values = past_key_values or DynamicCache()\n        for layer",
+        ),
         ("past_key_values or Dyn", "use_cache and Dyn"),
         _FILLED,
         _FREE,
     ),
     Pair(
         "a cache is made under a condition",
-        _needing("pass").replace("        for layer", "        if past_key_values is None:\n            past_key_values = DynamicCache()\n        for layer"),
+        _needing("pass").replace(
+            "        for layer",
+            "        if past_key_values is None:\n            past_key_values = DynamicCache()\n"
+            "        for layer",
+        ),
         ("if past_key_values is None:", "if past_key_values is None and use_cache:"),
         _FILLED,
         _FREE,
     ),
     Pair(
         "a cache is made outside of training",
-        _needing("pass").replace("        for layer", "        if past_key_values is None:\n            past_key_values = DynamicCache()\n        for layer"),
+        _needing("pass").replace(
+            "        for layer",
+            "        if past_key_values is None:\n            past_key_values = DynamicCache()\n"
+            "        for layer",
+        ),
         ("if past_key_values is None:", "if past_key_values is None and not self.training:"),
         _FILLED,
         _FREE,
     ),
     Pair(
         "another variable is filled",
-        _needing("pass").replace("        for layer", "        past_key_values = DynamicCache()\n        for layer"),
+        _needing("pass").replace(
+            "        for layer", "        past_key_values = DynamicCache()\n        for layer"
+        ),
         ("        past_key_values = DynamicCache()", "        other = DynamicCache()"),
         _FILLED,
         _FREE,
     ),
 )
-def test_caches_that_a_model_makes(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
-
-
-def _named(name: str = "past_key_value", given: str = "", init: str = "") -> str:
-    """Write a file whose call passes a cache under a name that later releases do not disable."""
-    takes = f"hidden_states, {name}=None, use_cache=False"
-    loop = f"{given}\nfor layer in self.layers:\n    hidden_states = layer(hidden_states, {name}={name})"
-    flag = init or "self.gradient_checkpointing = False"
-    return toy(block(base=PROTECTED, takes=takes), model(loop, takes=takes, init=f"{STACK}\n{flag}"))
-
-
-_LATER = ">=5.17"
-_GUARDED = "hidden_states = layer(hidden_states, past_key_value="
-_GUARDED += "None if self.gradient_checkpointing and self.training else past_key_value)"
-_LIVE = [found(NAME, "safe", code=_GUARDED)]
-
-
-@sides(
-    Pair(
-        "a name that no later release disables",
-        _named(),
-        ("layer(hidden_states, past_key_value=past", "layer(hidden_states, use_cache=past"),
-        _LIVE,
-        [silent(NAME, "no live cache")],
-        releases=_LATER,
-    ),
-    Pair(
-        "a literal",
-        _named(),
-        ("past_key_value=past_key_value)", "past_key_value=None)"),
-        _LIVE,
-        [silent(NAME, "no live cache")],
-        releases=_LATER,
-    ),
-    Pair(
-        "a guard at the call",
-        _named(),
-        ("past_key_value=past_key_value)", "past_key_value=None if self.gradient_checkpointing else past_key_value)"),
-        _LIVE,
-        [silent(NAME, "no live cache")],
-        releases=_LATER,
-    ),
-    Pair(
-        "a guard before the loop",
-        _named(given="if self.gradient_checkpointing and self.training:\n    past_key_value = None"),
-        ("    past_key_value = None\n", "    past_key_value = self.x\n"),
-        [silent(NAME, "no live cache")],
-        [found(NAME, "none", "no cache")],
-        releases=_LATER,
-    ),
-    Pair(
-        "a guard that sets the flag",
-        _named(given="if self.gradient_checkpointing and self.training:\n    use_cache = False"),
-        ("    use_cache = False", "    use_caches = False"),
-        [silent(NAME, "no live cache")],
-        _LIVE,
-        releases=_LATER,
-    ),
-    Pair(
-        "a guard that asks for something else",
-        _named(given="if self.gradient_checkpointing and self.training:\n    use_cache = False"),
-        ("if self.gradient_checkpointing and", "if self.gradient_clipping and"),
-        [silent(NAME, "no live cache")],
-        _LIVE,
-        releases=_LATER,
-    ),
-    Pair(
-        "no flag to ask for",
-        _named(),
-        ("self.gradient_checkpointing = False", "self.gradient_checkpointing = True"),
-        _LIVE,
-        [found(NAME, "none", "no flag")],
-        releases=_LATER,
-    ),
-    Pair(
-        "something else than a cache",
-        _named(),
-        ("past_key_value=past_key_value)", "past_key_value=self.prompt)"),
-        _LIVE,
-        [found(NAME, "none", "no cache")],
-        releases=_LATER,
-    ),
-    Pair(
-        "a walrus has side effects",
-        _named(),
-        ("past_key_value=past_key_value)", "past_key_value=(x := past_key_value))"),
-        _LIVE,
-        [found(NAME, "none", "side effects")],
-        releases=_LATER,
-    ),
-    Pair(
-        "the block is no layer",
-        _named(),
-        ("class ToyLayer(GradientCheckpointingLayer)", "class ToyLayer(nn.Module)"),
-        _LIVE,
-        [found(LAYER, "unsafe", "release"), silent(NAME, "not a layer")],
-        releases=_LATER,
-    ),
-)
-def test_names_of_some_releases(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
-
-
-@sides(
-    Pair(
-        "a cache by position under that name",
-        _named().replace("past_key_value=past_key_value)", "past_key_value)"),
-        ("layer(hidden_states, past_key_value)", "layer(hidden_states, past_key_value=past_key_value)"),
-        [found(CACHE, "none", "release")],
-        [found(NAME, "safe")],
-        releases=_LATER,
-    ),
-    Pair(
-        "a cache by position under that name, in some releases",
-        _named().replace("past_key_value=past_key_value)", "past_key_value)"),
-        ("layer(hidden_states, past_key_value)", "layer(hidden_states, past_key_value=past_key_value)"),
-        [found(CACHE, "unsafe", "release")],
-        [found(NAME, "safe")],
-        releases=">=4.53",
-    ),
-)
-def test_releases(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_caches_that_a_model_makes(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import BRANCHES, INPLACE, LAYER, KEYWORD, Outside, Pair, Side, found, passed, sides, silent
+from tests.decisions.outside import (
+    BRANCHES,
+    INPLACE,
+    KEYWORD,
+    LAYER,
+    Decision,
+    Outside,
+    Pair,
+    decisions,
+    found,
+    passed,
+    silent,
+)
 from tests.decisions.toy import FLAG, STACK, block, call, model, toy
 
 _MADE = "self.layers = nn.ModuleList([ToyLayer(config)])\nself.up = nn.Linear(4, 4)"
@@ -16,7 +28,7 @@ def _if(test: str) -> str:
     return call("hidden_states, x=x", takes="hidden_states, x=None", given=given, init=_MADE)
 
 
-@sides(
+@decisions(
     Pair("a name that is always None", _if("y"), ("if y:", "if z:"), _NOT, _FOUND),
     Pair("`not` of it", _if("y"), ("if y:", "if not y:"), _NOT, _FOUND),
     Pair("`is not None`", _if("y is not None"), ("y is not None", "y is None"), _NOT, _FOUND),
@@ -29,41 +41,54 @@ def _if(test: str) -> str:
         _NOT,
         wrong="`!= None` is not understood as `is not None`",
     ),
-    Pair("compared with something else", _if("y is not None"), ("y is not None", "y is not mask"), _NOT, _FOUND),
+    Pair(
+        "compared with something else", _if("y is not None"), ("y is not None", "y is not mask"), _NOT, _FOUND
+    ),
     Pair("`and`", _if("y and mask"), ("y and mask", "y or mask"), _NOT, _FOUND),
     Pair("the right of `and`", _if("mask and y is not None"), ("mask and y", "mask or y"), _NOT, _FOUND),
     Pair("`not` of `or`", _if("not (y is None or mask)"), (" or mask", " and mask"), _NOT, _FOUND),
     Pair(
         "the other side",
-        _if("y is None").replace("            x = self.up(mask)", "            pass\n        else:\n            x = self.up(mask)"),
+        _if("y is None").replace(
+            "            x = self.up(mask)", "            pass\n        else:\n            x = self.up(mask)"
+        ),
         ("y is None", "y is not None"),
         _NOT,
         _FOUND,
     ),
     Pair(
         "the other side of a chain",
-        _if("y is None").replace("            x = self.up(mask)", "            pass\n        else:\n            x = self.up(mask)"),
+        _if("y is None").replace(
+            "            x = self.up(mask)", "            pass\n        else:\n            x = self.up(mask)"
+        ),
         ("y is None", "y is None is mask"),
         _NOT,
         _FOUND,
     ),
     Pair(
         "the other side of `or`",
-        _if("y is None or mask").replace("            x = self.up(mask)", "            pass\n        else:\n            x = self.up(mask)"),
+        _if("y is None or mask").replace(
+            "            x = self.up(mask)", "            pass\n        else:\n            x = self.up(mask)"
+        ),
         (" or mask", " and mask"),
         _NOT,
         _FOUND,
     ),
     Pair(
         "`elif` has both conditions",
-        _if("mask").replace("            x = self.up(mask)", "            pass\n        elif y:\n            x = self.up(mask)"),
+        _if("mask").replace(
+            "            x = self.up(mask)",
+            "            pass\n        elif y:\n            x = self.up(mask)",
+        ),
         ("elif y:", "elif not y:"),
         _NOT,
         _FOUND,
     ),
     Pair(
         "a test within a test",
-        _if("mask").replace("            x = self.up(mask)", "            if y:\n                x = self.up(mask)"),
+        _if("mask").replace(
+            "            x = self.up(mask)", "            if y:\n                x = self.up(mask)"
+        ),
         ("if y:", "if not y:"),
         _NOT,
         _FOUND,
@@ -76,8 +101,8 @@ def _if(test: str) -> str:
         _FOUND,
     ),
 )
-def test_what_is_never_reached(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_what_is_never_reached(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
 
 
 def _branches(test: str, plain: str = "other", legacy: str = "None", around: str = "") -> str:
@@ -98,17 +123,47 @@ _DIFFER = [found(BRANCHES, "none", "author"), found(LAYER, "none", "another cond
 _SAME = [found(LAYER, "none", "another condition")]
 
 
-@sides(
-    Pair("`is None` excludes the value", _branches("other is None"), ("other is None:", "other is not None:"), _SAME, _DIFFER),
+@decisions(
+    Pair(
+        "`is None` excludes the value",
+        _branches("other is None"),
+        ("other is None:", "other is not None:"),
+        _SAME,
+        _DIFFER,
+    ),
     Pair("`not` excludes the value", _branches("not other"), ("not other:", "other:"), _SAME, _DIFFER),
     Pair("another value is excluded", _branches("not other"), ("not other:", "not mask:"), _SAME, _DIFFER),
-    Pair("`or` does not exclude", _branches("(not other and not x)"), ("not other and", "not other or"), _SAME, _DIFFER),
-    Pair("`not` of `or` excludes", _branches("not (other or x)"), ("(other or x)", "(other and x)"), _SAME, _DIFFER),
-    Pair("a chain does not exclude", _branches("not other is not None"), ("other is not None:", "other is not None is not x:"), _SAME, _DIFFER),
-    Pair("what is passed has to be off", _branches("not other"), ("hidden_states, None)", "hidden_states, 1)"), _SAME, _DIFFER),
+    Pair(
+        "`or` does not exclude",
+        _branches("(not other and not x)"),
+        ("not other and", "not other or"),
+        _SAME,
+        _DIFFER,
+    ),
+    Pair(
+        "`not` of `or` excludes",
+        _branches("not (other or x)"),
+        ("(other or x)", "(other and x)"),
+        _SAME,
+        _DIFFER,
+    ),
+    Pair(
+        "a chain does not exclude",
+        _branches("not other is not None"),
+        ("other is not None:", "other is not None is not x:"),
+        _SAME,
+        _DIFFER,
+    ),
+    Pair(
+        "what is passed has to be off",
+        _branches("not other"),
+        ("hidden_states, None)", "hidden_states, 1)"),
+        _SAME,
+        _DIFFER,
+    ),
 )
-def test_what_a_branch_excludes(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_what_a_branch_excludes(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
 
 
 _EMBEDDED = f"{STACK}\nself.embed_tokens = nn.Embedding(4, 4)"
@@ -124,19 +179,77 @@ _IN_PLACE = [found(INPLACE, "when proven", "needs a run", of="ToyModel")]
 _NONE = [silent(INPLACE, "not changed")]
 
 
-@sides(
-    Pair("changed under a condition", _changed("if mask is None:\n    x *= 2"), ("x *= 2", "x = x * 2"), _IN_PLACE, _NONE),
-    Pair("cloned under the same condition", _changed("if mask is None:\n    x = x.clone()\nif mask is None:\n    x *= 2"),
-         ("if mask is None:\n            x *= 2", "if mask is not None:\n            x *= 2"), _NONE, _IN_PLACE),
-    Pair("cloned under the contrary", _changed("if mask is not None:\n    y = 1\nelse:\n    x = x.clone()\nif mask is None:\n    x *= 2"),
-         ("if mask is not None", "if mask is None"), _NONE, _IN_PLACE),
-    Pair("cloned under a part of the condition", _changed("if mask:\n    x = x.clone()\nif mask and y:\n    x *= 2"), ("mask and y", "mask or y"), _NONE, _IN_PLACE),
-    Pair("the condition has changed meanwhile", _changed("if mask:\n    x = x.clone()\ny = 1\nif mask:\n    x *= 2"), ("        y = 1", "        mask = 1"), _NONE, _IN_PLACE),
-    Pair("it has asked for leaves", _changed("if not x.is_leaf:\n    x *= 2"), ("not x.is_leaf", "x.is_leaf"), _NONE, _IN_PLACE),
-    Pair("it has asked for gradients", _changed("if not x.requires_grad:\n    x *= 2"), ("not x.requires_grad", "not x.is_sparse"), _NONE, _IN_PLACE),
-    Pair("it has asked for the mode", _changed("if not self.training:\n    x *= 2"), ("not self.training", "self.training"), _NONE, _IN_PLACE),
-    Pair("it has asked for the mode and more", _changed("if not self.training and mask:\n    x *= 2"), (" and mask", " or mask"), _NONE, _IN_PLACE),
-    Pair("the other side of the mode", _changed("if self.training or mask:\n    y = 1\nelse:\n    x *= 2"), (" or mask", " and mask"), _NONE, _IN_PLACE),
+@decisions(
+    Pair(
+        "changed under a condition",
+        _changed("if mask is None:\n    x *= 2"),
+        ("x *= 2", "x = x * 2"),
+        _IN_PLACE,
+        _NONE,
+    ),
+    Pair(
+        "cloned under the same condition",
+        _changed("if mask is None:\n    x = x.clone()\nif mask is None:\n    x *= 2"),
+        ("if mask is None:\n            x *= 2", "if mask is not None:\n            x *= 2"),
+        _NONE,
+        _IN_PLACE,
+    ),
+    Pair(
+        "cloned under the contrary",
+        _changed("if mask is not None:\n    y = 1\nelse:\n    x = x.clone()\nif mask is None:\n    x *= 2"),
+        ("if mask is not None", "if mask is None"),
+        _NONE,
+        _IN_PLACE,
+    ),
+    Pair(
+        "cloned under a part of the condition",
+        _changed("if mask:\n    x = x.clone()\nif mask and y:\n    x *= 2"),
+        ("mask and y", "mask or y"),
+        _NONE,
+        _IN_PLACE,
+    ),
+    Pair(
+        "the condition has changed meanwhile",
+        _changed("if mask:\n    x = x.clone()\ny = 1\nif mask:\n    x *= 2"),
+        ("        y = 1", "        mask = 1"),
+        _NONE,
+        _IN_PLACE,
+    ),
+    Pair(
+        "it has asked for leaves",
+        _changed("if not x.is_leaf:\n    x *= 2"),
+        ("not x.is_leaf", "x.is_leaf"),
+        _NONE,
+        _IN_PLACE,
+    ),
+    Pair(
+        "it has asked for gradients",
+        _changed("if not x.requires_grad:\n    x *= 2"),
+        ("not x.requires_grad", "not x.is_sparse"),
+        _NONE,
+        _IN_PLACE,
+    ),
+    Pair(
+        "it has asked for the mode",
+        _changed("if not self.training:\n    x *= 2"),
+        ("not self.training", "self.training"),
+        _NONE,
+        _IN_PLACE,
+    ),
+    Pair(
+        "it has asked for the mode and more",
+        _changed("if not self.training and mask:\n    x *= 2"),
+        (" and mask", " or mask"),
+        _NONE,
+        _IN_PLACE,
+    ),
+    Pair(
+        "the other side of the mode",
+        _changed("if self.training or mask:\n    y = 1\nelse:\n    x *= 2"),
+        (" or mask", " and mask"),
+        _NONE,
+        _IN_PLACE,
+    ),
 )
-def test_what_an_embedding_may_meet(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_what_an_embedding_may_meet(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

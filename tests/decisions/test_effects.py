@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import LAYER, Outside, Pair, Side, found, sides
-from tests.decisions.toy import BODY, FLAG, BRANCH, STACK, block, model, toy
+from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found
+from tests.decisions.toy import BODY, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
 
@@ -18,28 +18,68 @@ def _effect(decision: str, statements: str, change: tuple[str, str], *kinds: str
     return Pair(decision, _doing(statements, **more), change, [found(LAYER, "unsafe", *kinds)], _SAFE)
 
 
-@sides(
+@decisions(
     _effect("an attribute", "self.last = mask", ("self.last", "last"), "stores on self"),
     _effect("an item of an attribute", "self.seen[0] = mask", ("self.seen[0]", "seen"), "stores on self"),
-    _effect("an attribute of an attribute", "self.seen.last = mask", ("self.seen.last", "seen"), "stores on self"),
+    _effect(
+        "an attribute of an attribute", "self.seen.last = mask", ("self.seen.last", "seen"), "stores on self"
+    ),
     _effect("counted", "count = 0\nself.count += 1", ("self.count", "count"), "stores on self"),
     _effect("one of two targets", "last, self.last = 1, 2", ("self.last", "more"), "stores on self"),
     _effect("filled", "self.seen.append(mask)", ("append", "count"), "stores on self"),
     _effect("by its name", "setattr(self, 'last', mask)", ("setattr(self", "getattr(self"), "stores on self"),
     _effect("an attribute in place", "self.table.add_(1)", ("add_(", "add("), "stores on self"),
-    _effect("an attribute of a loop", "for self.last in range(2):\n    pass", ("self.last", "last"), "stores on self"),
+    _effect(
+        "an attribute of a loop",
+        "for self.last in range(2):\n    pass",
+        ("self.last", "last"),
+        "stores on self",
+    ),
     _effect("an annotated attribute", "self.last: int = 1", (" = 1", ""), "stores on self"),
-    _effect("a context", "with torch.autocast('cpu') as self.last:\n    pass", ("as self.last", "as last"), "stores on self"),
+    _effect(
+        "a context",
+        "with torch.autocast('cpu') as self.last:\n    pass",
+        ("as self.last", "as last"),
+        "stores on self",
+    ),
     _effect("of the class", "type(self).last = mask", ("type(self).last", "last"), "stores on self"),
-    _effect("in a method that it calls", "self.count()", ("self.count()", "self.train()"), "stores on self", more="def count(self):\n    self.last = 1\n"),
-    _effect("by an alias", "me = self\nme.last = mask", ("me = self", "me = torch.zeros(4).T"), "changes state"),
-    _effect("what it holds, by an alias", "seen = self.seen\nseen.append(mask)", ("seen = self.seen", "seen = []"), "changes state"),
-    _effect("another name for it", "seen = self.seen\nseen.append(mask)", ("seen.append", "sean = []\n        sean.append"), "changes state"),
-    _effect("a copy of it", "seen = self.seen\nseen.append(mask)", ("seen = self.seen", "seen = torch.zeros(self.seen)"), "changes state"),
-    _effect("a number is not changed", "count = self.count[0]\ncount.append(1)", ("count.append(1)", "count += 1"), "changes state"),
+    _effect(
+        "in a method that it calls",
+        "self.count()",
+        ("self.count()", "self.train()"),
+        "stores on self",
+        more="def count(self):\n    self.last = 1\n",
+    ),
+    _effect(
+        "by an alias", "me = self\nme.last = mask", ("me = self", "me = torch.zeros(4).T"), "changes state"
+    ),
+    _effect(
+        "what it holds, by an alias",
+        "seen = self.seen\nseen.append(mask)",
+        ("seen = self.seen", "seen = []"),
+        "changes state",
+    ),
+    _effect(
+        "another name for it",
+        "seen = self.seen\nseen.append(mask)",
+        ("seen.append", "sean = []\n        sean.append"),
+        "changes state",
+    ),
+    _effect(
+        "a copy of it",
+        "seen = self.seen\nseen.append(mask)",
+        ("seen = self.seen", "seen = torch.zeros(self.seen)"),
+        "changes state",
+    ),
+    _effect(
+        "a number is not changed",
+        "count = self.count[0]\ncount.append(1)",
+        ("count.append(1)", "count += 1"),
+        "changes state",
+    ),
 )
-def test_state(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_state(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
 
 
 _PART = """\
@@ -52,14 +92,34 @@ class ToyPart(nn.Module):
 
 
 def _part(statement: str, of_model: str = "") -> str:
-    text = block("return hidden_states + self.attention(self.part(hidden_states))", init="self.part = ToyPart()")
+    text = block(
+        "return hidden_states + self.attention(self.part(hidden_states))", init="self.part = ToyPart()"
+    )
     return toy(_PART.format(statement), text, model(more=of_model))
 
 
-@sides(
-    Pair("a part counts", _part("self.count += 1"), ("self.count", "count = 0; count"), [found(LAYER, "unsafe", "changes state")], _SAFE),
-    Pair("a part continues", _part("self.last = self.last + 1"), ("self.last + 1", "2 + 1"), [found(LAYER, "unsafe", "changes state")], _SAFE),
-    Pair("a part fills", _part("self.seen.append(1)"), ("self.seen", "[]"), [found(LAYER, "unsafe", "changes state")], _SAFE),
+@decisions(
+    Pair(
+        "a part counts",
+        _part("self.count += 1"),
+        ("self.count", "count = 0; count"),
+        [found(LAYER, "unsafe", "changes state")],
+        _SAFE,
+    ),
+    Pair(
+        "a part continues",
+        _part("self.last = self.last + 1"),
+        ("self.last + 1", "2 + 1"),
+        [found(LAYER, "unsafe", "changes state")],
+        _SAFE,
+    ),
+    Pair(
+        "a part fills",
+        _part("self.seen.append(1)"),
+        ("self.seen", "[]"),
+        [found(LAYER, "unsafe", "changes state")],
+        _SAFE,
+    ),
     Pair(
         "a part keeps what a model reads",
         _part("self.last = states + 1", "def get(self):\n    return self.layers[0].part.last\n"),
@@ -96,58 +156,187 @@ def _part(statement: str, of_model: str = "") -> str:
         _SAFE,
     ),
 )
-def test_parts(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_parts(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
 
 
 _INPUT = ("changes its input",)
 
 
-@sides(
+@decisions(
     _effect("an argument", "hidden_states += 1", ("+= 1", "= hidden_states + 1"), *_INPUT),
     _effect("an item of an argument", "mask[0] = 1", ("mask[0]", "mask"), *_INPUT),
     _effect("a view of an argument", "x = mask.view(-1)\nx += 1", ("mask.view(-1)", "mask.exp()"), *_INPUT),
     _effect("a part of an argument", "x = mask[0]\nx.add_(1)", ("mask[0]", "mask + 1"), *_INPUT),
     _effect("an argument by a method", "hidden_states.mul_(2)", ("mul_(", "mul("), *_INPUT),
     _effect("an argument's flag", "mask.zero_()", ("zero_()", "requires_grad_()"), *_INPUT),
-    _effect("an argument that may be copied", "x = mask.contiguous()\nx += 1", (".contiguous()", ".clone()"), *_INPUT),
-    _effect("an argument or something else", "x = mask or torch.zeros(4)\nx += 1", ("mask or", "torch.ones(4) or"), *_INPUT),
-    _effect("one side of a choice", "x = mask if self.y else 1\nx += 1", ("mask if self.y else 1", "1 if mask else 1"), *_INPUT),
+    _effect(
+        "an argument that may be copied",
+        "x = mask.contiguous()\nx += 1",
+        (".contiguous()", ".clone()"),
+        *_INPUT,
+    ),
+    _effect(
+        "an argument or something else",
+        "x = mask or torch.zeros(4)\nx += 1",
+        ("mask or", "torch.ones(4) or"),
+        *_INPUT,
+    ),
+    _effect(
+        "one side of a choice",
+        "x = mask if self.y else 1\nx += 1",
+        ("mask if self.y else 1", "1 if mask else 1"),
+        *_INPUT,
+    ),
     _effect("a walrus", "(x := mask).add_(1)", ("x := mask", "x := mask + 1"), *_INPUT),
     _effect("out of a function", "torch.add(mask, 1, out=mask)", ("out=mask", "out=None"), *_INPUT),
     _effect("a function of torch in place", "torch.relu_(mask)", ("relu_(", "relu("), *_INPUT),
-    _effect("a flag of a function", "nn.functional.relu(mask, inplace=True)", ("inplace=True", "inplace=False"), *_INPUT),
-    _effect("a flag of a function by position", "nn.functional.relu(mask, True)", (", True", ", False"), *_INPUT),
-    _effect("a module in place", "x = self.act(mask)", ("nn.ReLU(inplace=True)", "nn.ReLU(inplace=False)"), *_INPUT, init="self.act = nn.ReLU(inplace=True)"),
-    _effect("a part changes what it gets", "self.fill(mask)", ("x[0] = 1", "x = 1"), *_INPUT, more="def fill(self, x):\n    x[0] = 1\n"),
-    _effect("a part changes another argument", "self.fill(mask, 2)", ("fill(mask, 2)", "fill(2, mask)"), *_INPUT, more="def fill(self, x, y):\n    x[0] = 1\n"),
+    _effect(
+        "a flag of a function",
+        "nn.functional.relu(mask, inplace=True)",
+        ("inplace=True", "inplace=False"),
+        *_INPUT,
+    ),
+    _effect(
+        "a flag of a function by position", "nn.functional.relu(mask, True)", (", True", ", False"), *_INPUT
+    ),
+    _effect(
+        "a module in place",
+        "x = self.act(mask)",
+        ("nn.ReLU(inplace=True)", "nn.ReLU(inplace=False)"),
+        *_INPUT,
+        init="self.act = nn.ReLU(inplace=True)",
+    ),
+    _effect(
+        "a part changes what it gets",
+        "self.fill(mask)",
+        ("x[0] = 1", "x = 1"),
+        *_INPUT,
+        more="def fill(self, x):\n    x[0] = 1\n",
+    ),
+    _effect(
+        "a part changes another argument",
+        "self.fill(mask, 2)",
+        ("fill(mask, 2)", "fill(2, mask)"),
+        *_INPUT,
+        more="def fill(self, x, y):\n    x[0] = 1\n",
+    ),
     _effect("a dict is filled", "mask.update(x=1)", ("mask.update", "{}.update"), *_INPUT),
     _effect("an item is taken out", "mask.pop()", ("mask.pop()", "mask.copy()"), *_INPUT),
     _effect("a method that records", "mask.push(1)", ("mask.push", "mask.look"), *_INPUT),
 )
-def test_arguments(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_arguments(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
 
 
 def _global(statements: str) -> str:
-    return toy("SEEN = []\nCOUNT = 0\n", block(f"{statements}\n{BODY}"), model(), imports="import random\nimport numpy as np\nimport math\n")
+    return toy(
+        "SEEN = []\nCOUNT = 0\n",
+        block(f"{statements}\n{BODY}"),
+        model(),
+        imports="import random\nimport numpy as np\nimport math\n",
+    )
 
 
-@sides(
-    Pair("a global variable", _global("global COUNT\nCOUNT = 1"), ("global COUNT\n        ", ""), [found(LAYER, "unsafe", "global")], _SAFE),
-    Pair("a global list", _global("SEEN.append(1)"), ("SEEN.append", "[].append"), [found(LAYER, "unsafe", "global")], _SAFE),
-    Pair("a name of its own", _global("SEEN.append(1)"), ("SEEN.append", "SEEN = []\n        SEEN.append"), [found(LAYER, "unsafe", "global")], _SAFE),
-    Pair("Python's random numbers", _global("x = random.random()"), ("random.random()", "math.floor(1)"), [found(LAYER, "unsafe", "random")], _SAFE),
-    Pair("numpy's random numbers", _global("x = np.random.rand(2)"), ("np.random.rand", "np.ones"), [found(LAYER, "unsafe", "random")], _SAFE),
-    Pair("torch's random numbers", _global("x = random.random()"), ("random.random()", "torch.rand(1)"), [found(LAYER, "unsafe", "random")], _SAFE),
-    Pair("a generator of its own", _global("x = torch.rand(1, generator=self.made)"), ("generator=self.made", "generator=None"), [found(LAYER, "unsafe", "generator of numbers")], _SAFE),
-    Pair("gradients are asked for", _global("if torch.is_grad_enabled():\n    pass"), ("is_grad_enabled", "is_tensor"), [found(LAYER, "unsafe", "asks for gradients")], _SAFE),
-    Pair("a tensor is asked for gradients", _global("if hidden_states.requires_grad:\n    pass"), ("states.requires_grad", "states.is_sparse"), [found(LAYER, "unsafe", "asks for gradients")], _SAFE),
-    Pair("a tensor is asked in a comparison", _global("if hidden_states.grad_fn is None:\n    pass"), ("grad_fn is None", "shape is None"), [found(LAYER, "unsafe", "asks for gradients")], _SAFE),
-    Pair("a tensor is asked in `not … and`", _global("if mask and not hidden_states.is_leaf:\n    pass"), ("is_leaf", "is_cuda"), [found(LAYER, "unsafe", "asks for gradients")], _SAFE),
-    Pair("the object is asked", _global("if hidden_states.requires_grad:\n    pass"), ("if hidden_states.requires_grad", "if self.requires_grad"), [found(LAYER, "unsafe", "asks for gradients")], _SAFE),
-    Pair("a gradient is computed", _global("x = torch.autograd.grad(mask)"), ("autograd.grad", "autograd.trade"), [found(LAYER, "unsafe", "asks for gradients")], _SAFE),
-    Pair("a function that was passed in", _global("mask(1)"), ("mask(1)", "x = mask(1)"), [found(LAYER, "unsafe", "calls back")], _SAFE),
+@decisions(
+    Pair(
+        "a global variable",
+        _global("global COUNT\nCOUNT = 1"),
+        ("global COUNT\n        ", ""),
+        [found(LAYER, "unsafe", "global")],
+        _SAFE,
+    ),
+    Pair(
+        "a global list",
+        _global("SEEN.append(1)"),
+        ("SEEN.append", "[].append"),
+        [found(LAYER, "unsafe", "global")],
+        _SAFE,
+    ),
+    Pair(
+        "a name of its own",
+        _global("SEEN.append(1)"),
+        ("SEEN.append", "SEEN = []\n        SEEN.append"),
+        [found(LAYER, "unsafe", "global")],
+        _SAFE,
+    ),
+    Pair(
+        "Python's random numbers",
+        _global("x = random.random()"),
+        ("random.random()", "math.floor(1)"),
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
+        "numpy's random numbers",
+        _global("x = np.random.rand(2)"),
+        ("np.random.rand", "np.ones"),
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
+        "torch's random numbers",
+        _global("x = random.random()"),
+        ("random.random()", "torch.rand(1)"),
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
+        "a generator of its own",
+        _global("x = torch.rand(1, generator=self.made)"),
+        ("generator=self.made", "generator=None"),
+        [found(LAYER, "unsafe", "generator of numbers")],
+        _SAFE,
+    ),
+    Pair(
+        "gradients are asked for",
+        _global("if torch.is_grad_enabled():\n    pass"),
+        ("is_grad_enabled", "is_tensor"),
+        [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "a tensor is asked for gradients",
+        _global("if hidden_states.requires_grad:\n    pass"),
+        ("states.requires_grad", "states.is_sparse"),
+        [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "a tensor is asked in a comparison",
+        _global("if hidden_states.grad_fn is None:\n    pass"),
+        ("grad_fn is None", "shape is None"),
+        [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "a tensor is asked in `not … and`",
+        _global("if mask and not hidden_states.is_leaf:\n    pass"),
+        ("is_leaf", "is_cuda"),
+        [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "the object is asked",
+        _global("if hidden_states.requires_grad:\n    pass"),
+        ("if hidden_states.requires_grad", "if self.requires_grad"),
+        [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "a gradient is computed",
+        _global("x = torch.autograd.grad(mask)"),
+        ("autograd.grad", "autograd.trade"),
+        [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "a function that was passed in",
+        _global("mask(1)"),
+        ("mask(1)", "x = mask(1)"),
+        [found(LAYER, "unsafe", "calls back")],
+        _SAFE,
+    ),
     Pair(
         "a function that the object holds",
         toy(block(f"self.report(1)\n{BODY}", init="self.report = config.report"), model()),
@@ -156,70 +345,5 @@ def _global(statements: str) -> str:
         _SAFE,
     ),
 )
-def test_what_is_outside(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
-
-
-def _returning(value: str, before: str = "pass") -> str:
-    return toy(block(f"{before}\nreturn {value}"), model("for layer in self.layers:\n    hidden_states = layer(hidden_states)[0]"))
-
-
-_STATES = "hidden_states + self.attention(hidden_states)"
-_HELD = [found(LAYER, "unsafe", "returns a container")]
-
-
-@sides(
-    Pair("a dict", _returning(f"{{0: {_STATES}}}"), ("{0: " + _STATES + "}", f"({_STATES},)"), _HELD, _SAFE),
-    Pair("a list", _returning(f"[{_STATES}]"), (f"[{_STATES}]", f"({_STATES},)"), _HELD, _SAFE),
-    Pair("a list that becomes a tuple", _returning("x", f"x = [{_STATES}]"), ("return x", "return tuple(x)"), _HELD, _SAFE),
-    Pair("a tuple first", _returning(f"(({_STATES},), 1)"), (f"(({_STATES},), 1)", f"({_STATES}, 1)"), _HELD, _SAFE),
-    Pair("a tuple behind", _returning(f"({_STATES}, (mask,))"), ("(mask,))", "mask)"), _HELD, _SAFE),
-    Pair("caches behind", _returning(f"({_STATES}, (mask,))"), ("(mask,))", "(present,))"), _HELD, _SAFE),
-    Pair("one side of a choice", _returning(f"{_STATES} if mask else [1]"), ("else [1]", "else (1,)"), _HELD, _SAFE),
-    Pair("an output class", _returning(f"ModelOutput({_STATES})").replace("import nn\n", "import nn\nfrom transformers.utils import ModelOutput\n", 1),
-         ("return ModelOutput(", "return torch.exp("), _HELD, _SAFE),
-    Pair("what a method returns", _returning("self.pack(hidden_states)").replace("    def forward(self, hidden_states, mask=None):\n        pass",
-         "    def pack(self, x):\n        return [x]\n    def forward(self, hidden_states, mask=None):\n        pass"), ("return [x]", "return (x,)"), _HELD, _SAFE),
-    Pair(
-        "a block that was recomputed before",
-        toy(block(f"return [{_STATES}]"), model(BRANCH, init=f"{STACK}\n{FLAG}")),
-        ("self._gradient_checkpointing_func(layer.__call__,", "unknown(layer.__call__,"),
-        _SAFE,
-        _HELD,
-    ),
-)
-def test_what_is_returned(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
-
-
-@sides(
-    Pair("statistics", _doing("pass", init="self.norm = nn.BatchNorm1d(4)"), ("nn.BatchNorm1d", "nn.GroupNorm"), [found(LAYER, "unsafe", "statistics")], _SAFE),
-    Pair("statistics that are asked for", _doing("pass", init="self.norm = nn.InstanceNorm1d(4, track_running_stats=True)"), ("stats=True", "stats=False"), [found(LAYER, "unsafe", "statistics")], _SAFE),
-    Pair(
-        "statistics in a table",
-        toy('NORMS = {"a": nn.BatchNorm1d}\nMORE = {}\n', block(init="self.norm = NORMS['a'](4)"), model()),
-        ("self.norm = NORMS", "self.norm = MORE"),
-        [found(LAYER, "unsafe", "statistics")],
-        _SAFE,
-    ),
-    Pair("a call of its own", _doing("pass", more="def __call__(self, *args):\n    return 1\n"), ("def __call__", "def call"), [found(LAYER, "unsafe", "own call")], _SAFE),
-    Pair("a flag of its own", _doing("pass", init="self.gradient_checkpointing = False"), ("self.gradient_checkpointing", "self.gradient_clipping"), [found(LAYER, "unsafe", "own flag")], _SAFE),
-    Pair(
-        "subclasses are registered",
-        _doing("pass", more="def __init_subclass__(cls):\n    pass\n"),
-        ("def __init_subclass__(cls):\n        pass", "def __init_subclass__(cls):\n        super().__init_subclass__()"),
-        [found(LAYER, "unsafe", "registers subclasses")],
-        _SAFE,
-    ),
-    Pair("a generator", _doing("yield mask"), ("yield mask", "mask"), [found(LAYER, "unsafe", "generator")], _SAFE),
-    Pair("a generator in a comment", _doing("x = 1  # yield"), ("x = 1  # yield", "yield 1  # yield"), _SAFE, [found(LAYER, "unsafe", "generator")]),
-    Pair(
-        "no gradients in the block",
-        toy().replace("    def forward(self, hidden_states, mask=None):\n        return hidden", "    @torch.no_grad()\n    def forward(self, hidden_states, mask=None):\n        return hidden"),
-        ("@torch.no_grad()", "@torch.enable_grad()"),
-        [found(LAYER, "unsafe", "records no gradients")],
-        _SAFE,
-    ),
-)
-def test_what_a_block_is(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_what_is_outside(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.decisions.outside import FILE, LAYER, Files, Outside, Pair, Side, found, sides
+from tests.decisions.outside import FILE, LAYER, Decision, Files, Outside, Pair, decisions, found
 from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
 
 _TOY = toy().replace("from transformers.modeling_layers import GradientCheckpointingLayer\n", "")
@@ -15,7 +15,7 @@ _HEADER = "class ToyLayer(GradientCheckpointingLayer):"
 def _repaired(outside: Outside, files: Files) -> str:
     """Return the lines that the safe fixes add to the file, with its imports."""
     outside.write(files)
-    diff = outside.run("check", "--no-cache", "--diff", "--target-version", ">=4.53,<5.17", "--library", "library", ".")
+    diff = outside.run("check", "--no-cache", "--diff", ".")
     lines = [line for line in diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
     return "\n".join(line for line in lines if line.strip("+-"))
 
@@ -23,7 +23,7 @@ def _repaired(outside: Outside, files: Files) -> str:
 def _where(outside: Outside, text: str, words: str = _IMPORT) -> list[str]:
     """Return the line in front of an import that the safe fixes add, and the line behind it."""
     outside.write({FILE: text})
-    outside.run("check", "--no-cache", "--fix", "--target-version", ">=4.53,<5.17", "--library", "library", ".")
+    outside.run("check", "--no-cache", "--fix", ".")
     lines = (outside.folder / FILE).read_text(encoding="utf-8").splitlines()
     place = lines.index(words)
     return [lines[place - 1], lines[place + 1]]
@@ -32,14 +32,22 @@ def _where(outside: Outside, text: str, words: str = _IMPORT) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "around"),
     [
-        pytest.param(_TOY, ["from transformers import PreTrainedModel", ""], id="behind the package's import"),
         pytest.param(
-            _TOY.replace("from transformers import", "from transformers.processing_utils import Unpack\nfrom transformers import"),
+            _TOY, ["from transformers import PreTrainedModel", ""], id="behind the package's import"
+        ),
+        pytest.param(
+            _TOY.replace(
+                "from transformers import",
+                "from transformers.processing_utils import Unpack\nfrom transformers import",
+            ),
             ["from torch import nn", "from transformers.processing_utils import Unpack"],
             id="in front of a later module",
         ),
         pytest.param(
-            _TOY.replace("from transformers import", "from transformers.cache_utils import Cache\nfrom transformers import"),
+            _TOY.replace(
+                "from transformers import",
+                "from transformers.cache_utils import Cache\nfrom transformers import",
+            ),
             ["from transformers import PreTrainedModel", ""],
             id="behind an earlier module",
         ),
@@ -57,9 +65,18 @@ def test_place_of_the_import(text: str, around: list[str], outside: Outside) -> 
 @pytest.mark.parametrize(
     ("imports", "line"),
     [
-        ("from transformers.modeling_layers import ABC", "from transformers.modeling_layers import ABC, GradientCheckpointingLayer"),
-        ("from transformers.modeling_layers import Zebra", "from transformers.modeling_layers import GradientCheckpointingLayer, Zebra"),
-        ("from transformers.modeling_layers import zebra", "from transformers.modeling_layers import GradientCheckpointingLayer, zebra"),
+        (
+            "from transformers.modeling_layers import ABC",
+            "from transformers.modeling_layers import ABC, GradientCheckpointingLayer",
+        ),
+        (
+            "from transformers.modeling_layers import Zebra",
+            "from transformers.modeling_layers import GradientCheckpointingLayer, Zebra",
+        ),
+        (
+            "from transformers.modeling_layers import zebra",
+            "from transformers.modeling_layers import GradientCheckpointingLayer, zebra",
+        ),
         ("from transformers.modeling_layers import (\n    Attention,\n)", "    GradientCheckpointingLayer,"),
     ],
 )
@@ -97,10 +114,18 @@ def _legacy(more: str = "", imports: str = _USED, before: str = "") -> str:
     [
         pytest.param(_legacy(), True, id="used by the branch alone"),
         pytest.param(_legacy(before='"""Uses checkpoint."""'), True, id="named in a docstring"),
-        pytest.param(_legacy("print(checkpoint)  # used\n").replace("print(checkpoint)", "x = 1"), True, id="named in a comment"),
+        pytest.param(
+            _legacy("print(checkpoint)  # used\n").replace("print(checkpoint)", "x = 1"),
+            True,
+            id="named in a comment",
+        ),
         pytest.param(_legacy(imports=_USED.replace("\n", "  # noqa: F401\n")), False, id="kept on purpose"),
         pytest.param(_legacy(imports=_USED.replace("\n", "  # noqa: E501\n")), True, id="another comment"),
-        pytest.param(_legacy(imports=_USED.replace("import checkpoint", "import checkpoint as checkpoint")), False, id="under its own name"),
+        pytest.param(
+            _legacy(imports=_USED.replace("import checkpoint", "import checkpoint as checkpoint")),
+            False,
+            id="under its own name",
+        ),
         pytest.param(_legacy() + '\n__all__ = ["checkpoint"]\n', False, id="exported"),
         pytest.param(_legacy() + "\ncheckpoint_path = 1\n", True, id="a part of another name"),
     ],
@@ -123,7 +148,9 @@ def test_an_import_that_another_file_takes_stays(outside: Outside) -> None:
     assert line not in _repaired(outside, {FILE: _legacy(), **other}).splitlines()
 
 
-_RELATIVE = _TOY.replace("from transformers import PreTrainedModel", "from ...modeling_utils import PreTrainedModel")
+_RELATIVE = _TOY.replace(
+    "from transformers import PreTrainedModel", "from ...modeling_utils import PreTrainedModel"
+)
 _INSIDE = {
     "transformers/__init__.py": "",
     "transformers/modeling_layers.py": "class GradientCheckpointingLayer: ...\n",
@@ -135,9 +162,19 @@ _INSIDE = {
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        pytest.param(("", ""), "+from ...modeling_layers import GradientCheckpointingLayer", id="beside the library's modules"),
-        pytest.param(("from ...modeling_utils", "from ...toy_utils"), f"+{_IMPORT}", id="beside other modules"),
-        pytest.param(("from ...modeling_utils", "from transformers.modeling_utils"), f"+{_IMPORT}", id="by the full name"),
+        pytest.param(
+            ("", ""),
+            "+from ...modeling_layers import GradientCheckpointingLayer",
+            id="beside the library's modules",
+        ),
+        pytest.param(
+            ("from ...modeling_utils", "from ...toy_utils"), f"+{_IMPORT}", id="beside other modules"
+        ),
+        pytest.param(
+            ("from ...modeling_utils", "from transformers.modeling_utils"),
+            f"+{_IMPORT}",
+            id="by the full name",
+        ),
     ],
 )
 def test_module_of_the_base_class(change: tuple[str, str], line: str, outside: Outside) -> None:
@@ -146,7 +183,7 @@ def test_module_of_the_base_class(change: tuple[str, str], line: str, outside: O
     assert added == [line]
 
 
-@sides(
+@decisions(
     Pair(
         "a release that has no such class",
         _INSIDE,
@@ -156,15 +193,17 @@ def test_module_of_the_base_class(change: tuple[str, str], line: str, outside: O
     ),
     Pair(
         "an import without a fallback",
-        toy().replace(_IMPORT, f"try:\n    {_IMPORT}\nexcept ImportError:\n    GradientCheckpointingLayer = nn.Module"),
+        toy().replace(
+            _IMPORT, f"try:\n    {_IMPORT}\nexcept ImportError:\n    GradientCheckpointingLayer = nn.Module"
+        ),
         ("try:\n", "if torch:\n    pass\ntry:\n    import math\nfinally:\n    pass\ntry:\n    import json\n"),
         [found(LAYER, "safe")],
         [found(LAYER, "none", "name taken")],
         releases=">=4.49",
     ),
 )
-def test_base_class_that_may_be_missing(side: Side, outside: Outside) -> None:
-    assert side.answers(outside) == side.said
+def test_base_class_that_may_be_missing(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
 
 
 @pytest.mark.parametrize(
@@ -177,4 +216,4 @@ def test_base_class_that_may_be_missing(side: Side, outside: Outside) -> None:
 )
 def test_first_release(releases: str, said: str, outside: Outside) -> None:
     outside.write({FILE: toy()})
-    assert outside.findings(Pair("", "", ("", ""), (), (), releases=releases)) == [said]
+    assert outside.findings(releases) == [said]
