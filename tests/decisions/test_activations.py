@@ -72,6 +72,22 @@ def _computed(decision: str, code: str, change: tuple[str, str], *why: str, role
         [passed("attention_states", _NO, "always None")],
     ),
     Pair(
+        "a container that is named like hidden states, or something unknown",
+        call(
+            "hidden_states, encoder_hidden_states=x",
+            takes="hidden_states, encoder_hidden_states=None",
+            given="x = unknown()\nif mask:\n    x = self.wrap(self.up(mask))",
+            init=f"self.layers = nn.ModuleList([ToyLayer(config)])\n{_MADE}",
+            more="def wrap(self, y):\n    return [y]\n",
+        ),
+        ("x = unknown()", "x = None"),
+        [found(KEYWORD, "safe"), passed("encoder_hidden_states", _ROLE, "named")],
+        [
+            found(NESTED, "none", "one by one"),
+            passed("encoder_hidden_states", _IN, "container of computed values"),
+        ],
+    ),
+    Pair(
         "it can be passed by position",
         _given("x = self.up(mask)"),
         ("forward(self, hidden_states, x=None)", "forward(self, hidden_states, *, x=None)"),

@@ -238,50 +238,38 @@ class BetaModel(AlphaModel):
 )
 
 
-def _generated(modular: str = _MODULAR, header: str = _GENERATED) -> Files:
-    beta = header + _named(toy(), "Beta")
-    files = {**_tree(toy()), f"{_MODELS}/beta/modeling_beta.py": beta}
-    return {**files, f"{_MODELS}/beta/modular_beta.py": modular}
+def _generated(statistics: str = "") -> Files:
+    """Write a model, one that is generated from it, and the modular file between them."""
+    beta = _named(toy(block(init=statistics), model()), "Beta")
+    return {
+        **_tree(toy()),
+        f"{_MODELS}/beta/modeling_beta.py": _GENERATED + beta,
+        f"{_MODELS}/beta/modular_beta.py": _MODULAR,
+    }
 
 
-_PAIR = [found(LAYER, "safe", of="AlphaLayer")]
+_ALONE = "class AlphaLayer(GradientCheckpointingLayer):"
+_BOTH = f"{_ALONE} | class BetaLayer(GradientCheckpointingLayer):"
+_BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(GradientCheckpointingLayer):"
 
 
 @decisions(
     Pair(
-        "a generated file",
+        "a class that is generated from another",
         _generated(),
-        ("class BetaLayer(AlphaLayer):\n    pass", "class BetaLayer(AlphaLayer):\n    x = 1"),
-        _PAIR,
-        _PAIR,
+        ("class BetaLayer(AlphaLayer)", "class BetaLayer(nn.Module)"),
+        [found(LAYER, "safe", of="AlphaLayer", code=_BOTH)],
+        [
+            found(LAYER, "safe", of="AlphaLayer", code=_ALONE),
+            found(LAYER, "safe", of="BetaLayer", code=_BY_ITSELF),
+        ],
     ),
     Pair(
         "a generated class that is unsafe",
-        _generated(),
-        (
-            "class BetaAttention(nn.Module):\n    def __init__(self, config):\n        super().__init__()\n",
-            "class BetaAttention(nn.Module):\n    def __init__(self, config):\n        super().__init__()\n"
-            "        self.norm = nn.BatchNorm1d(4)\n",
-        ),
-        _PAIR,
+        _generated("self.norm = nn.GroupNorm(4, 4)"),
+        ("nn.GroupNorm", "nn.BatchNorm1d"),
+        [found(LAYER, "safe", of="AlphaLayer")],
         [found(LAYER, "unsafe", "statistics", of="AlphaLayer")],
-    ),
-    Pair(
-        "a class of the same name that is not generated from it",
-        _generated().__class__(
-            {
-                k: v.replace(
-                    "        super().__init__()\n        self.query",
-                    "        super().__init__()\n        self.norm = nn.BatchNorm1d(4)\n        self.query",
-                )
-                if "modeling_beta" in k
-                else v
-                for k, v in _generated().items()
-            }
-        ),
-        ("class BetaLayer(AlphaLayer)", "class BetaLayer(nn.Module)"),
-        [found(LAYER, "unsafe", "statistics", of="AlphaLayer")],
-        [found(LAYER, "safe", of="AlphaLayer"), found(LAYER, "unsafe", "statistics", of="BetaLayer")],
     ),
 )
 def test_generated_files(decision: Decision, outside: Outside) -> None:
