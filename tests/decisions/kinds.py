@@ -198,6 +198,7 @@ KINDS: Mapping[str, str] = {
     "can show whether the clone is needed": "needs a run",
     "which of the two calls is right": "author",
     # In-place changes.
+    "and would miss the change": "shared memory",
     "calls the module that `get_input_embeddings()`": "no embeddings called",
     "that holds `": "no support",
     "no statement changes the output": "not changed",

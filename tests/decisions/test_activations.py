@@ -316,6 +316,20 @@ def test_unknown_values(decision: Decision, outside: Outside) -> None:
         ("\n        y = torch", "\n        x = torch"),
     ),
     _computed(
+        "an item is assigned",
+        _given("x = self.up(mask)\nx[0] = torch.zeros(4)"),
+        ("x[0] = torch", "x = torch"),
+    ),
+    _computed(
+        "the first of what a module returns",
+        _given("x, y = self.up(mask)", "self.up = ToyUp()").replace(
+            "class ToyLayer",
+            "class ToyUp(nn.Module):\n    def __init__(self):\n        self.query = nn.Linear(4, 4)\n"
+            "    def forward(self, y):\n        return self.query(y), y.shape\n\nclass ToyLayer",
+        ),
+        ("x, y = self.up", "y, x = self.up"),
+    ),
+    _computed(
         "assigned before",
         _given("x = torch.zeros(4)\nx = self.up(mask)"),
         ("x = self.up(mask)", "y = self.up(mask)"),
