@@ -93,19 +93,18 @@ def _unsafe(*kinds: str) -> list[str]:
     ),
     Pair(
         "the sides are the other way around",
-        _branch(),
-        (
-            "if self.gradient_checkpointing and self.training:\n                hidden_states = "
-            + _ON
-            + "\n            else:\n                hidden_states = "
-            + _OFF,
-            "if not (self.gradient_checkpointing and self.training):\n                hidden_states = "
-            + _OFF
-            + "\n            else:\n                hidden_states = "
-            + _ON,
+        _branch(
+            BRANCH.replace(
+                "if self.gradient_checkpointing and self.training",
+                "if not (self.gradient_checkpointing and self.training)",
+            )
+            .replace(_ON, "ON")
+            .replace(_OFF, _ON)
+            .replace("ON", _OFF, 1)
         ),
+        ("if not (self", "if (self"),
         _SAFE,
-        _SAFE,
+        _none("no branch of its own"),
     ),
     Pair(
         "the same arguments",
@@ -153,17 +152,18 @@ def _unsafe(*kinds: str) -> list[str]:
         _none("branches differ"),
     ),
     Pair(
-        "`forward` on the checkpointed side", _branch(), ("layer.__call__,", "layer.forward,"), _SAFE, _SAFE
+        "`forward` on the checkpointed side",
+        _branch(BRANCH.replace("layer.__call__", "layer.forward")),
+        ("layer.forward,", "layer.backward,"),
+        _SAFE,
+        _none("leftover"),
     ),
     Pair(
         "an option of the checkpoint function",
-        _branch(),
-        (
-            "hidden_states, mask)\n            else",
-            "hidden_states, mask, use_reentrant=False)\n            else",
-        ),
+        _branch(BRANCH.replace("__call__, hidden_states, mask", "__call__, hidden_states, mask, debug=mask")),
+        ("debug=mask", "hidden=mask"),
         _SAFE,
-        _SAFE,
+        _none("branches differ"),
     ),
     Pair(
         "a context of the checkpoint function",
@@ -205,20 +205,21 @@ def _cached(legacy: str = "None", plain: str = "past_key_values", guard: str = "
         [found("mismatched-checkpoint-branches", "none", "author"), *_unsafe("call changes")],
         _SAFE,
     ),
-    Pair("a cache that is left out", _cached(), ("hidden_states, None)", "hidden_states)"), _SAFE, _SAFE),
+    Pair(
+        "a cache that is left out",
+        _cached("mask=mask")
+        .replace("use_cache=False", "use_cache=False, mask=None")
+        .replace("=past_key_values)", "=past_key_values, mask=mask)"),
+        ("(layer.__call__, hidden_states, mask=mask)", "(layer.__call__, hidden_states, 1, mask=mask)"),
+        _SAFE,
+        [found("mismatched-checkpoint-branches", "none", "author"), *_none("branches differ")],
+    ),
     Pair(
         "a guard in front",
         _cached(guard="        past_key_values = None\n", legacy="past_key_values"),
         ("    past_key_values = None\n", "    mask = None\n"),
         _SAFE,
         _none("branches differ"),
-    ),
-    Pair(
-        "the other call passes a literal",
-        _cached(),
-        ("past_key_values=past_key_values", "past_key_values=None"),
-        _SAFE,
-        _SAFE,
     ),
     Pair(
         "something else than a cache",

@@ -67,6 +67,7 @@ def _origin(decision: str, statements: str, change: tuple[str, str], **more: str
         "a tuple of caches", "cache = tuple([past_key_values])", ("tuple([past_key_values])", "tuple([x])")
     ),
     _origin("what `or` leaves", "cache = past_key_values or DynamicCache()", ("or DynamicCache()", "or x")),
+    _origin("the left of `or`", "cache = past_key_values or DynamicCache()", ("past_key_values or", "x or")),
     _origin(
         "what `and` leaves",
         "cache = x and past_key_values",
@@ -163,6 +164,13 @@ _FREE = [found(LAYER, "safe")]
         "an item is read if there is a cache",
         _needing("k = past_key_values[0]"),
         ("k = past_key_values[0]", "k = past_key_values[0] if past_key_values else 0"),
+        _NEEDED,
+        _FREE,
+    ),
+    Pair(
+        "an attribute is read if there is a cache",
+        _needing("k = past_key_values.length"),
+        ("past_key_values.length", "past_key_values.length if past_key_values else 0"),
         _NEEDED,
         _FREE,
     ),

@@ -81,13 +81,6 @@ _WITH = [found(LAYER, "unsafe", "copy changes", of="AlphaLayer")]
         _ALPHA,
     ),
     Pair(
-        "a comment above, behind an empty line",
-        _tree(_copy()),
-        ("Alpha->Beta\n", "Alpha->Beta\n\n"),
-        _WITH,
-        _WITH,
-    ),
-    Pair(
         "a copy that is reported itself",
         _tree(_copy()),
         (

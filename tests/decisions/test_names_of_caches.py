@@ -115,6 +115,14 @@ _LIVE = [found(NAME, "safe", code=_GUARDED)]
         releases=_LATER,
     ),
     Pair(
+        "set to None somewhere, but given by the caller",
+        _named(given="if mask:\n    past_key_value = None\n    cache = None"),
+        ("past_key_value=past_key_value)", "past_key_value=cache)"),
+        _LIVE,
+        [silent(NAME, "no live cache")],
+        releases=_LATER,
+    ),
+    Pair(
         "a guard before the loop",
         _named(given="if self.gradient_checkpointing and self.training:\n    past_key_value = None"),
         ("    past_key_value = None\n", "    past_key_value = self.x\n"),

@@ -61,13 +61,6 @@ _SAFE = [found(LAYER, "safe")]
 
 @decisions(
     Pair(
-        "another file runs the block",
-        _two(toy(), _user(_OTHER_MODEL)),
-        ("import ToyLayer\n", "import ToyAttention as ToyLayer\n"),
-        _SAFE,
-        _SAFE,
-    ),
-    Pair(
         "another file runs the block otherwise",
         _two(toy(), _user(_OTHER_MODEL)),
         (

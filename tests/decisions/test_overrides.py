@@ -98,9 +98,12 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
     Pair(
         "a block becomes a layer with it",
         _override(base="nn.Module"),
-        ("module, value=False", "module, value=None"),
+        ("checkpointing = value", "checkpointing = not value"),
         [*_GOES, *_SAFE],
-        [*_GOES, *_SAFE],
+        [
+            found(OVERRIDE, "none", "override does more", of="ToyModel"),
+            found(LAYER, "none", "override does more"),
+        ],
     ),
     Pair(
         "the library's base class in an old release",

@@ -238,19 +238,6 @@ def test_surroundings(decision: Decision, outside: Outside) -> None:
         releases=">=4.49",
     ),
     Pair(
-        "an unguarded import",
-        toy()
-        .replace("from transformers.modeling_layers", "try:\n    from transformers.modeling_layers")
-        .replace(
-            "CheckpointingLayer\n\n",
-            "CheckpointingLayer\nexcept ImportError:\n    GradientCheckpointingLayer = nn.Module\n\n",
-        ),
-        ("try:\n    from", "if torch:\n    from transformers import x\ntry:\n    from"),
-        _SAFE,
-        _SAFE,
-        releases=">=4.49",
-    ),
-    Pair(
         "what the model reads of a cache",
         toy(
             block(

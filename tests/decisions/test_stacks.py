@@ -221,12 +221,14 @@ _MADE = "ToyLayer(config)"
         toy(
             block(),
             model(
-                "hidden_states = self.layers(hidden_states)", init=f"self.layers = nn.Sequential(*[{_MADE}])"
+                "hidden_states = self.layers(hidden_states)",
+                init="self.layers = nn.Sequential(*[ToyLayer(config)])",
             ),
         ),
-        ("nn.Sequential(*", "nn.ModuleList("),
+        ("nn.Sequential(*", "nn.Identity(*"),
         _SAFE,
-        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
     ),
     Pair(
         "a method that makes layers",

@@ -120,12 +120,12 @@ _STAGES = model(init="self.layers = nn.ModuleList([ToyStage(config)])")
         "support is inherited",
         toy(
             block(),
-            model(name="ToyBase"),
-            model(base="ToyBase").replace("    supports_gradient_checkpointing = True\n", "", 1),
+            "class ToyBase(PreTrainedModel):\n    supports_gradient_checkpointing = True\n",
+            model(base="ToyBase").replace("    supports_gradient_checkpointing = True\n", ""),
         ),
-        ("class ToyModel(ToyBase)", "class ToyModel(PreTrainedModel)"),
+        ("checkpointing = True", "checkpointing = False"),
         _SAFE,
-        _SAFE,
+        [silent(LAYER, "no support")],
     ),
     Pair(
         "it is a model",

@@ -54,9 +54,9 @@ def _none(*kinds: str) -> list[str]:
     ),
     Pair(
         "a plain call does not need the flag",
-        toy(block(), model(init=f"{STACK}\n{FLAG}")),
-        (FLAG, "self.gradient_checkpointing = True"),
-        _SAFE,
+        toy(block(), model(BRANCH, init=f"{STACK}\nself.gradient_checkpointing = True")),
+        ("self._gradient_checkpointing_func(layer.__call__, ", "layer("),
+        _none("flag is set"),
         _SAFE,
     ),
     Pair(
@@ -71,13 +71,6 @@ def _none(*kinds: str) -> list[str]:
         _branch(more="def gradient_checkpointing_enable(self):\n    self.config = 1\n"),
         ("self.config = 1", "super().gradient_checkpointing_enable()"),
         _none("overrides the switch"),
-        _SAFE,
-    ),
-    Pair(
-        "support is not declared",
-        _branch(),
-        ("supports_gradient_checkpointing = True", "supports_gradient_checkpointing = False"),
-        _SAFE,
         _SAFE,
     ),
     Pair(
