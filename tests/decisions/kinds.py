@@ -88,6 +88,7 @@ KINDS: Mapping[str, str] = {
     "no cache that depends on `use_cache`": "no unknown cache",
     "flag of its own to check": "no flag",
     "is created without a checkpointing guard": "guarded",
+    "is replaced on line": "replaced",
     # What recomputation repeats.
     "keeps running statistics": "statistics",
     "assigns to attributes of `self`": "stores on self",
@@ -158,7 +159,6 @@ KINDS: Mapping[str, str] = {
     "whose parameters do not match": "others do not match",
     "whose parameters are not known": "unknown receiver",
     "replaces its `forward`": "replaced forward",
-    "is replaced on line": "replaced",
     "which may take other arguments": "decorator",
     "which reads arguments by position": "reading decorator",
     "it is not known what else": "unknown filling",

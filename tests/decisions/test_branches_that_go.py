@@ -172,6 +172,34 @@ def _unsafe(*kinds: str) -> list[str]:
         _SAFE,
         _unsafe("context_fn"),
     ),
+    Pair(
+        "the same where it is not None",
+        _branch(BRANCH.replace("hidden_states, mask)", "hidden_states, mask[0])", 1)),
+        ("= layer(hidden_states, mask)", "= layer(hidden_states, mask[0] if mask is not None else None)"),
+        [found("mismatched-checkpoint-branches", "none", "author"), *_none("branches differ")],
+        _SAFE,
+    ),
+    Pair(
+        "the same where it is None",
+        _branch(
+            BRANCH.replace("hidden_states, mask)", "hidden_states, mask[0])", 1).replace(
+                "layer(hidden_states, mask)", "layer(hidden_states, mask[0] if mask is not None else None)"
+            )
+        ),
+        ("if mask is not None", "if mask is None"),
+        _SAFE,
+        [found("mismatched-checkpoint-branches", "none", "author"), *_none("branches differ")],
+    ),
+    Pair(
+        "positions of a cache that are left out",
+        _branch(
+            BRANCH.replace("layer(hidden_states, mask)", "layer(hidden_states, mask, cache_position=mask)"),
+            takes="hidden_states, mask=None, cache_position=None, x=None",
+        ),
+        ("cache_position=mask)", "x=mask)"),
+        _unsafe("call changes"),
+        [found("mismatched-checkpoint-branches", "none", "author"), *_unsafe("call changes")],
+    ),
 )
 def test_branches(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

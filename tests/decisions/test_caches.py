@@ -67,6 +67,11 @@ def _origin(decision: str, statements: str, change: tuple[str, str], **more: str
         "a tuple of caches", "cache = tuple([past_key_values])", ("tuple([past_key_values])", "tuple([x])")
     ),
     _origin("what `or` leaves", "cache = past_key_values or DynamicCache()", ("or DynamicCache()", "or x")),
+    _origin(
+        "the default of an argument",
+        "cache = past_key_values",
+        ("past_key_values=None, x=None):", "past_key_values=PROMPT, x=None):"),
+    ),
     _origin("the left of `or`", "cache = past_key_values or DynamicCache()", ("past_key_values or", "x or")),
     _origin(
         "what `and` leaves",

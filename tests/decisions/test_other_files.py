@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.decisions.outside import (
     FILE,
+    KEYWORD,
     LAYER,
     Decision,
     Files,
@@ -208,6 +209,47 @@ _SAFE = [found(LAYER, "safe")]
         ("import ToyLayer", "import ToyAttention as ToyLayer"),
         _SAFE,
         [],
+    ),
+    Pair(
+        "an heir inherits a call that would have to change",
+        _two(
+            toy(
+                block(),
+                model(
+                    "for layer in self.layers:\n    hidden_states = layer(hidden_states=hidden_states)",
+                    supports="None",
+                ),
+            ),
+            _user(
+                "class OtherAttention(nn.Module):\n    pass\n\n"
+                "class OtherLayer(nn.Module):\n    def __init__(self):\n"
+                "        self.attention = OtherAttention()\n"
+                "    def forward(self, hidden_states):\n        return hidden_states\n\n"
+                "class OtherModel(ToyModel):\n    supports_gradient_checkpointing = True\n"
+                "    def __init__(self, config):\n        self.layers = nn.ModuleList([OtherLayer()])\n",
+                "ToyModel",
+            ),
+        ),
+        ("layer(hidden_states=hidden_states)", "layer(hidden_states)"),
+        [
+            found(KEYWORD, "safe"),
+            found(LAYER, "safe"),
+            found(LAYER, "none", "inherited call", of="OtherLayer"),
+        ],
+        [found(LAYER, "safe"), found(LAYER, "safe", of="OtherLayer")],
+    ),
+    Pair(
+        "an heir in the file puts others into the stack",
+        toy(
+            block(),
+            block(name="ToyOther"),
+            model(),
+            "class ToyHeir(ToyModel):\n    def __init__(self, config):\n"
+            "        self.layers = nn.ModuleList([ToyOther(config)])\n",
+        ),
+        ("self.layers = nn.ModuleList([ToyOther", "self.heads = nn.ModuleList([ToyOther"),
+        [found(LAYER, "safe"), found(LAYER, "safe", of="ToyOther")],
+        _SAFE,
     ),
 )
 def test_other_files(decision: Decision, outside: Outside) -> None:

@@ -254,6 +254,39 @@ def test_surroundings(decision: Decision, outside: Outside) -> None:
         _unsafe("output with cache"),
         _SAFE,
     ),
+    Pair(
+        "a script replaces `forward`",
+        {
+            "modeling_toy.py": toy(),
+            "patch.py": "from modeling_toy import ToyLayer\nToyLayer.forward = print\n",
+        },
+        ("ToyLayer.forward = print", "ToyLayer.backward = print"),
+        _unsafe("replaced"),
+        _SAFE,
+        releases=">=5.23",
+    ),
+    Pair(
+        "a script replaces another `forward`",
+        {
+            "modeling_toy.py": toy(),
+            "patch.py": "from modeling_toy import ToyLayer\nToyLayer.forward = print\n",
+        },
+        ("ToyLayer.forward = print", "torch.nn.Linear.forward = print"),
+        _unsafe("replaced"),
+        _SAFE,
+        releases=">=5.23",
+    ),
+    Pair(
+        "a part of a block that is recomputed as a whole",
+        toy(
+            block(),
+            block(name="ToyOther", init="self.part = ToyLayer(config)"),
+            model(init=f"{STACK}\nself.layers.append(ToyOther(config))"),
+        ),
+        ("self.part = ToyLayer(config)", "self.part = ToyAttention(config)"),
+        [found(LAYER, "unsafe", "shared part"), found(LAYER, "safe", of="ToyOther")],
+        [found(LAYER, "safe"), found(LAYER, "safe", of="ToyOther")],
+    ),
 )
 def test_bases_and_neighbours(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
