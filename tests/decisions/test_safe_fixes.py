@@ -20,6 +20,64 @@ def _unsafe(*kinds: str) -> list[str]:
     return [found(LAYER, "unsafe", *kinds)]
 
 
+@decisions(
+    *(
+        Pair(
+            f"`{name}` recomputes, `{other}` does not",
+            _branch(f"{BRANCH}{name}(self.layers)\n"),
+            (f"{name}(self.layers)", f"{other}(self.layers)"),
+            _none("leftover"),
+            _SAFE,
+        )
+        for name, other in (
+            ("checkpoint", "load_checkpoint"),
+            ("checkpoint_sequential", "checkpoint_path"),
+            ("remat", "set_remat"),
+            ("block_ckpt", "save_ckpt"),
+            ("self.run_checkpoint", "self.gradient_checkpointing_enable"),
+            ("self.checkpointed", "self.checkpoints"),
+        )
+    ),
+    Pair(
+        "a function that recomputes, under another name",
+        _branch(BRANCH + "run(self.layers)\n") + "\n\ndef run(x):\n    return checkpoint(x)\n",
+        ("return checkpoint(x)", "return print(x)"),
+        _none("leftover"),
+        _SAFE,
+    ),
+    Pair(
+        "an imported function, under another name",
+        _branch(BRANCH + "run(self.layers)\n").replace(
+            "import nn\n", "import nn\nfrom torch.utils.checkpoint import checkpoint as run\n", 1
+        ),
+        (
+            "from torch.utils.checkpoint import checkpoint as run",
+            "from torch.utils.data import Dataset as run",
+        ),
+        _none("leftover"),
+        _SAFE,
+    ),
+    Pair(
+        "a name in a string",
+        _branch(BRANCH + 'x = "checkpoint(self.layers)"\n'),
+        ('"checkpoint(self.layers)"', "checkpoint(self.layers)"),
+        _SAFE,
+        _none("leftover"),
+    ),
+    Pair(
+        "in a class that has nothing to do with it",
+        _branch().replace(
+            "class ToyModel", "class ToyHead:\n    def run(self, x):\n        checkpoint(x)\n\nclass ToyModel"
+        ),
+        ("class ToyHead:", "class ToyHead(ToyLayer):"),
+        _SAFE,
+        _none("leftover"),
+    ),
+)
+def test_what_recomputes(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
 _PAST = "hidden_states, past_key_values=None, use_cache=False"
 
 

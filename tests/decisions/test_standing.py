@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found, silent
+from tests.decisions.outside import FILE, LAYER, Decision, Outside, Pair, decisions, found, silent
 from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
@@ -140,6 +140,26 @@ _STAGES = model(init="self.layers = nn.ModuleList([ToyStage(config)])")
         ("self.encoder = ToyEncoder(config)", "self.encoder = nn.Linear(4, 4)"),
         _SAFE,
         [silent(LAYER, "no model")],
+    ),
+    Pair(
+        "a model in another file contains what runs it",
+        {
+            FILE: toy(block(), _ENCODER),
+            "modeling_other.py": toy(_AROUND, imports="from modeling_toy import ToyEncoder\n"),
+        },
+        ("self.encoder = ToyEncoder(config)", "self.encoder = nn.Linear(4, 4)"),
+        _SAFE,
+        [silent(LAYER, "no model")],
+    ),
+    Pair(
+        "support of a model in another file",
+        {
+            FILE: toy(block(), _ENCODER),
+            "modeling_other.py": toy(_AROUND, imports="from modeling_toy import ToyEncoder\n"),
+        },
+        ("supports_gradient_checkpointing = True", "supports_gradient_checkpointing = False"),
+        _SAFE,
+        [silent(LAYER, "no support")],
     ),
     Pair(
         "it is a layer",
