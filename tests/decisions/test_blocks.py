@@ -35,6 +35,13 @@ _HELD = [found(LAYER, "unsafe", "returns a container")]
         _SAFE,
     ),
     Pair(
+        "a list that becomes a tuple before",
+        _returning("x", f"x = [{_STATES}]\nx = tuple(x)"),
+        ("x = tuple(x)", "y = tuple(x)"),
+        _SAFE,
+        _HELD,
+    ),
+    Pair(
         "a tuple first",
         _returning(f"(({_STATES},), 1)"),
         (f"(({_STATES},), 1)", f"({_STATES}, 1)"),
