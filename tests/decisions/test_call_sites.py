@@ -108,6 +108,16 @@ _KEYWORDS = "hidden_states, encoder_hidden_states=mask"
         _refused("order of calls"),
         _written("hidden_states, mask, mask"),
     ),
+    Pair(
+        "no cache comes before an activation",
+        call(
+            "hidden_states, past_key_values=None, encoder_hidden_states=mask",
+            takes="hidden_states, past_key_values=None, encoder_hidden_states=None",
+        ),
+        ("layer(hidden_states, past_key_values=None", "layer(hidden_states, past_key_values=mask"),
+        _written("hidden_states, None, mask"),
+        [found(KEYWORD, "unsafe", "reordered")],
+    ),
 )
 def test_order(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

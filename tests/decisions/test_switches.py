@@ -127,6 +127,22 @@ def _none(*kinds: str) -> list[str]:
         _none("set from outside"),
         _SAFE,
     ),
+    Pair(
+        "a base that is not known may declare support",
+        toy(
+            block(),
+            model(
+                BRANCH, name="ToyEncoder", base="nn.Module", supports="None", init=f"{STACK}\n{FLAG}"
+            ).replace("super().__init__(config)", "super().__init__()"),
+            model(base="OtherPreTrainedModel", init="self.encoder = ToyEncoder(config)", loop="pass").replace(
+                "    supports_gradient_checkpointing = True\n", ""
+            ),
+            imports="from other import OtherPreTrainedModel\n",
+        ),
+        ("class ToyModel(OtherPreTrainedModel)", "class ToyModel(PreTrainedModel)"),
+        [found(LAYER, "unsafe", "unknown support")],
+        _SAFE,
+    ),
 )
 def test_switches(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
