@@ -256,6 +256,14 @@ def _cached(legacy: str = "None", plain: str = "past_key_values", guard: str = "
         _SAFE,
         _none("no cache"),
     ),
+    Pair(
+        "a cache that no later release disables",
+        _cached().replace("past_key_values", "past_key_value"),
+        ("=past_key_value)", "=None if self.gradient_checkpointing else past_key_value)"),
+        _unsafe("call changes"),
+        _SAFE,
+        releases=">=5.17",
+    ),
 )
 def test_caches_of_branches(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -118,6 +118,13 @@ _KEYWORDS = "hidden_states, encoder_hidden_states=mask"
         _written("hidden_states, None, mask"),
         [found(KEYWORD, "unsafe", "reordered")],
     ),
+    Pair(
+        "what may be a tensor moves along",
+        call("hidden_states=hidden_states, x=mask.shape", takes="hidden_states, x=None"),
+        ("x=None):", "x: int = None):"),
+        _written("hidden_states, mask.shape"),
+        _written("hidden_states, x=mask.shape"),
+    ),
 )
 def test_order(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
