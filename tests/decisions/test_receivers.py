@@ -223,6 +223,26 @@ def _doubt(*kinds: str) -> list[str]:
         _doubt("unknown filling"),
         _OK,
     ),
+    Pair(
+        "what a choice asks is not what it gives",
+        _received(f"{STACK}\nx = self.layers if config.x else config\nx.append(make())"),
+        ("self.layers if config.x", "config.x if self.layers"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a decorator that takes something for itself",
+        _received(
+            before="def wrap(f):\n    def inner(*args, **kwargs):\n        return f(*args, **kwargs)\n"
+            "    return inner\n"
+        ).replace(
+            "    def forward(self, hidden_states, mask=None):\n        return",
+            "    @wrap\n    def forward(self, hidden_states, mask=None):\n        return",
+        ),
+        ("def inner(*args, **kwargs)", "def inner(*args, mask=None, **kwargs)"),
+        _OK,
+        _doubt("decorator"),
+    ),
 )
 def test_receivers(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
