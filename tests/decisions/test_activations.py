@@ -76,7 +76,7 @@ def _computed(decision: str, code: str, change: tuple[str, str], *why: str, role
         call(
             "hidden_states, encoder_hidden_states=x",
             takes="hidden_states, encoder_hidden_states=None",
-            given="x = unknown()\nif mask:\n    x = self.wrap(self.up(mask))",
+            given="x = self.wrap(self.up(mask))\nif mask:\n    x = unknown()",
             init=f"self.layers = nn.ModuleList([ToyLayer(config)])\n{_MADE}",
             more="def wrap(self, y):\n    return [y]\n",
         ),
