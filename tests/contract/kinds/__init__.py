@@ -1,0 +1,17 @@
+"""Kinds of constructs that a fix must look through, each as models that it would harm and as harmless twins.
+
+``python3 -m tests.contract.kinds`` lets gclint repair all of them, trains each before and after, and compares
+what fails with ``known.txt``, which may only become shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.contract.kinds import caches, inplace
+from tests.contract.kinds.models import Generator
+
+KINDS: Mapping[str, Generator] = {
+    "caches": caches.pairs,
+    "inplace": inplace.pairs,
+}
