@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.contract.kinds import caches, inplace
+from tests.contract.kinds import caches, forwards, inplace, parts, removed, state
 from tests.contract.kinds.models import Generator
 
 KINDS: Mapping[str, Generator] = {
     "caches": caches.pairs,
     "inplace": inplace.pairs,
+    "parts": parts.pairs,
+    "state": state.pairs,
+    "forwards": forwards.pairs,
+    "removed": removed.pairs,
 }

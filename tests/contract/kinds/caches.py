@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping
 
 from tests.contract.kinds.models import Pair
@@ -35,8 +36,8 @@ _VALUES = {
 """What is no cache."""
 _CACHES = {
     "argument": "past_key_values",
-    "new cache": "DynamicCache()",
-    "argument or a new one": "past_key_values or DynamicCache()",
+    "new cache": "(DynamicCache() if use_cache else None)",
+    "argument or a new one": "past_key_values or (DynamicCache() if use_cache else None)",
 }
 _INIT = """\
 self.prompt = nn.Parameter(torch.linspace(-1, 1, config.hidden_size))
@@ -58,19 +59,19 @@ _FLOWS: Mapping[str, Mapping[str, str]] = {
     "by a dict": {"before_loop": 'held = {"past": $v}', "past": 'held["past"]'},
     "by the get of a dict": {"before_loop": "held = dict(past=$v)", "past": 'held.get("past")'},
     "by a method": {
-        "encoder_methods": "def remember(self, states, past_key_values):\n    return $v",
-        "past": "self.remember(states, past_key_values)",
+        "encoder_methods": "def remember(self, states, past_key_values, use_cache):\n    return $v",
+        "past": "self.remember(states, past_key_values, use_cache)",
     },
     "by a method's pair": {
-        "encoder_methods": "def remember(self, states, past_key_values):\n    return states, $v",
-        "before_loop": "states, past = self.remember(states, past_key_values)",
+        "encoder_methods": "def remember(self, states, past_key_values, use_cache):\n    return states, $v",
+        "before_loop": "states, past = self.remember(states, past_key_values, use_cache)",
         "past": "past",
     },
     "by a property": {
         "encoder_methods": (
-            "@property\ndef memory(self):\n    states, past_key_values = self.given\n    return $v"
+            "@property\ndef memory(self):\n    states, past_key_values, use_cache = self.given\n    return $v"
         ),
-        "before_loop": "self.given = states, past_key_values",
+        "before_loop": "self.given = states, past_key_values, use_cache",
         "past": "self.memory",
     },
     "by a function": {"top": "def same(each):\n    return each\n\n\n", "past": "same($v)"},
@@ -188,7 +189,8 @@ def pairs() -> Iterator[Pair]:
 
 
 def _filled(call: str, value: str) -> dict[str, str]:
-    return {"before_loop": "past = DynamicCache()\n" + call.replace("$v", value), "past": "past"}
+    lines = textwrap.indent(f"past = DynamicCache()\n{call.replace('$v', value)}", "    ")
+    return {"before_loop": f"past = None\nif use_cache:\n{lines}", "past": "past"}
 
 
 def _slots(flow: Mapping[str, str], value: str, frame: str) -> dict[str, str]:
