@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.contract.kinds import caches, forwards, inplace, parts, removed, state
+from tests.contract.kinds import caches, containers, forwards, inplace, parts, removed, state, words
 from tests.contract.kinds.models import Generator
 
 KINDS: Mapping[str, Generator] = {
     "caches": caches.pairs,
     "inplace": inplace.pairs,
+    "containers": containers.pairs,
     "parts": parts.pairs,
     "state": state.pairs,
     "forwards": forwards.pairs,
     "removed": removed.pairs,
+    "words": words.pairs,
 }
