@@ -71,9 +71,7 @@ def _compared(
     for key in no_longer:
         print(f"listed, and no longer fails so: {key}")
     if is_written or is_admitted:
-        kept = {key: outcome for key, outcome in listed.items() if key not in no_longer}
-        added = {each.model.key: each.outcome for each in new} if is_admitted else {}
-        known.write({**kept, **added})
+        known.write(known.updated(listed, new, no_longer, is_admitted=is_admitted))
         new, no_longer = [] if is_admitted else new, []
     return int(bool(invalid or new or no_longer))
 

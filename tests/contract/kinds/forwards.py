@@ -1,4 +1,4 @@
-"""Forwards of blocks that are replaced, by descriptors and in other ways, so that the base class never sees them."""
+"""Forwards of blocks that are replaced, by descriptors and otherwise, so that the base class sees none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATCHES = {
         "patched",
     ),
     "lambda": (
-        "patched = lambda self, states, mask=None: states + self.attention(self.norm1(states), mask) * 2\n\n\n",
+        "patched = lambda self, states, mask=None: self.attention(self.norm1(states), mask) * 2\n\n\n",
         "patched",
     ),
     "method of another class": (
@@ -25,7 +25,8 @@ _PATCHES = {
     ),
     "made function": (
         "def make(scale):\n    def patched(self, states, mask=None):\n"
-        "        return states + self.attention(self.norm1(states), mask) * scale\n\n    return patched\n\n\n",
+        "        return states + self.attention(self.norm1(states), mask) * scale\n\n"
+        "    return patched\n\n\n",
         "make(2)",
     ),
 }
@@ -162,7 +163,9 @@ def _both(slots: dict[str, str], above: str, function: str) -> Iterator[dict[str
         filled = {name: text.replace("$p", function) for name, text in filled.items()}
         if replaced == "describe":
             filled = {
-                name: text.replace("forward", "describe").replace('"for" + "ward"', '"de" + "scribe"')
+                name: text.replace("forward", "describe")
+                .replace('"for" + "ward"', '"de" + "scribe"')
+                .replace("__call__", "called")
                 for name, text in filled.items()
             }
         yield _complete(filled, above)

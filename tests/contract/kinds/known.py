@@ -52,6 +52,14 @@ def mended(verdicts: Iterable[Verdict], known: Mapping[str, str]) -> list[str]:
     return [key for key, outcome in known.items() if found.get(key, outcome) != outcome]
 
 
+def updated(
+    known: Mapping[str, str], new: Iterable[Verdict], no_longer: Sequence[str], *, is_admitted: bool
+) -> dict[str, str]:
+    """Return the list without what no longer fails; with what fails anew only if that is admitted."""
+    kept = {key: outcome for key, outcome in known.items() if key not in set(no_longer)}
+    return {**kept, **({each.model.key: each.outcome for each in new} if is_admitted else {})}
+
+
 def gone(keys: Sequence[str], known: Mapping[str, str]) -> list[str]:
     """Return what is listed of the kinds, and is no model of theirs."""
     kinds = set(map(_kind, keys))

@@ -26,9 +26,15 @@ class _Store:
     @property
     def is_own(self) -> bool:
         """Whether each block has its own."""
-        return "self." in self.read and "self.config" not in self.read or "(self" in self.read
+        return "self" in self.read and "self.config" not in self.read
 
 
+_CLOCK = """\
+class Clock:
+    step = 0
+
+    def put(self, number):
+        self.step = number"""
 _STORES = {
     "setting": _Store("self.config.step", "self.config.step = $x", init="self.config = config"),
     "setting by setattr": _Store(
@@ -69,12 +75,14 @@ _STORES = {
     "class method": _Store(
         "ToyState.step",
         "ToyState.put($x)",
-        "class ToyState:\n    step = 0\n\n    @classmethod\n    def put(cls, number):\n        cls.step = number",
+        _CLOCK.replace("Clock", "ToyState")
+        .replace("self", "cls")
+        .replace("    def", "    @classmethod\n    def"),
     ),
     "global object": _Store(
         "CLOCK.step",
         "CLOCK.put($x)",
-        "class Clock:\n    step = 0\n\n    def put(self, number):\n        self.step = number\n\n\nCLOCK = Clock()",
+        _CLOCK + "\n\n\nCLOCK = Clock()",
     ),
     "slots of a global object": _Store(
         "CLOCK[0]",
@@ -95,7 +103,8 @@ _STORES = {
         "CLOCK()",
         "CLOCK($x)",
         "def make_clock():\n    step = 0\n\n    def clock(number=None):\n        nonlocal step\n"
-        "        if number is not None:\n            step = number\n        return step\n\n    return clock\n\n\n"
+        "        if number is not None:\n            step = number\n        return step\n\n"
+        "    return clock\n\n\n"
         "CLOCK = make_clock()",
     ),
     "cached function": _Store(
@@ -154,7 +163,7 @@ _STORES = {
     "own object": _Store(
         "self.clock.step",
         "self.clock.put($x)",
-        "class Clock:\n    step = 0\n\n    def put(self, number):\n        self.step = number",
+        _CLOCK,
         init="self.clock = Clock()",
     ),
     "own property": _Store(
