@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 
-from tests.contract.kinds.models import Pair
+from tests.contract.kinds.models import Pair, pair
 
 _FRAMES = ("cache by position", "plain block with cache", "cache that no release disables")
 _RECALL = '''\
@@ -174,17 +174,17 @@ def pairs() -> Iterator[Pair]:
             name, value = values[(number + 2 * turn) % len(values)]
             cache = caches[(number + turn) % len(caches)]
             given, harmless = ({"run": call.replace("$v", each)} for each in (value, cache))
-            yield Pair(
+            yield pair(
                 f"{name} handed on {how}, {frame}",
                 frame,
-                *(_slots(each, "", frame) for each in (given, harmless)),
+                (_slots(each, "", frame) for each in (given, harmless)),
             )
         for how, call in _FILLS.items():
             learned, nothing = (
                 _filled(call, each) for each in ("self.project(states)[:, None]", "states[:, None, :0]")
             )
-            yield Pair(
-                f"filled {how}, {frame}", frame, *(_slots(each, "", frame) for each in (learned, nothing))
+            yield pair(
+                f"filled {how}, {frame}", frame, (_slots(each, "", frame) for each in (learned, nothing))
             )
 
 

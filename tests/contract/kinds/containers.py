@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.contract.kinds.models import Pair
+from tests.contract.kinds.models import Pair, pair
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,10 @@ def pairs() -> Iterator[Pair]:
         for turn in range(2):
             what = list(_GIVEN)[(number + turn) % len(_GIVEN)]
             slots = (_given(container, value) for value in _GIVEN[what])
-            yield Pair(f"{what} given in a {name}", "plain block", *slots)
+            yield pair(f"{what} given in a {name}", "plain block", slots)
         what = list(_RETURNED)[number % len(_RETURNED)]
         slots = (_returned(container, value) for value in _RETURNED[what])
-        yield Pair(f"{what} returned in a {name}", "plain block", *slots)
+        yield pair(f"{what} returned in a {name}", "plain block", slots)
 
 
 def _given(container: _Container, value: str) -> dict[str, str]:

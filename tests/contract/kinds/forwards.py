@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from tests.contract.kinds.models import Pair
+from tests.contract.kinds.models import Pair, pair
 
 _PATCHES = {
     "function": (
@@ -121,7 +121,7 @@ def pairs() -> Iterator[Pair]:
     for name, slots in _ways():
         turn = sum(map(ord, name)) % len(_PATCHES)
         patch, (above, function) = list(_PATCHES.items())[turn]
-        yield Pair(f"{name}, {patch}", "legacy branch", *_both(slots, above, function))
+        yield pair(f"{name}, {patch}", "legacy branch", _both(slots, above, function))
 
 
 def _ways() -> Iterator[tuple[str, dict[str, str]]]:

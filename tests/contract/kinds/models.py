@@ -76,6 +76,12 @@ class Pair:
         )
 
 
+def pair(name: str, frame: str, both: Iterable[Slots], ways: Ways = ()) -> Pair:
+    """Return the pair of two twists, the harmful one first."""
+    harmful, harmless = both
+    return Pair(name, frame, harmful, harmless, ways)
+
+
 Generator = Callable[[], Iterable[Pair]]
 
 

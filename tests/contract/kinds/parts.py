@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.contract.kinds.models import Pair
+from tests.contract.kinds.models import Pair, pair
 
 _BODIES = {
     "counts": (
@@ -141,7 +141,7 @@ def pairs() -> Iterator[Pair]:
                 names = list(_BODIES)[: len(_BODIES) - turn]
                 name = names[(number + turn + 2 * again) % len(names)]
                 slots = (_slots(_SELECTIONS[selection], place, body) for body in _BODIES[name])
-                yield Pair(f"{selection} in the {place}, {name}", "plain block", *slots)
+                yield pair(f"{selection} in the {place}, {name}", "plain block", slots)
 
 
 def _slots(selection: tuple[str, str, str], place: str, body: tuple[str, str]) -> dict[str, str]:

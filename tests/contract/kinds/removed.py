@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from tests.contract.kinds.models import Pair
+from tests.contract.kinds.models import Pair, pair
 
 _NAME = "_set_gradient_checkpointing"
 _OTHER = "_set_other_checkpointing"
@@ -78,7 +78,7 @@ def pairs() -> Iterator[Pair]:
         for place in ("method", "function", "script"):
             both = (_slots(text, place, each) for each in (_NAME, _OTHER))
             ways = ({"name": "script"},) if place == "script" else (_WAY,)
-            yield Pair(f"{name} in a {place}", "old override", *both, ways)
+            yield pair(f"{name} in a {place}", "old override", both, ways)
 
 
 def _slots(text: str, place: str, method: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.contract.kinds.frames import placed
-from tests.contract.kinds.models import Pair
+from tests.contract.kinds.models import Pair, pair
 
 _PLACES = ("block", "part", "method", "function")
 
@@ -189,21 +189,21 @@ def pairs() -> Iterator[Pair]:
         places = _PLACES[:3] if "self" in store.read + store.write else _PLACES
         for turn in range(2):
             place = places[(number + turn) % len(places)]
-            yield Pair(f"{name} changed in a {place}", "plain block", *_changed_by_blocks(store, place))
+            yield pair(f"{name} changed in a {place}", "plain block", _changed_by_blocks(store, place))
         if not store.is_own:
             place = places[(number + 2) % len(places)]
-            yield Pair(
+            yield pair(
                 f"{name} changed by the loop, read in a {place}",
                 "plain block",
-                *_changed_by_loop(store, place),
+                _changed_by_loop(store, place),
             )
     for number, (name, (write, read)) in enumerate(_ON_TENSORS.items()):
         for turn, tensor in enumerate(("mask", "states")):
             place = ("block", "method", "function")[(number + turn) % 3]
-            yield Pair(
+            yield pair(
                 f"{name} of {tensor} read in a {place}",
                 "plain block",
-                *_on_tensor(write, read, tensor, place),
+                _on_tensor(write, read, tensor, place),
             )
 
 
