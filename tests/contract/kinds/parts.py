@@ -122,6 +122,7 @@ _SELECTIONS: dict[str, tuple[str, str, str]] = {
     ),
 }
 """What stands before the blocks, how the part is made, and how it is run."""
+_UNSEEN = frozenset(("a module held in a tuple",))
 _IMPORTS = {
     "Enum)": "from enum import Enum",
     "partial(": "from functools import partial",
@@ -140,6 +141,8 @@ def pairs() -> Iterator[Pair]:
                 # Attention may change what it gets: the norm has made it anew.
                 names = list(_BODIES)[: len(_BODIES) - turn]
                 name = names[(number + turn + 2 * again) % len(names)]
+                if selection in _UNSEEN and name == "keeps statistics":
+                    continue  # Training shows no buffers of what is not registered.
                 slots = (_slots(_SELECTIONS[selection], place, body) for body in _BODIES[name])
                 yield pair(f"{selection} in the {place}, {name}", "plain block", slots)
 

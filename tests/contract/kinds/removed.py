@@ -60,7 +60,7 @@ _CALLS = {
         "kept = $m.$n\ntry:\n    kept($m.encoder, True)\nfinally:\n    $m.enable_all = kept"
     ),
     "star": "given = [$m.encoder, True]\n$m.$n(*given)",
-    "conditional": "enable = $m.$n if $m.training else print\nenable($m.encoder, True)",
+    "conditional": "enable = $m.$n if $m.training else (lambda *_: None)\nenable($m.encoder, True)",
 }
 """How the method ``n`` of a model ``m`` is called: ``a`` and ``z`` are the parts of its name."""
 _IMPORTS = {
