@@ -10,7 +10,7 @@ from tests.contract.blocks import attention, base_block, block
 from tests.contract.grammar import Shape
 from tests.contract.owners import encoder, model, own_base, owner_name, owner_path
 
-_CONFIGURATION = """\
+CONFIGURATION = """\
 from transformers import PretrainedConfig
 
 
@@ -108,7 +108,7 @@ class Package:
 
 def package(shape: Shape) -> Package:
     """Write a model of this shape."""
-    files = {"__init__.py": "", "configuration_toy.py": _CONFIGURATION, "modeling_toy.py": _modeling(shape)}
+    files = {"__init__.py": "", "configuration_toy.py": CONFIGURATION, "modeling_toy.py": _modeling(shape)}
     if "other file" in shape.block:
         files["layers.py"] = _layers(shape)
     if shape.model_base == "own base in other file":

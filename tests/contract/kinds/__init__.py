@@ -1,0 +1,23 @@
+"""Kinds of constructs that a fix must look through, each as models that it would harm and as harmless twins.
+
+``python3 -m tests.contract.kinds`` lets gclint repair all of them, trains each before and after, and compares
+what fails with ``known.txt``, which may only become shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.contract.kinds import caches, containers, forwards, inplace, parts, removed, state, words
+from tests.contract.kinds.models import Generator
+
+KINDS: Mapping[str, Generator] = {
+    "caches": caches.pairs,
+    "inplace": inplace.pairs,
+    "containers": containers.pairs,
+    "parts": parts.pairs,
+    "state": state.pairs,
+    "forwards": forwards.pairs,
+    "removed": removed.pairs,
+    "words": words.pairs,
+}
