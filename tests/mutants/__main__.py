@@ -43,7 +43,7 @@ def main(number: int, seed: int, only: str, seconds: float, jobs: int, again: bo
         Suite(
             "torch",
             is_of_worker=True,
-            arguments=(*_RUN_MODELS, "tests/verify"),
+            arguments=(*_RUN_MODELS, "tests/decisions", "tests/verify"),
             modules=("torch", *_TRANSFORMERS),
         ),
     )

@@ -142,7 +142,10 @@ def _odd_files() -> list[Tree]:
     """Return each fixture in half of the odd forms, with its neighbour in the other half."""
     found: dict[str, dict[str, bytes]] = {}
     for number, (form, make) in enumerate(ODD.items()):
-        for fixture in load_fixtures()[number % 2 :: 2]:
+        for fixture in load_fixtures():
+            # By its name, so that a fixture that is added changes nothing for the others.
+            if (zlib.crc32(fixture.name.encode()) + number) % 2:
+                continue
             plain = {name: text.encode() for name, text in fixture.before.items()}
             files = {
                 name: make(text) if name.endswith(".py") else plain[name]
