@@ -71,7 +71,6 @@ def test_what_is_no_unprotected_block_is_not_reported(reason: str, tmp_path: Pat
 @pytest.mark.parametrize(
     ("made", "found"),
     [
-        ("cache or DynamicCache()", []),
         ("DynamicCache() if cache is None else cache", []),
         ("cache if cache is not None else (cache or DynamicCache())", []),
         ("DynamicCache() if use_cache else cache", ["ToyLayer"]),
