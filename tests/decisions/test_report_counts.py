@@ -106,6 +106,8 @@ def test_statistics_in_json_have_the_problems_too(folder: Folder) -> None:
     first, problem = folder.run("--statistics", "--output-format", "json").data
     assert first == {"code": "GC001", "name": "missing-checkpointing-layer", "count": 2, "fixable": 1}
     assert (problem["code"], problem["filename"]) == (None, "modeling_x.py")
+    first, _ = folder.run("--statistics", "--unsafe-fixes", "--output-format", "json").data
+    assert first["fixable"] == 2
 
 
 @pytest.mark.parametrize(
