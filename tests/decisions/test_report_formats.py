@@ -229,7 +229,7 @@ def test_github_is_told_that_it_shows_only_ten(folder: Folder, number: int, is_s
     folder.write({"modeling_zoo.py": text})
     printed = folder.run("--output-format", "github").out
     assert printed.count("::error ") == number
-    said = "::notice title=gclint::11 annotations in all: GitHub shows 10"
+    said = f"::notice title=gclint::{number} annotations in all: GitHub shows 10"
     assert printed.startswith(said) is is_said
 
 
