@@ -54,6 +54,12 @@ def test_the_nearest_file_with_the_table_wins(
     assert folder.found("src") == codes
 
 
+@pytest.mark.parametrize("name", ["a", "a/b/c"])
+def test_a_file_counts_however_far_above_it_is(folder: Folder, name: str) -> None:
+    folder.write({f"{name}/modeling_otter.py": _BOTH, "pyproject.toml": f'{_OWN}ignore = ["GC001"]\n'})
+    assert folder.found(name) == ["GC002"]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "codes"),
     [
