@@ -196,14 +196,6 @@ def test_a_release_with_generated_models_has_no_findings_afterwards(
     assert (second.status, second.out) == (0, first.out.splitlines(keepends=True)[1])
 
 
-def test_what_is_known_or_unchanged_gets_none(real_gclint: Run) -> None:
-    path = Path("modeling_sample.py")
-    path.write_text(BROKEN)
-    real_gclint("--write-baseline", "known.json")
-    assert real_gclint("--baseline", "known.json", "--add-ignores").status == 0
-    assert path.read_text() == BROKEN
-
-
 def test_a_file_that_cannot_be_written_stays_with_its_findings(
     real_gclint: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,7 +156,6 @@ def test_a_file_that_is_not_toml_is_named_with_its_place(
         ["--config", "missing.toml"],
         ["--config", "."],
         ["--config", ""],
-        ["--select", "GC999"],
         ["--select", ""],
         ["--select", "GC001,,GC002"],
         ["--extend-select", "GC999"],

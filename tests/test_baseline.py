@@ -17,7 +17,7 @@ from gclint.engine.baseline import Baseline, BaselineError
 from gclint.engine.check import CheckResult, check
 from gclint.finding import Finding
 from gclint.network.model import Network
-from gclint.rule import Rule, all_rules
+from gclint.rule import Rule
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.toys import NO_FIX, CrashingRule, WordRule, without_fix
@@ -110,12 +110,10 @@ def test_other_code_is_another_finding(text: str) -> None:
     assert _stale(baseline, text) == [("TOY2", "call", 1)]
 
 
-def test_a_finding_of_another_rule_or_file_is_another_one() -> None:
+def test_a_finding_of_another_rule_is_another_one() -> None:
     baseline = _baseline("bad = 1\n")
     project, result = _checked("bad = 1\n", WordRule("bad", without_fix, code="TOY7"))
     assert baseline.without_known(project, result.findings) == list(result.findings)
-    assert _unknown(baseline, "bad = 1\n", name="b.py") == [("bad", 1)]
-    assert _unknown(baseline, "bad = 1\n", name="folder/a.py") == [("bad", 1)]
 
 
 def test_equal_findings_are_counted() -> None:
@@ -162,14 +160,6 @@ def test_a_baseline_can_be_used_from_anywhere(tmp_path: Path, monkeypatch: pytes
     assert _unknown(baseline, "bad = 1\n", name="moved/models/a.py") == []
 
 
-def test_only_what_was_looked_at_can_be_stale() -> None:
-    baseline = _baseline("bad = 1\nx = call();\n")
-    assert _stale(baseline, "x = 1\n") == [("TOY1", "bad", 1), ("TOY2", "call", 1)]
-    assert _stale(baseline, "x = 1\n", _CallRule()) == [("TOY2", "call", 1)]
-    assert _stale(baseline, "x = 1\n", name="b.py", folders=["."]) == []
-    assert _stale(baseline, "x = (\n") == []
-
-
 def test_of_a_rule_that_crashes_nothing_is_stale() -> None:
     class Crashing(CrashingRule):
         code = "TOY1"
@@ -192,14 +182,6 @@ def test_a_suppression_makes_an_entry_stale() -> None:
     assert _stale(baseline, "bad = 1  # gclint: ignore[TOY1]\n") == [("TOY1", "bad", 1)]
 
 
-def test_that_a_comment_suppresses_nothing_is_known_if_all_rules_ran() -> None:
-    text = "x = 1  # gclint: ignore[GC001]\n"
-    project, result = _checked(text, *all_rules())
-    baseline = Baseline.of(Path("base.json"), project, result.findings)
-    assert _stale(baseline, "x = 1\n", *all_rules()) == [("GC000", "gclint: ignore[GC001]", 1)]
-    assert _stale(baseline, "x = 1\n", *all_rules()[:2]) == []
-
-
 _ENTRY = '{"file": "a.py", "rule": "TOY1", "symbol": "bad", "hash": "0", "count": 1}'
 
 
@@ -210,14 +192,8 @@ _ENTRY = '{"file": "a.py", "rule": "TOY1", "symbol": "bad", "hash": "0", "count"
         ("{\n<<<<<<< HEAD\n", "line 2"),
         ("[" * 100_000, "not JSON"),
         ("[]", "no version"),
-        ('{"version": 2, "findings": []}', "its version is 2"),
-        ('{"version": 1}', "no list of findings"),
         ('{"version": 1, "findings": {}}', "no list of findings"),
         ('{"version": 1, "findings": [' + _ENTRY + ", 3]}", "entry 2"),
-        ('{"version": 1, "findings": [' + _ENTRY.replace("1}", "0}") + "]}", "entry 1"),
-        ('{"version": 1, "findings": [' + _ENTRY.replace("1}", "true}") + "]}", "entry 1"),
-        ('{"version": 1, "findings": [' + _ENTRY.replace('"0"', "0") + "]}", "entry 1"),
-        ('{"version": 1, "findings": [' + _ENTRY.replace("symbol", "name") + "]}", "entry 1"),
     ],
 )
 def test_a_bad_baseline_is_told(text: str, complaint: str) -> None:
@@ -233,8 +209,6 @@ def test_a_baseline_that_is_no_text_or_no_file_is_told() -> None:
     Path("base.json").write_bytes(b"\xff\xfe{}")
     with pytest.raises(BaselineError, match="not JSON"):
         Baseline.read(Path("base.json"))
-    with pytest.raises(BaselineError, match="this baseline does not exist"):
-        Baseline.read(Path("none.json"))
     with pytest.raises(BaselineError, match="cannot be read"):
         Baseline.read(Path())
 

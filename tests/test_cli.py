@@ -239,12 +239,6 @@ def test_a_diff_is_printed_alone_and_nothing_is_written(gclint: Run, also: list[
     assert err == "Would fix 1 finding in 1 file; 1 left.\n"
 
 
-def test_a_diff_that_repairs_everything_is_still_something_to_do(gclint: Run) -> None:
-    _write("modeling_x.py", "bad")
-    assert gclint("--diff")[0] == 1
-    assert gclint("--diff", "--exit-zero")[0] == 0
-
-
 def test_a_diff_without_changes_is_empty(gclint: Run) -> None:
     _write("modeling_x.py", "fine")
     assert gclint("--diff") == (0, "", "Nothing would be fixed; 0 findings left.\n")
@@ -265,14 +259,6 @@ def test_rules_are_chosen(gclint: Run, options: list[str], codes: list[str]) -> 
     _write("modeling_x.py", "bad", "ugly", "lost")
     _, out, _ = gclint("--output-format", "json", *options)
     assert [finding["code"] for finding in json.loads(out)] == codes
-
-
-def test_the_settings_of_the_checked_folder_are_used(gclint: Run) -> None:
-    Path("project").mkdir()
-    _write("project/modeling_x.py", "bad", "ugly")
-    Path("project/pyproject.toml").write_text('[tool.gclint]\nselect = ["GC902"]\n')
-    _, out, _ = gclint("project", "--output-format", "json")
-    assert [finding["code"] for finding in json.loads(out)] == ["GC902"]
 
 
 def test_json_is_not_mixed_with_anything(gclint: Run) -> None:
@@ -420,15 +406,6 @@ def test_a_path_that_is_not_there(gclint: Run, arguments: list[str], path: str) 
     assert err.startswith(f"{path}: error: no such file or folder\n")
 
 
-@pytest.mark.parametrize("text", ['[tool.gclint]\nselect = ["GC999"]\n', "[tool.gclint\n"])
-def test_wrong_settings(gclint: Run, text: str) -> None:
-    _write("modeling_x.py", "bad")
-    Path("pyproject.toml").write_text(text)
-    status, out, err = gclint()
-    assert (status, out) == (2, "")
-    assert "Error: " in err
-
-
 def test_the_rules_are_listed(gclint: Run) -> None:
     assert gclint("rules") == (
         0,
@@ -541,9 +518,7 @@ def test_each_command_has_a_help_text(gclint: Run, command: list[str], usage: st
 # From here on with the real rules.
 
 
-@pytest.mark.parametrize(
-    "word", ["missing-checkpointing-layer", "GC001", "gc001", "Missing-Checkpointing-Layer"]
-)
+@pytest.mark.parametrize("word", ["GC001", "Missing-Checkpointing-Layer"])
 @pytest.mark.parametrize("options", [["--fix"], ["--fix", "--unsafe-fixes"], ["--select", "GC001", "--fix"]])
 def test_what_a_comment_protects_is_not_repaired(real_gclint: Run, word: str, options: list[str]) -> None:
     path = Path("modeling_sample.py")

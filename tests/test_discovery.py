@@ -75,21 +75,10 @@ def test_virtual_environment_is_not_entered() -> None:
     assert _files(".") == ["modeling_a.py"]
 
 
-def test_given_file_is_taken_whatever_its_name() -> None:
-    _make("llama.py")
-    assert _files("llama.py") == ["llama.py"]
-
-
 def test_file_is_taken_once_under_the_name_that_comes_first() -> None:
     _make("a/modeling_x.py")
     Path("link.py").symlink_to("a/modeling_x.py")
     assert _files("link.py", "a/../a/modeling_x.py", "a", "a/modeling_x.py") == ["link.py"]
-
-
-def test_excluded_file_is_left_out_even_if_it_is_given() -> None:
-    _make("a/modeling_x.py", "a/modeling_y.py")
-    assert _files("a", "a/modeling_x.py", exclude=("modeling_x.py",)) == ["a/modeling_y.py"]
-    assert _files("a/modeling_x.py", exclude=("a",)) == []
 
 
 def test_folder_with_nothing_but_excluded_files_is_no_problem() -> None:

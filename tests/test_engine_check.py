@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gclint import __version__
 from gclint.engine.check import CheckResult, check
-from gclint.finding import Edit, Finding, Fix, Position, Refusal
+from gclint.finding import Finding, Position
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.rules.gc000_unused_ignore import UnusedIgnore
@@ -103,18 +102,6 @@ def test_crash_of_a_rule_is_gclints_fault_and_ends_nothing() -> None:
     )
 
 
-def test_suppressed_finding_is_left_out() -> None:
-    path = _write("a.py", "word = 1  # gclint: ignore[TOY1]\nword = 2\n")
-    assert _told(_check([WordRule("word", without_fix)], path)) == [("a.py", "TOY1", 33)]
-
-
-def test_comment_that_suppresses_nothing_is_a_finding() -> None:
-    path = _write("a.py", "word = 1\nx = 1  # gclint: ignore[TOY1]\n")
-    rules: list[Rule] = [WordRule("word", without_fix), UnusedIgnore()]
-    assert _told(_check(rules, path)) == [("a.py", "TOY1", 0), ("a.py", "GC000", 16)]
-    assert _told(_check(rules[:1], path)) == [("a.py", "TOY1", 0)]
-
-
 def test_comment_for_a_rule_that_crashed_is_not_called_unused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gclint.engine.check.all_rules", lambda: (CrashingRule(),))
     path = _write("a.py", "boom = 1  # gclint: ignore[TOY9]\n")
@@ -130,19 +117,12 @@ class _AboutAnotherFile(Rule):
     def check(self, network: Network) -> Iterable[Finding]:
         if "b.py" in network.file.text:
             path = network.project.file(Path("b.py").resolve()).path
-            fix = Fix("Repair", (Edit(path, 0, 1, "y"), Edit(network.file.path, 0, 0, "\n")))
-            yield Finding(self.code, self.name, "", path, 0, 1, "x", fix)
+            yield Finding(self.code, self.name, "", path, 0, 1, "x", NO_FIX)
 
 
 def test_finding_in_another_file_is_told_once_under_the_name_that_was_given() -> None:
     paths = [_write("a.py", "# b.py"), _write("b.py", "x = 1"), _write("c.py", "# b.py")]
-
-    class SameEdits(_AboutAnotherFile):
-        def check(self, network: Network) -> Iterable[Finding]:
-            for finding in super().check(network):
-                yield replace(finding, remedy=NO_FIX)
-
-    result = _check([SameEdits()], *paths)
+    result = _check([_AboutAnotherFile()], *paths)
     assert _told(result) == [("b.py", "TOY3", 0)]
 
 
@@ -160,15 +140,6 @@ def test_problem_is_told_under_the_name_that_was_given() -> None:
 
     result = _check([Looking("word", without_fix)], _write("a.py", ""), _write("b.py", "("))
     assert [problem.path for problem in result.problems] == [Path("b.py")]
-
-
-def test_fix_that_needs_a_file_that_was_not_given_is_none_and_says_which() -> None:
-    paths = [_write("a.py", "# b.py"), _write("b.py", "x = 1")]
-    (whole,) = _check([_AboutAnotherFile()], *paths).findings
-    assert whole.fix is not None
-    (part,) = _check([_AboutAnotherFile()], paths[0]).findings
-    assert part.fix is None
-    assert part.remedy == Refusal("the fix also changes b.py; pass it to gclint as well")
 
 
 def test_collector_is_paused_and_comes_back() -> None:

@@ -174,7 +174,6 @@ def test_a_dotted_import_stays_where_no_other_gives_the_package(other: str) -> N
         ("import a as checkpoint", ""),
         ("from a import b as checkpoint", ""),
         ("from a import checkpoint as b", "from a import checkpoint as b\n"),
-        ("from a import checkpoint, b", "from a import b\n"),
         ("from a import b, checkpoint", "from a import b\n"),
         ("from a import b, checkpoint, c  # why", "from a import b, c  # why\n"),
         ("from a import b, checkpoint; x = 1", "from a import b; x = 1\n"),
@@ -208,14 +207,12 @@ def test_a_dotted_import_stays_where_no_other_gives_the_package(other: str) -> N
         ("if x:\n    import checkpoint", "if x:\n    import checkpoint\n"),
         ("try:\n    import checkpoint\nexcept A: x = 1", "try:\n    import checkpoint\nexcept A: x = 1\n"),
         ("import checkpoint as checkpoint", "import checkpoint as checkpoint\n"),
-        ("from a import checkpoint as checkpoint", "from a import checkpoint as checkpoint\n"),
         ("from a import checkpoint  # noqa", "from a import checkpoint  # noqa\n"),
         ("from a import checkpoint  # NOQA: E1,F401", "from a import checkpoint  # NOQA: E1,F401\n"),
         (
             "from a import (\n    checkpoint,  # noqa: F401\n)",
             "from a import (\n    checkpoint,  # noqa: F401\n)\n",
         ),
-        ("from a import checkpoint  # noqa: E501", ""),
         ("from a import *", "from a import *\n"),
     ],
 )
@@ -243,15 +240,11 @@ _BASE = "GradientCheckpointingLayer"
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("from .modeling_layers import a", f"from .modeling_layers import {_BASE}, a"),
-        ("from .modeling_layers import A", f"from .modeling_layers import A, {_BASE}"),
         ("from .modeling_layers import A as b", f"from .modeling_layers import A as b, {_BASE}"),
         (
             "from .modeling_layers import (  # a\n    a as A,  # a\n)",
             f"from .modeling_layers import (  # a\n    {_BASE},\n    a as A,  # a\n)",
         ),
-        ("from .modeling_layers import *", "from .modeling_layers import *"),
-        (f"from .modeling_layers import {_BASE}", f"from .modeling_layers import {_BASE}"),
         (
             f"from .modeling_layers import {_BASE} as A",
             f"from .modeling_layers import {_BASE} as A, {_BASE}",

@@ -212,7 +212,6 @@ _WEIGHTS = {
     "resuming": toy(more="def resume(self, path):\n    return deepspeed_load_checkpoint(self.layers, path)"),
     "from a checkpoint": toy(more="def load(self, path):\n    return self.from_checkpoint(path)"),
     "a name for the documentation": toy(before='\n_CHECKPOINT_FOR_DOC = "toy"\n'),
-    "a string": toy('name = "checkpoint(layer)"\n' + LOOP),
     "a comment": toy("# checkpoint(layer, hidden_states)\n" + LOOP),
     "the switch": toy(
         more="""

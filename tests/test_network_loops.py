@@ -84,15 +84,6 @@ _LOOPS = {
         """,
         ["ToyOtherLayer"],
     ),
-    "bound anew where something is asked": (
-        """
-        for index, layer in enumerate(self.layers):
-            if index:
-                layer = self.others[index]
-            hidden_states = layer(hidden_states)
-        """,
-        ["ToyLayer", "ToyOtherLayer"],
-    ),
     "bound anew where the step ends": (
         """
         for index, layer in enumerate(self.others):
@@ -209,7 +200,6 @@ _OF_SEQUENCES = "self.layers = nn.ModuleList([nn.Sequential(*[ToyLayer(config) f
 @pytest.mark.parametrize(
     ("init", "loop", "expected"),
     [
-        (_SEQUENCE, "hidden_states = self.layers(hidden_states)", ["ToyLayer"]),
         (_SEQUENCE, "blocks = self.layers\nhidden_states = blocks(hidden_states)", ["ToyLayer"]),
         (_OF_SEQUENCES, "for stage in self.layers:\n    hidden_states = stage(hidden_states)", ["ToyLayer"]),
         (_SEQUENCE, "hidden_states = self.layers(hidden_states, mask)", []),

@@ -300,12 +300,3 @@ def test_no_more_is_written_than_github_takes(tmp_path: Path, validator: Any) ->
     notices = _only_run(document)["invocations"][0]["toolExecutionNotifications"]
     assert [each["level"] for each in notices] == ["error", "warning", "note"]
     assert "5001 findings in all: this file has the 5000 most severe" in notices[1]["message"]["text"]
-
-
-def test_what_is_suppressed_is_left_out(tmp_path: Path, run: Run) -> None:
-    (tmp_path / "modeling_x.py").write_text(
-        BROKEN.replace(
-            "class SampleLayer(nn.Module):", "class SampleLayer(nn.Module):  # gclint: ignore[GC001]"
-        )
-    )
-    assert _results(run()) == []

@@ -131,10 +131,6 @@ def test_a_near_miss_is_within_ten_times_the_slack(found: float, verdict: str) -
     )
 
 
-def test_no_slack_makes_a_large_error_a_near_miss() -> None:
-    assert proofs.agreement([1.0, 0.0], [1.0, 5e-2], noise=1e-3) == "DIFFERENT"
-
-
 def test_empty_tensors_of_one_shape_are_the_same() -> None:
     assert proofs.agreement([], []) == "SAME"
     assert proofs.agreement([], [[]]) == "DIFFERENT"
@@ -145,7 +141,7 @@ def test_empty_tensors_of_one_shape_are_the_same() -> None:
     [
         ([1.0, 2.0], [1.0, 2.0], 0.0),
         ([1.0, 2.0], [1.5, 0.0], 2.0),
-        ([1.0, math.nan], [1.5, math.nan], 0.5),
+        ([math.inf, math.nan, 1.0], [math.inf, math.nan, 1.5], 0.5),
         ([1.0, math.nan], [1.5, 1.0], math.inf),
         ([1.0, math.inf], [1.0, -math.inf], math.inf),
         ([1.0, 2.0], [1.0], math.inf),

@@ -229,17 +229,8 @@ def test_github_is_told_that_it_shows_only_ten(folder: Folder, number: int, is_s
     folder.write({"modeling_zoo.py": text})
     printed = folder.run("--output-format", "github").out
     assert printed.count("::error ") == number
-    assert printed.startswith("::notice ") is is_said
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [("modeling_a%b.py", "file=modeling_a%25b.py"), ("modeling_a,b.py", "file=modeling_a%2Cb.py"),
-     ("modeling_a:b.py", "file=modeling_a%3Ab.py"), ("modeling_ab.py", "file=modeling_ab.py")],
-)  # fmt: skip
-def test_what_would_end_a_property_is_escaped_for_github(folder: Folder, name: str, shown: str) -> None:
-    folder.write({name: reports.SAFE})
-    assert f"{shown}," in folder.run("--output-format", "github").out
+    said = f"::notice title=gclint::{number} annotations in all: GitHub shows 10"
+    assert printed.startswith(said) is is_said
 
 
 @pytest.mark.parametrize(
@@ -264,13 +255,9 @@ def test_paths_are_uris_in_sarif(folder: Folder, name: str, uri: str) -> None:
     assert place == {"uri": uri, "uriBaseId": "%SRCROOT%"}
 
 
-@pytest.mark.parametrize("form", ["github", "gitlab", "sarif"])
-def test_paths_are_relative_to_the_repository_and_in_lists_for_people_as_given(
-    folder: Folder, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_are_as_given_in_lists_for_people(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.write({".git/HEAD": "", "src/modeling_otter.py": reports.SAFE})
     monkeypatch.chdir(folder.path / "src")
-    assert "src/modeling_otter.py" in folder.run("--output-format", form).out
     assert folder.run("--output-format", "concise").out.startswith("modeling_otter.py:6:1: ")
 
 
@@ -289,11 +276,3 @@ def test_fingerprints_survive_moves_and_no_renaming(folder: Folder, other: str, 
     before = marks()
     folder.write({"modeling_otter.py": other})
     assert (marks() != before) is is_other
-
-
-def test_equal_findings_have_fingerprints_of_their_own(folder: Folder) -> None:
-    call = "layer(hidden_states, past_key_values)"
-    twice = reports.CACHE.replace(call, f"layer({call}, past_key_values)")
-    folder.write({"modeling_otter.py": twice})
-    marks = [each["fingerprint"] for each in folder.run("--output-format", "gitlab").data]
-    assert len(marks) == len(set(marks)) == 2

@@ -252,13 +252,6 @@ def test_surroundings(decision: Decision, outside: Outside) -> None:
         _none("leftover"),
     ),
     Pair(
-        "a checkpoint of weights stays",
-        _branch(BRANCH + "checkpoint(self.layers)\n", name="ToyModel"),
-        ("        checkpoint(", "        load_checkpoint("),
-        _none("leftover"),
-        _SAFE,
-    ),
-    Pair(
         "two blocks in one branch",
         toy(
             block(),

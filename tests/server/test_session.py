@@ -14,7 +14,7 @@ from gclint.server.actions import FIX_ALL, actions
 from gclint.server.hover import hover
 from gclint.server.positions import Lines, changed
 from gclint.server.session import Session, UnusableSettings
-from gclint.server.uris import path_of, untitled_name
+from gclint.server.uris import path_of
 from gclint.settings import Settings
 from tests.server.models import BAD, BASE, BROKEN, GOOD, HEIR, LAYER, MODEL
 
@@ -188,8 +188,6 @@ def test_documents_of_all_kinds(uri: str, language: str, is_checked: bool, tmp_p
 def test_addresses_are_read_as_paths() -> None:
     assert path_of("http://example.org/x.py") is None
     assert path_of("file:///a%00b") is None
-    assert untitled_name("untitled:Untitled-1") == "Untitled-1"
-    assert untitled_name("file:///x") is None
     path = Path(__file__).with_name("mod\u00e9 [1] #2 %41.py")
     assert path_of(path.as_uri()) == path
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -51,17 +50,6 @@ def test_what_is_below_all_normal_numbers_is_nothing() -> None:
     assert close(torch.tensor([1e-42]), torch.tensor([3e-42]))
 
 
-def test_what_is_infinite_or_no_number_in_both_is_no_difference() -> None:
-    import torch
-
-    from gclint.verify.worker.examination.comparison import deviation
-
-    one = torch.tensor([math.inf, math.nan, 1.0])
-    assert deviation(one, one + torch.tensor([0.0, 0.0, 0.5])) == 0.5
-    assert deviation(one, one[:2]) == math.inf
-    assert deviation(one, torch.ones(3)) == math.inf
-
-
 def test_the_difference_of_complex_numbers_is_their_distance() -> None:
     import torch
 
@@ -69,20 +57,6 @@ def test_the_difference_of_complex_numbers_is_their_distance() -> None:
 
     one = torch.tensor([1 + 1j, 2 - 1j])
     assert deviation(one, one + torch.tensor([3 + 4j, 0j])) == pytest.approx(5.0)
-
-
-def test_values_of_attributes_are_the_same_up_to_rounding_and_in_their_type() -> None:
-    import torch
-
-    from gclint.verify.worker.examination.comparison import same
-
-    one = torch.tensor([1.0, 2.0])
-    assert same(one, one + 1e-7)
-    assert not same(one, one + 0.1)
-    assert not same(one, None)
-    assert same(2, 2)
-    assert not same(1, True)
-    assert same(math.nan, math.nan)
 
 
 def test_everything_is_computed_in_double_precision_whatever_is_asked_for() -> None:
@@ -140,8 +114,6 @@ def test_outputs_are_measured_as_in_the_run_that_is_compared_with() -> None:
         (1e-8, -2e-8, True),
         # Rounding explains it, and it is something in the run that is judged.
         (1e-8, 2e-3, False),
-        # Large, and blurred all the same.
-        (0.5, 0.9, False),
     ],
 )
 def test_what_is_zero_but_for_rounding_in_both_runs_is_compared(

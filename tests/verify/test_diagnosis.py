@@ -61,32 +61,6 @@ def _diagnosed(mode: Mode, check: str, *checkpoints: Any) -> Failure:
     return failure
 
 
-def _symptoms(check: str, expected: tuple[float, ...], found: tuple[float, ...]) -> list[Any]:
-    from gclint.verify.worker.examination.case import Case
-    from gclint.verify.worker.examination.checks import CHECKS
-
-    case = Case(_run("plain", *expected), _run("reentrant", *found), ())
-    return list(CHECKS[check].symptoms(case))
-
-
-@pytest.mark.parametrize(
-    ("found", "is_left_behind"),
-    [
-        ((1.0, 5.0), True),
-        ((1.0, 2.0), False),
-        # The first step is wrong itself.
-        ((3.0, 5.0), False),
-        # The second step was not completed.
-        ((1.0,), False),
-    ],
-)
-def test_a_second_step_that_is_wrong_after_a_right_one_shows_state_that_was_left_behind(
-    found: tuple[float, ...], is_left_behind: bool
-) -> None:
-    symptoms = _symptoms("second step", (1.0, 2.0), found)
-    assert [each.about for each in symptoms] == ([("weight",)] if is_left_behind else [])
-
-
 def test_a_step_that_only_one_of_two_runs_has_completed_is_not_compared() -> None:
     from gclint.verify.worker.examination.case import Case
 
