@@ -1,0 +1,1 @@
+"""The decisions that gclint makes about code, each with both answers, asked from outside."""

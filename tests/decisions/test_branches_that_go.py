@@ -1,0 +1,269 @@
+"""Which legacy branches can go: the condition, the two sides, and what enables them."""
+
+from __future__ import annotations
+
+from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found
+from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
+
+_SAFE = [found(LAYER, "safe")]
+_ON = "self._gradient_checkpointing_func(layer.__call__, hidden_states, mask)"
+_OFF = "layer(hidden_states, mask)"
+
+
+def _branch(loop: str = BRANCH, init: str = "", takes: str = "hidden_states, mask=None", **more: str) -> str:
+    return toy(block(takes=takes), model(loop, takes=takes, init=f"{STACK}\n{FLAG}\n{init}", **more))
+
+
+def _none(*kinds: str) -> list[str]:
+    return [found(LAYER, "none", *kinds)]
+
+
+def _unsafe(*kinds: str) -> list[str]:
+    return [found(LAYER, "unsafe", *kinds)]
+
+
+@decisions(
+    Pair(
+        "a branch",
+        _branch(),
+        (
+            "    if self.gradient_checkpointing and self.training:",
+            "    if self.gradient_clipping and self.training:",
+        ),
+        _SAFE,
+        _none("no branch of its own"),
+    ),
+    Pair(
+        "the flag of something else",
+        _branch(),
+        ("if self.gradient_checkpointing and", "if self.config.gradient_checkpointing and"),
+        _SAFE,
+        _none("another condition"),
+    ),
+    Pair(
+        "the flag and more",
+        _branch(),
+        ("and self.training:", "and self.training and mask:"),
+        _SAFE,
+        _none("another condition"),
+    ),
+    Pair(
+        "the flag or the mode",
+        _branch(),
+        ("gradient_checkpointing and self.training:", "gradient_checkpointing or self.training:"),
+        _SAFE,
+        _none("another condition"),
+    ),
+    Pair(
+        "the flag alone",
+        _branch(),
+        (" and self.training:", ":"),
+        _SAFE,
+        _unsafe("checkpoints in evaluation", "checkpoints in evaluation"),
+    ),
+    Pair(
+        "the flag by its name",
+        _branch(
+            BRANCH.replace("self.gradient_checkpointing", "getattr(self, 'gradient_checkpointing', False)")
+        ),
+        ("checkpointing', False)", "checkpointing', True)"),
+        _SAFE,
+        _none("another condition"),
+    ),
+    Pair(
+        "the mode by gradients",
+        _branch(BRANCH.replace("self.training", "torch.is_grad_enabled()")),
+        ("torch.is_grad_enabled()", "torch.is_grad_enabled(1)"),
+        _unsafe("checkpoints in evaluation", "checkpoints in evaluation"),
+        _none("another condition"),
+    ),
+    Pair(
+        "there is another side",
+        _branch(),
+        ("    else:\n                hidden_states = layer(hidden_states, mask)\n", ""),
+        _SAFE,
+        _none("no else"),
+    ),
+    Pair(
+        "`elif`",
+        _branch(BRANCH.replace("    if self", "    if mask:\n        pass\n    elif self")),
+        ("    pass\n            elif self", "    pass\n            if self"),
+        _none("elif"),
+        _SAFE,
+    ),
+    Pair(
+        "the sides are the other way around",
+        _branch(
+            BRANCH.replace(
+                "if self.gradient_checkpointing and self.training",
+                "if not (self.gradient_checkpointing and self.training)",
+            )
+            .replace(_ON, "ON")
+            .replace(_OFF, _ON)
+            .replace("ON", _OFF, 1)
+        ),
+        ("if not (self", "if (self"),
+        _SAFE,
+        _none("no branch of its own"),
+    ),
+    Pair(
+        "the same arguments",
+        _branch(),
+        ("layer.__call__, hidden_states, mask)", "layer.__call__, hidden_states, self.mask)"),
+        _SAFE,
+        [found("mismatched-checkpoint-branches", "none", "author"), *_none("branches differ")],
+    ),
+    Pair(
+        "one side says nothing",
+        _branch(),
+        ("layer.__call__, hidden_states, mask)", "layer.__call__, hidden_states)"),
+        _SAFE,
+        [found("mismatched-checkpoint-branches", "none", "author"), *_unsafe("call changes")],
+    ),
+    Pair(
+        "other statements",
+        _branch(),
+        (
+            "    else:\n                hidden_states = layer",
+            "    else:\n                mask = 1\n                hidden_states = layer",
+        ),
+        _SAFE,
+        _none("branches differ"),
+    ),
+    Pair(
+        "another use of the result",
+        _branch(),
+        ("            hidden_states = " + _OFF, "            hidden_states = " + _OFF + "[0]"),
+        _SAFE,
+        _none("branches differ"),
+    ),
+    Pair(
+        "another layer",
+        _branch(),
+        ("hidden_states = layer(", "hidden_states = self.layers[0]("),
+        _SAFE,
+        _none("branches differ"),
+    ),
+    Pair(
+        "`forward` on the plain side",
+        _branch(),
+        ("hidden_states = layer(", "hidden_states = layer.forward("),
+        _SAFE,
+        _none("branches differ"),
+    ),
+    Pair(
+        "`forward` on the checkpointed side",
+        _branch(BRANCH.replace("layer.__call__", "layer.forward")),
+        ("layer.forward,", "layer.backward,"),
+        _SAFE,
+        _none("leftover"),
+    ),
+    Pair(
+        "an option of the checkpoint function",
+        _branch(BRANCH.replace("__call__, hidden_states, mask", "__call__, hidden_states, mask, debug=mask")),
+        ("debug=mask", "hidden=mask"),
+        _SAFE,
+        _none("branches differ"),
+    ),
+    Pair(
+        "a context of the checkpoint function",
+        _branch(BRANCH.replace("__call__, hidden_states, mask", "__call__, hidden_states, mask, debug=mask")),
+        ("debug=mask", "context_fn=mask"),
+        _SAFE,
+        _unsafe("context_fn"),
+    ),
+    Pair(
+        "the same where it is not None",
+        _branch(BRANCH.replace("hidden_states, mask)", "hidden_states, mask[0])", 1)),
+        ("= layer(hidden_states, mask)", "= layer(hidden_states, mask[0] if mask is not None else None)"),
+        [found("mismatched-checkpoint-branches", "none", "author"), *_none("branches differ")],
+        _SAFE,
+    ),
+    Pair(
+        "the same where it is None",
+        _branch(
+            BRANCH.replace("hidden_states, mask)", "hidden_states, mask[0])", 1).replace(
+                "layer(hidden_states, mask)", "layer(hidden_states, mask[0] if mask is not None else None)"
+            )
+        ),
+        ("if mask is not None", "if mask is None"),
+        _SAFE,
+        [found("mismatched-checkpoint-branches", "none", "author"), *_none("branches differ")],
+    ),
+    Pair(
+        "positions of a cache that are left out",
+        _branch(
+            BRANCH.replace("layer(hidden_states, mask)", "layer(hidden_states, mask, cache_position=mask)"),
+            takes="hidden_states, mask=None, cache_position=None, x=None",
+        ),
+        ("cache_position=mask)", "x=mask)"),
+        _unsafe("call changes"),
+        [found("mismatched-checkpoint-branches", "none", "author"), *_unsafe("call changes")],
+    ),
+)
+def test_branches(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_PAST = "hidden_states, past_key_values=None, use_cache=False"
+
+
+def _cached(legacy: str = "None", plain: str = "past_key_values", guard: str = "") -> str:
+    loop = (
+        "for layer in self.layers:\n    if self.gradient_checkpointing and self.training:\n"
+        f"{guard}        hidden_states = self._gradient_checkpointing_func(layer.__call__, "
+        f"hidden_states, {legacy})\n"
+        f"    else:\n        hidden_states = layer(hidden_states, past_key_values={plain})"
+    )
+    return _branch(loop, takes=_PAST)
+
+
+@decisions(
+    Pair(
+        "a cache that is off",
+        _cached(),
+        ("hidden_states, None)", "hidden_states, mask)"),
+        _SAFE,
+        [found("mismatched-checkpoint-branches", "none", "author"), *_none("branches differ")],
+    ),
+    Pair(
+        "a cache that is off in no release",
+        _cached().replace("past_key_values", "memory"),
+        ("hidden_states, None)", "hidden_states, memory)"),
+        [found("mismatched-checkpoint-branches", "none", "author"), *_unsafe("call changes")],
+        _SAFE,
+    ),
+    Pair(
+        "a cache that is left out",
+        _cached("mask=mask")
+        .replace("use_cache=False", "use_cache=False, mask=None")
+        .replace("=past_key_values)", "=past_key_values, mask=mask)"),
+        ("(layer.__call__, hidden_states, mask=mask)", "(layer.__call__, hidden_states, 1, mask=mask)"),
+        _SAFE,
+        [found("mismatched-checkpoint-branches", "none", "author"), *_none("branches differ")],
+    ),
+    Pair(
+        "a guard in front",
+        _cached(guard="        past_key_values = None\n", legacy="past_key_values"),
+        ("    past_key_values = None\n", "    mask = None\n"),
+        _SAFE,
+        _none("branches differ"),
+    ),
+    Pair(
+        "something else than a cache",
+        _cached(),
+        ("past_key_values=past_key_values", "past_key_values=self.prompt"),
+        _SAFE,
+        _none("no cache"),
+    ),
+    Pair(
+        "a cache that no later release disables",
+        _cached().replace("past_key_values", "past_key_value"),
+        ("=past_key_value)", "=None if self.gradient_checkpointing else past_key_value)"),
+        _unsafe("call changes"),
+        _SAFE,
+        releases=">=5.17",
+    ),
+)
+def test_caches_of_branches(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

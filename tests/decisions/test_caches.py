@@ -1,0 +1,264 @@
+"""What is a cache: by the name it is passed under, by where it comes from, and by who needs it."""
+
+from __future__ import annotations
+
+from tests.decisions.outside import (
+    CACHE,
+    LAYER,
+    Decision,
+    Outside,
+    Pair,
+    decisions,
+    found,
+    silent,
+)
+from tests.decisions.toy import PROTECTED, STACK, block, model, toy
+
+_PAST = "hidden_states, past_key_values=None"
+_OTHER = [found(CACHE, "none", "no cache")]
+
+
+def _made(statements: str, **more: str) -> str:
+    """Write a file that passes by position what a model's own statements make."""
+    loop = f"{statements}\nfor layer in self.layers:\n    hidden_states = layer(hidden_states, cache)\n"
+    takes = "hidden_states, past_key_values=None, x=None"
+    imports = "from transformers.cache_utils import DynamicCache\n"
+    return toy(block(base=PROTECTED, takes=_PAST), model(loop, takes=takes, **more), imports=imports)
+
+
+def _origin(decision: str, statements: str, change: tuple[str, str], **more: str) -> Pair:
+    """Return the pair of a value that can only be a cache, and of one that may be something else."""
+    return Pair(decision, _made(statements, **more), change, [found(CACHE, "safe")], _OTHER)
+
+
+@decisions(
+    _origin("an argument of the model", "cache = past_key_values", ("cache = past_key_values", "cache = x")),
+    _origin("None", "cache = None if x else past_key_values", ("None if x", "self.x if x")),
+    _origin("a class of caches", "cache = DynamicCache()", ("DynamicCache()", "DynamicPrompt()")),
+    _origin(
+        "a cache made of the configuration",
+        "cache = DynamicCache(self.config)",
+        ("self.config", "self.prompt(x)"),
+    ),
+    _origin(
+        "a cache made of what requires grad",
+        "cache = DynamicCache(torch.zeros(4))",
+        ("torch.zeros(4)", "self.up(x)"),
+        init=f"{STACK}\nself.up = nn.Linear(4, 4)",
+    ),
+    _origin(
+        "converted from tuples",
+        "cache = DynamicCache.from_legacy_cache(past_key_values)",
+        ("from_legacy_cache(past_key_values)", "from_prompt(past_key_values)"),
+    ),
+    _origin(
+        "converted to tuples",
+        "cache = past_key_values.to_legacy_cache()",
+        (".to_legacy_cache()", ".to_prompt()"),
+    ),
+    _origin("an item of a cache", "cache = past_key_values[0]", ("past_key_values[0]", "x[0]")),
+    _origin(
+        "an attribute of a cache",
+        "cache = past_key_values.self_attention_cache",
+        ("= past_key_values.", "= x."),
+    ),
+    _origin("a list of nothing", "cache = [None] * 2", ("[None] * 2", "[x] * 2")),
+    _origin(
+        "a tuple of caches", "cache = tuple([past_key_values])", ("tuple([past_key_values])", "tuple([x])")
+    ),
+    _origin("what `or` leaves", "cache = past_key_values or DynamicCache()", ("or DynamicCache()", "or x")),
+    _origin(
+        "the default of an argument",
+        "cache = past_key_values",
+        ("past_key_values=None, x=None):", "past_key_values=PROMPT, x=None):"),
+    ),
+    _origin("the left of `or`", "cache = past_key_values or DynamicCache()", ("past_key_values or", "x or")),
+    _origin(
+        "what `and` leaves",
+        "cache = x and past_key_values",
+        ("x and past_key_values", "past_key_values and x"),
+    ),
+    _origin(
+        "either side",
+        "cache = past_key_values if x else DynamicCache()",
+        ("else DynamicCache()", "else self.memory"),
+    ),
+    _origin(
+        "the test is no side",
+        "cache = past_key_values if x else None",
+        ("past_key_values if x", "x if past_key_values"),
+    ),
+    _origin(
+        "assigned under a condition",
+        "cache = past_key_values\nif x:\n    y = self.memory",
+        ("    y = self", "    cache = self"),
+    ),
+    _origin(
+        "assigned anew",
+        "cache = self.memory\ncache = past_key_values",
+        ("cache = past_key_values", "other = past_key_values"),
+    ),
+    _origin("filled", "cache = []\ncache += [None]", ("[None]", "[x]")),
+    _origin("filled by an item", "cache = [None]\ncache[0] = None", ("cache[0] = None", "cache[0] = x")),
+    _origin("handed to what may fill it", "cache = []\nlen(cache)", ("len(cache)", "self.fill(cache, x)")),
+    _origin(
+        "asked for its length",
+        "cache = past_key_values\ncache.get_seq_length()",
+        ("cache.get_seq_length()", "cache.update(x)"),
+    ),
+    _origin(
+        "what a loop takes out",
+        "for cache in past_key_values:\n    pass",
+        ("in past_key_values", "in self.memories"),
+    ),
+    _origin(
+        "what a loop counts",
+        "for i, cache in enumerate(past_key_values):\n    pass",
+        ("i, cache in", "cache, i in"),
+    ),
+    _origin(
+        "handed to a method that fills it",
+        "cache = past_key_values\ny = self.look(cache)",
+        ("return past", "past.append(1)"),
+        more="def look(self, past):\n    return past\n",
+    ),
+    Pair(
+        "what a caller passes",
+        _made("cache = past_key_values")
+        + model(
+            "hidden_states = self.model(hidden_states, past_key_values=None)",
+            name="ToyHead",
+            init="self.model = ToyModel(config)",
+        ),
+        (
+            "self.model(hidden_states, past_key_values=None)",
+            "self.model(hidden_states, past_key_values=self.prompt)",
+        ),
+        [found(CACHE, "safe")],
+        _OTHER,
+    ),
+)
+def test_origins(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+def _needing(body: str, **more: str) -> str:
+    """Write a file with a block that is no layer, and does something with its cache."""
+    takes = "hidden_states, past_key_values=None, use_cache=False"
+    loop = (
+        "for layer in self.layers:\n    hidden_states = layer(hidden_states, past_key_values=past_key_values)"
+    )
+    text = block(f"{body}\nreturn hidden_states + self.attention(hidden_states)", takes=takes)
+    return toy(text, model(loop, takes=takes, **more))
+
+
+_NEEDED = [silent(LAYER, "needs its cache")]
+_FREE = [found(LAYER, "safe")]
+
+
+@decisions(
+    Pair("unpacked", _needing("k, v = past_key_values"), ("k, v =", "k ="), _NEEDED, _FREE),
+    Pair(
+        "an item is read",
+        _needing("k = past_key_values[0]"),
+        ("past_key_values[0]", "hidden_states[0]"),
+        _NEEDED,
+        _FREE,
+    ),
+    Pair(
+        "an item is read if there is a cache",
+        _needing("k = past_key_values[0]"),
+        ("k = past_key_values[0]", "k = past_key_values[0] if past_key_values else 0"),
+        _NEEDED,
+        _FREE,
+    ),
+    Pair(
+        "an attribute is read if there is a cache",
+        _needing("k = past_key_values.length"),
+        ("past_key_values.length", "past_key_values.length if past_key_values else 0"),
+        _NEEDED,
+        _FREE,
+    ),
+    Pair(
+        "an attribute is read",
+        _needing("k = past_key_values.length"),
+        ("past_key_values.length", "past_key_values and past_key_values.length"),
+        _NEEDED,
+        _FREE,
+    ),
+    Pair(
+        "read where the parameter was replaced",
+        _needing("k = past_key_values.length"),
+        ("k = past_key_values", "past_key_values = self.made\n        k = past_key_values"),
+        _NEEDED,
+        _FREE,
+    ),
+    Pair(
+        "an unpacking under `if`",
+        _needing("k, v = past_key_values"),
+        ("k, v", "if past_key_values: k, v"),
+        _NEEDED,
+        _FREE,
+    ),
+)
+def test_needed_caches(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_FILLED = [silent(LAYER, "fills its cache")]
+
+
+@decisions(
+    Pair(
+        "a cache is made whatever is asked for",
+        _needing("pass").replace(
+            "        for layer", "        past_key_values = DynamicCache()\n        for layer"
+        ),
+        ("= DynamicCache()", "= DynamicCache() if use_cache else None"),
+        _FILLED,
+        _FREE,
+    ),
+    Pair(
+        "a cache is made if there is none",
+        _needing("pass").replace(
+            "        for layer",
+            "        past_key_values = past_key_values or DynamicCache()\n        for layer",
+        ),
+        ("past_key_values or Dyn", "use_cache and Dyn"),
+        _FILLED,
+        _FREE,
+    ),
+    Pair(
+        "a cache is made under a condition",
+        _needing("pass").replace(
+            "        for layer",
+            "        if past_key_values is None:\n            past_key_values = DynamicCache()\n"
+            "        for layer",
+        ),
+        ("if past_key_values is None:", "if past_key_values is None and use_cache:"),
+        _FILLED,
+        _FREE,
+    ),
+    Pair(
+        "a cache is made outside of training",
+        _needing("pass").replace(
+            "        for layer",
+            "        if past_key_values is None:\n            past_key_values = DynamicCache()\n"
+            "        for layer",
+        ),
+        ("if past_key_values is None:", "if past_key_values is None and not self.training:"),
+        _FILLED,
+        _FREE,
+    ),
+    Pair(
+        "another variable is filled",
+        _needing("pass").replace(
+            "        for layer", "        past_key_values = DynamicCache()\n        for layer"
+        ),
+        ("        past_key_values = DynamicCache()", "        other = DynamicCache()"),
+        _FILLED,
+        _FREE,
+    ),
+)
+def test_caches_that_a_model_makes(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

@@ -1,0 +1,257 @@
+"""What is a whole call site, and how it is rewritten: by position, by keyword, in which order."""
+
+from __future__ import annotations
+
+from tests.decisions.outside import (
+    CACHE,
+    KEYWORD,
+    Decision,
+    Outside,
+    Pair,
+    decisions,
+    found,
+    silent,
+)
+from tests.decisions.toy import PROTECTED, block, call, model, toy
+
+_CALL = "hidden_states = layer("
+
+
+def _written(arguments: str) -> list[str]:
+    """Return the finding of an activation by keyword, and what the call becomes."""
+    return [found(KEYWORD, "safe", code=f"{_CALL}{arguments})")]
+
+
+def _refused(*kinds: str, rule: str = KEYWORD) -> list[str]:
+    return [found(rule, "none", *kinds)]
+
+
+_BOTH = "hidden_states, mask=None, encoder_hidden_states=None"
+_KEYWORDS = "hidden_states, encoder_hidden_states=mask"
+
+
+@decisions(
+    Pair(
+        "a literal default is written out",
+        call(_KEYWORDS, takes=_BOTH),
+        ("mask=None, encoder", "mask=NOTHING, encoder"),
+        _written("hidden_states, None, mask"),
+        _refused("no literal default"),
+    ),
+    Pair(
+        "a number is a literal default",
+        call(_KEYWORDS, takes=_BOTH),
+        ("mask=None, encoder", "mask=-1.5, encoder"),
+        _written("hidden_states, None, mask"),
+        _written("hidden_states, -1.5, mask"),
+    ),
+    Pair(
+        "a string is a literal default",
+        call(_KEYWORDS, takes=_BOTH),
+        ("mask=None, encoder", "mask='a', encoder"),
+        _written("hidden_states, None, mask"),
+        _written("hidden_states, 'a', mask"),
+    ),
+    Pair(
+        "what has no default has to be passed",
+        call(_KEYWORDS, takes="hidden_states, mask, encoder_hidden_states=None"),
+        ("hidden_states, encoder_hidden_states=mask)", "hidden_states, mask=1, encoder_hidden_states=mask)"),
+        _refused("no literal default"),
+        _written("hidden_states, 1, mask"),
+    ),
+    Pair(
+        "unpacked keywords may hold what comes before",
+        call(f"{_KEYWORDS}, **kwargs", takes=f"{_BOTH}, **kwargs", given="kwargs = unknown()"),
+        (", **kwargs)\n        return hidden_states\n", ")\n        return hidden_states\n"),
+        _refused("among unpacked"),
+        _written("hidden_states, None, mask"),
+    ),
+    Pair(
+        "only by keyword",
+        call(_KEYWORDS, takes=_BOTH),
+        ("mask=None, encoder", "mask=None, *, encoder"),
+        _written("hidden_states, None, mask"),
+        _refused("keyword only"),
+    ),
+    Pair(
+        "what is behind stays a keyword",
+        call("hidden_states=hidden_states, mask=mask"),
+        ("mask=mask)", "mask=1)"),
+        _written("hidden_states, mask=mask"),
+        _written("hidden_states, mask=1"),
+    ),
+    Pair(
+        "arguments change places",
+        call("encoder_hidden_states=mask, hidden_states=hidden_states, mask=1", takes=_BOTH),
+        ("hidden_states=hidden_states, mask=1", "hidden_states=hidden_states"),
+        _written("hidden_states, 1, mask"),
+        _written("hidden_states, None, mask"),
+    ),
+    Pair(
+        "calls do not change places",
+        call("encoder_hidden_states=self.a(1), hidden_states=hidden_states, mask=self.m[0]", takes=_BOTH),
+        ("self.m[0]", "mask"),
+        _refused("order of calls"),
+        _written("hidden_states, mask, self.a(1)"),
+    ),
+    Pair(
+        "two calls in their order",
+        call("hidden_states=hidden_states, mask=self.a(), encoder_hidden_states=self.b()", takes=_BOTH),
+        ("mask=self.a(), encoder_hidden_states=self.b()", "encoder_hidden_states=self.b(), mask=self.a()"),
+        _written("hidden_states, self.a(), self.b()"),
+        _refused("order of calls"),
+    ),
+    Pair(
+        "a walrus does not change places",
+        call("encoder_hidden_states=(x := mask), hidden_states=hidden_states, mask=mask", takes=_BOTH),
+        ("(x := mask)", "mask"),
+        _refused("order of calls"),
+        _written("hidden_states, mask, mask"),
+    ),
+    Pair(
+        "no cache comes before an activation",
+        call(
+            "hidden_states, past_key_values=None, encoder_hidden_states=mask",
+            takes="hidden_states, past_key_values=None, encoder_hidden_states=None",
+        ),
+        ("layer(hidden_states, past_key_values=None", "layer(hidden_states, past_key_values=mask"),
+        _written("hidden_states, None, mask"),
+        [found(KEYWORD, "unsafe", "reordered")],
+    ),
+    Pair(
+        "what may be a tensor moves along",
+        call("hidden_states=hidden_states, x=mask.shape", takes="hidden_states, x=None"),
+        ("x=None):", "x: int = None):"),
+        _written("hidden_states, mask.shape"),
+        _written("hidden_states, x=mask.shape"),
+    ),
+)
+def test_order(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+def _positional(
+    arguments: str, takes: str = "hidden_states, past_key_values=None, mask=None", **more: str
+) -> str:
+    loop = f"for layer in self.layers:\n    {_CALL}{arguments})"
+    own = "hidden_states, past_key_values=None, mask=None, use_cache=None"
+    return toy(block(base=PROTECTED, takes=takes), model(loop, takes=own, **more))
+
+
+def _moved(arguments: str) -> list[str]:
+    return [found(CACHE, "safe", code=f"{_CALL}{arguments})")]
+
+
+@decisions(
+    Pair(
+        "what is behind a cache goes by keyword, too",
+        _positional("hidden_states, past_key_values, mask"),
+        ("past_key_values, mask)", "past_key_values)"),
+        _moved("hidden_states, past_key_values=past_key_values, mask=mask"),
+        _moved("hidden_states, past_key_values=past_key_values"),
+    ),
+    Pair(
+        "what is in front stays",
+        _positional("hidden_states, mask, past_key_values", "hidden_states, mask=None, past_key_values=None"),
+        ("mask, past_key_values)", "1, past_key_values)"),
+        _moved("hidden_states, mask, past_key_values=past_key_values"),
+        _moved("hidden_states, 1, past_key_values=past_key_values"),
+    ),
+    Pair(
+        "two caches",
+        _positional(
+            "hidden_states, past_key_values, use_cache", "hidden_states, past_key_values=None, use_cache=None"
+        ),
+        ("past_key_values, use_cache)", "past_key_values, None)"),
+        _moved("hidden_states, past_key_values=past_key_values, use_cache=use_cache"),
+        _moved("hidden_states, past_key_values=past_key_values, use_cache=None"),
+    ),
+    Pair(
+        "only by position",
+        _positional("hidden_states, past_key_values"),
+        (
+            "past_key_values=None, mask=None):\n        return",
+            "past_key_values=None, /, mask=None):\n        return",
+        ),
+        _moved("hidden_states, past_key_values=past_key_values"),
+        _refused("positional only", rule=CACHE),
+    ),
+    Pair(
+        "an activation behind the cache",
+        _positional("hidden_states, past_key_values, mask", "hidden_states, past_key_values=None, mask=None"),
+        (
+            "past_key_values=None, mask=None):\n        return hidden_states +",
+            "past_key_values=None, encoder_hidden_states=None):\n        return hidden_states +",
+        ),
+        [found(CACHE, "safe")],
+        [found(CACHE, "unsafe", "reordered")],
+    ),
+    Pair(
+        "names that arrive elsewhere",
+        _positional("hidden_states, past_key_values, mask"),
+        ("layer(hidden_states, past_key_values, mask)", "layer(mask, past_key_values, hidden_states)"),
+        [found(CACHE, "safe")],
+        _refused("shifted", rule=CACHE),
+    ),
+    Pair(
+        "a name of another thing",
+        _positional("mask, past_key_values", "hidden_states, past_key_values=None, x=None"),
+        ("past_key_values=None, x=None", "past_key_values=None, mask=None"),
+        [found(CACHE, "safe")],
+        _refused("shifted", rule=CACHE),
+    ),
+    Pair(
+        "a name that arrives where it belongs, too",
+        _positional("mask, past_key_values, mask=mask"),
+        ("past_key_values, mask=mask)", "past_key_values, mask=1)"),
+        [found(CACHE, "safe")],
+        _refused("shifted", rule=CACHE),
+    ),
+    Pair(
+        "an unpacked list",
+        _positional("hidden_states, past_key_values"),
+        ("layer(hidden_states, past", "layer(*hidden_states, past"),
+        [found(CACHE, "safe")],
+        [silent(CACHE, "not matched")],
+    ),
+    Pair(
+        "an unpacked tuple that is written down",
+        _positional("*(hidden_states, past_key_values)"),
+        ("*(hidden_states, past_key_values)", "hidden_states, past_key_values"),
+        _refused("unpacked", rule=CACHE),
+        [found(CACHE, "safe")],
+    ),
+    Pair(
+        "too many arguments",
+        _positional("hidden_states, past_key_values, 1"),
+        ("past_key_values, 1)", "past_key_values, 1, 2)"),
+        [found(CACHE, "safe")],
+        [silent(CACHE, "not matched")],
+    ),
+    Pair(
+        "one argument twice",
+        _positional("hidden_states, past_key_values, mask=1"),
+        ("past_key_values, mask=1", "past_key_values, hidden_states=1"),
+        [found(CACHE, "safe")],
+        [silent(CACHE, "not matched")],
+    ),
+    Pair(
+        "a name that is not taken",
+        _positional("hidden_states, past_key_values, mask=1"),
+        ("past_key_values, mask=1", "past_key_values, task=1"),
+        [found(CACHE, "safe")],
+        [silent(CACHE, "not matched")],
+    ),
+    Pair(
+        "a name that is collected",
+        _positional("hidden_states, past_key_values, task=1"),
+        (
+            "past_key_values=None, mask=None):\n        return",
+            "past_key_values=None, mask=None, **kwargs):\n        return",
+        ),
+        [silent(CACHE, "not matched")],
+        [found(CACHE, "safe")],
+    ),
+)
+def test_caches(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

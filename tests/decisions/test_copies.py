@@ -1,0 +1,189 @@
+"""What a copy is, and what changes with it: marked code, generated code, heirs and users in other files."""
+
+from __future__ import annotations
+
+from tests.decisions.outside import (
+    KEYWORD,
+    LAYER,
+    Decision,
+    Files,
+    Outside,
+    Pair,
+    decisions,
+    found,
+)
+from tests.decisions.toy import PROTECTED, block, model, toy
+
+_MODELS = "transformers/models"
+_LIBRARY = {
+    "transformers/__init__.py": "",
+    "transformers/modeling_layers.py": "class GradientCheckpointingLayer: ...\n",
+    "transformers/modeling_utils.py": "class PreTrainedModel: ...\n",
+}
+_RELATIVE = (
+    "from ...modeling_layers import GradientCheckpointingLayer\nfrom ...modeling_utils import PreTrainedModel"
+)
+_ABSOLUTE = (
+    "from transformers import PreTrainedModel\n"
+    "from transformers.modeling_layers import GradientCheckpointingLayer"
+)
+_COPIED = "# Copied from transformers.models.alpha.modeling_alpha.AlphaLayer with Alpha->Beta\n"
+
+
+def _named(text: str, name: str) -> str:
+    return text.replace(_ABSOLUTE, _RELATIVE).replace("Toy", name)
+
+
+def _tree(beta: str, alpha: str = "", more: Files | None = None) -> Files:
+    """Write the files of two models into a package, the second of which may copy from the first."""
+    return {
+        **_LIBRARY,
+        f"{_MODELS}/alpha/modeling_alpha.py": _named(alpha or toy(), "Alpha"),
+        f"{_MODELS}/beta/modeling_beta.py": _named(beta, "Beta"),
+        **(more or {}),
+    }
+
+
+def _copy(layer: str = "", comment: str = _COPIED, supports: str = "False") -> str:
+    return toy(comment + (layer or block()), model(supports=supports))
+
+
+_ALPHA = [found(LAYER, "safe", of="AlphaLayer")]
+_WITH = [found(LAYER, "unsafe", "copy changes", of="AlphaLayer")]
+
+
+@decisions(
+    Pair("a copy", _tree(_copy()), ("# Copied from", "# Taken from"), _WITH, _ALPHA),
+    Pair("no copy any longer", _tree(_copy()), ("# Copied from", "# NO LONGER Copied from"), _WITH, _ALPHA),
+    Pair("a copy under other names", _tree(_copy()), ("Alpha->Beta", "Alpha->Gamma"), _WITH, _ALPHA),
+    Pair(
+        "a copy of a class that is not there",
+        _tree(_copy()),
+        (".AlphaLayer with", ".AlphaPlayer with"),
+        _WITH,
+        _ALPHA,
+    ),
+    Pair(
+        "a copy that differs",
+        _tree(_copy()),
+        (
+            "with Alpha->Beta\nclass BetaLayer(nn.Module):\n",
+            "with Alpha->Beta\nclass BetaLayer(nn.Module):\n    x = 1\n",
+        ),
+        _WITH,
+        _ALPHA,
+    ),
+    Pair(
+        "a comment that is not above",
+        _tree(_copy()),
+        ("Alpha->Beta\n", "Alpha->Beta\n\nX = 1\n\n"),
+        _WITH,
+        _ALPHA,
+    ),
+    Pair(
+        "a copy that is reported itself",
+        _tree(_copy()),
+        (
+            "class BetaModel(PreTrainedModel):\n    supports_gradient_checkpointing = False",
+            "class BetaModel(PreTrainedModel):\n    supports_gradient_checkpointing = True",
+        ),
+        _WITH,
+        [*_ALPHA, found(LAYER, "safe", of="BetaLayer")],
+    ),
+    Pair(
+        "a copy that is unsafe",
+        _tree(_copy(supports="True")),
+        (
+            "class BetaAttention(nn.Module):\n    def __init__(self, config):\n        super().__init__()\n",
+            "class BetaAttention(nn.Module):\n    def __init__(self, config):\n        super().__init__()\n"
+            "        self.norm = nn.BatchNorm1d(4)\n",
+        ),
+        [*_ALPHA, found(LAYER, "safe", of="BetaLayer")],
+        [
+            found(LAYER, "unsafe", "copy is unsafe", of="AlphaLayer"),
+            found(LAYER, "unsafe", "statistics", of="BetaLayer"),
+        ],
+    ),
+    Pair(
+        "a copy that an ignore comment keeps",
+        _tree(_copy(supports="True")),
+        (
+            "class BetaLayer(nn.Module):\n",
+            "class BetaLayer(nn.Module):  # gclint: ignore[missing-checkpointing-layer]\n",
+        ),
+        [*_ALPHA, found(LAYER, "safe", of="BetaLayer")],
+        _ALPHA,
+    ),
+    Pair(
+        "a method that is exempt",
+        _tree(_copy(block("return hidden_states"), supports="False")),
+        (
+            "    def forward(self, hidden_states, mask=None):\n        return hidden_states\n",
+            "    # Ignore copy\n    def forward(self, hidden_states, mask=None):\n"
+            "        return hidden_states\n",
+        ),
+        _ALPHA,
+        _WITH,
+    ),
+    Pair(
+        "a copy that has no fix",
+        _tree(_copy(supports="True")),
+        (
+            "class BetaModel(PreTrainedModel):\n    supports_gradient_checkpointing = True\n",
+            "GradientCheckpointingLayer = 1\nclass BetaModel(PreTrainedModel):\n"
+            "    supports_gradient_checkpointing = True\n",
+        ),
+        [*_ALPHA, found(LAYER, "safe", of="BetaLayer")],
+        [
+            found(LAYER, "none", "copy cannot change", of="AlphaLayer"),
+            found(LAYER, "none", "name taken", of="BetaLayer"),
+        ],
+    ),
+)
+def test_marked_copies(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_KEYWORD = "for layer in self.layers:\n    hidden_states = layer(hidden_states=hidden_states)"
+_METHOD = "# Copied from transformers.models.alpha.modeling_alpha.AlphaModel.forward with Alpha->Beta\n    "
+
+
+def _calls(beta: str = PROTECTED, takes: str = "hidden_states, mask=None") -> Files:
+    alpha = toy(block(base=PROTECTED), model(_KEYWORD))
+    copy = toy(block(base=beta, takes=takes), model(_KEYWORD, supports="False"))
+    head, _, tail = copy.rpartition("    def forward")
+    return _tree(f"{head}    {_METHOD}def forward{tail}", alpha)
+
+
+@decisions(
+    Pair(
+        "a call in a copy that runs no layer",
+        _calls("nn.Module"),
+        ("class BetaLayer(nn.Module)", "class BetaLayer(GradientCheckpointingLayer)"),
+        [found(KEYWORD, "unsafe", "copy changes", of="AlphaLayer")],
+        [found(KEYWORD, "safe", of="AlphaLayer"), found(KEYWORD, "safe", of="BetaLayer")],
+    ),
+    Pair(
+        "a call in a copy that runs other parameters",
+        _calls("nn.Module"),
+        (
+            "class BetaLayer(nn.Module):\n    def __init__(self, config, index=0):\n"
+            "        super().__init__()\n        self.attention = BetaAttention(config)\n    \n    \n"
+            "    def forward(self, hidden_states, mask=None)".replace("    \n    \n", "\n\n"),
+            "class BetaLayer(nn.Module):\n    def __init__(self, config, index=0):\n"
+            "        super().__init__()\n        self.attention = BetaAttention(config)\n\n\n"
+            "    def forward(self, hidden_states, task=None)",
+        ),
+        [found(KEYWORD, "unsafe", "copy changes", of="AlphaLayer")],
+        [found(KEYWORD, "none", "copy cannot change", of="AlphaLayer")],
+    ),
+    Pair(
+        "a call in a copy that runs another class",
+        _calls("nn.Module"),
+        ("[BetaLayer(config)", "[BetaAttention(config)"),
+        [found(KEYWORD, "unsafe", "copy changes", of="AlphaLayer")],
+        [found(KEYWORD, "none", "copy cannot change", of="AlphaLayer")],
+    ),
+)
+def test_copied_calls(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

@@ -1,0 +1,349 @@
+"""What recomputation repeats, or does otherwise: state, arguments, globals, random numbers, gradients."""
+
+from __future__ import annotations
+
+from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found
+from tests.decisions.toy import BODY, block, model, toy
+
+_SAFE = [found(LAYER, "safe")]
+
+
+def _doing(statements: str, **more: str) -> str:
+    """Write a file whose block does something in ``forward``."""
+    return toy(block(f"{statements}\n{BODY}", **more), model())
+
+
+def _effect(decision: str, statements: str, change: tuple[str, str], *kinds: str, **more: str) -> Pair:
+    """Return the pair of an effect and of code without it."""
+    return Pair(decision, _doing(statements, **more), change, [found(LAYER, "unsafe", *kinds)], _SAFE)
+
+
+@decisions(
+    _effect("an attribute", "self.last = mask", ("self.last", "last"), "stores on self"),
+    _effect("an item of an attribute", "self.seen[0] = mask", ("self.seen[0]", "seen"), "stores on self"),
+    _effect(
+        "an attribute of an attribute", "self.seen.last = mask", ("self.seen.last", "seen"), "stores on self"
+    ),
+    _effect("counted", "count = 0\nself.count += 1", ("self.count", "count"), "stores on self"),
+    _effect("one of two targets", "last, self.last = 1, 2", ("self.last", "more"), "stores on self"),
+    _effect("filled", "self.seen.append(mask)", ("append", "count"), "stores on self"),
+    _effect("by its name", "setattr(self, 'last', mask)", ("setattr(self", "getattr(self"), "stores on self"),
+    _effect("an attribute in place", "self.table.add_(1)", ("add_(", "add("), "stores on self"),
+    _effect(
+        "an attribute of a loop",
+        "for self.last in range(2):\n    pass",
+        ("self.last", "last"),
+        "stores on self",
+    ),
+    _effect("an annotated attribute", "self.last: int = 1", (" = 1", ""), "stores on self"),
+    _effect(
+        "a context",
+        "with torch.autocast('cpu') as self.last:\n    pass",
+        ("as self.last", "as last"),
+        "stores on self",
+    ),
+    _effect("of the class", "type(self).last = mask", ("type(self).last", "last"), "stores on self"),
+    _effect(
+        "in a method that it calls",
+        "self.count()",
+        ("self.count()", "self.train()"),
+        "stores on self",
+        more="def count(self):\n    self.last = 1\n",
+    ),
+    _effect(
+        "by an alias", "me = self\nme.last = mask", ("me = self", "me = torch.zeros(4).T"), "changes state"
+    ),
+    _effect(
+        "what it holds, by an alias",
+        "seen = self.seen\nseen.append(mask)",
+        ("seen = self.seen", "seen = []"),
+        "changes state",
+    ),
+    _effect(
+        "another name for it",
+        "seen = self.seen\nseen.append(mask)",
+        ("seen.append", "sean = []\n        sean.append"),
+        "changes state",
+    ),
+    _effect(
+        "a copy of it",
+        "seen = self.seen\nseen.append(mask)",
+        ("seen = self.seen", "seen = torch.zeros(self.seen)"),
+        "changes state",
+    ),
+    _effect(
+        "a number is not changed",
+        "count = self.count[0]\ncount.append(1)",
+        ("count.append(1)", "count += 1"),
+        "changes state",
+    ),
+)
+def test_state(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_PART = """\
+class ToyPart(nn.Module):
+    def forward(self, states):
+        {0}
+        return states
+
+"""
+
+
+def _part(statement: str, of_model: str = "") -> str:
+    text = block(
+        "return hidden_states + self.attention(self.part(hidden_states))", init="self.part = ToyPart()"
+    )
+    return toy(_PART.format(statement), text, model(more=of_model))
+
+
+@decisions(
+    Pair(
+        "a part counts",
+        _part("self.count += 1"),
+        ("self.count", "count = 0; count"),
+        [found(LAYER, "unsafe", "changes state")],
+        _SAFE,
+    ),
+    Pair(
+        "a part continues",
+        _part("self.last = self.last + 1"),
+        ("self.last + 1", "2 + 1"),
+        [found(LAYER, "unsafe", "changes state")],
+        _SAFE,
+    ),
+    Pair(
+        "a part fills",
+        _part("self.seen.append(1)"),
+        ("self.seen", "[]"),
+        [found(LAYER, "unsafe", "changes state")],
+        _SAFE,
+    ),
+    Pair(
+        "a part keeps what a model reads",
+        _part("self.last = states + 1", "def get(self):\n    return self.layers[0].part.last\n"),
+        ("part.last", "part.lost"),
+        [found(LAYER, "unsafe", "kept for others")],
+        _SAFE,
+    ),
+    Pair(
+        "a part keeps a constant",
+        _part("self.last = states + 1", "def get(self):\n    return self.layers[0].part.last\n"),
+        ("self.last = states + 1", "self.last = None"),
+        [found(LAYER, "unsafe", "kept for others")],
+        _SAFE,
+    ),
+    Pair(
+        "a model only sets what a part keeps",
+        _part("self.last = states + 1", "def get(self):\n    return self.layers[0].part.last\n"),
+        ("return self.layers[0].part.last", "self.layers[0].part.last = None"),
+        [found(LAYER, "unsafe", "kept for others")],
+        _SAFE,
+    ),
+    Pair(
+        "weights are initialized",
+        _part("self.last = states + 1", "def get(self, part):\n    return part.last\n"),
+        ("def get(", "def _init_weights("),
+        [found(LAYER, "unsafe", "kept for others")],
+        _SAFE,
+    ),
+    Pair(
+        "a configuration has the same name",
+        _part("self.last = states + 1", "def get(self, part):\n    return part.last\n"),
+        ("return part.last", "return config.last"),
+        [found(LAYER, "unsafe", "kept for others")],
+        _SAFE,
+    ),
+)
+def test_parts(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_INPUT = ("changes its input",)
+
+
+@decisions(
+    _effect("an argument", "hidden_states += 1", ("+= 1", "= hidden_states + 1"), *_INPUT),
+    _effect("an item of an argument", "mask[0] = 1", ("mask[0]", "mask"), *_INPUT),
+    _effect("a view of an argument", "x = mask.view(-1)\nx += 1", ("mask.view(-1)", "mask.exp()"), *_INPUT),
+    _effect("a part of an argument", "x = mask[0]\nx.add_(1)", ("mask[0]", "mask + 1"), *_INPUT),
+    _effect("an argument by a method", "hidden_states.mul_(2)", ("mul_(", "mul("), *_INPUT),
+    _effect("an argument's flag", "mask.zero_()", ("zero_()", "requires_grad_()"), *_INPUT),
+    _effect(
+        "an argument that may be copied",
+        "x = mask.contiguous()\nx += 1",
+        (".contiguous()", ".clone()"),
+        *_INPUT,
+    ),
+    _effect(
+        "an argument or something else",
+        "x = mask or torch.zeros(4)\nx += 1",
+        ("mask or", "torch.ones(4) or"),
+        *_INPUT,
+    ),
+    _effect(
+        "one side of a choice",
+        "x = mask if self.y else 1\nx += 1",
+        ("mask if self.y else 1", "1 if mask else 1"),
+        *_INPUT,
+    ),
+    _effect("a walrus", "(x := mask).add_(1)", ("x := mask", "x := mask + 1"), *_INPUT),
+    _effect("out of a function", "torch.add(mask, 1, out=mask)", ("out=mask", "out=None"), *_INPUT),
+    _effect("a function of torch in place", "torch.relu_(mask)", ("relu_(", "relu("), *_INPUT),
+    _effect(
+        "a flag of a function",
+        "nn.functional.relu(mask, inplace=True)",
+        ("inplace=True", "inplace=False"),
+        *_INPUT,
+    ),
+    _effect(
+        "a flag of a function by position", "nn.functional.relu(mask, True)", (", True", ", False"), *_INPUT
+    ),
+    _effect(
+        "a module in place",
+        "x = self.act(mask)",
+        ("nn.ReLU(inplace=True)", "nn.ReLU(inplace=False)"),
+        *_INPUT,
+        init="self.act = nn.ReLU(inplace=True)",
+    ),
+    _effect(
+        "a part changes what it gets",
+        "self.fill(mask)",
+        ("x[0] = 1", "x = 1"),
+        *_INPUT,
+        more="def fill(self, x):\n    x[0] = 1\n",
+    ),
+    _effect(
+        "a part changes another argument",
+        "self.fill(mask, 2)",
+        ("fill(mask, 2)", "fill(2, mask)"),
+        *_INPUT,
+        more="def fill(self, x, y):\n    x[0] = 1\n",
+    ),
+    _effect("a dict is filled", "mask.update(x=1)", ("mask.update", "{}.update"), *_INPUT),
+    _effect("an item is taken out", "mask.pop()", ("mask.pop()", "mask.copy()"), *_INPUT),
+    _effect("a method that records", "mask.push(1)", ("mask.push", "mask.look"), *_INPUT),
+)
+def test_arguments(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+def _global(statements: str) -> str:
+    return toy(
+        "SEEN = []\nCOUNT = 0\n",
+        block(f"{statements}\n{BODY}"),
+        model(),
+        imports="import random\nimport numpy as np\nimport math\n",
+    )
+
+
+@decisions(
+    Pair(
+        "a global variable",
+        _global("global COUNT\nCOUNT = 1"),
+        ("global COUNT\n        ", ""),
+        [found(LAYER, "unsafe", "global")],
+        _SAFE,
+    ),
+    Pair(
+        "a global list",
+        _global("SEEN.append(1)"),
+        ("SEEN.append", "[].append"),
+        [found(LAYER, "unsafe", "global")],
+        _SAFE,
+    ),
+    Pair(
+        "a name of its own",
+        _global("SEEN.append(1)"),
+        ("SEEN.append", "SEEN = []\n        SEEN.append"),
+        [found(LAYER, "unsafe", "global")],
+        _SAFE,
+    ),
+    Pair(
+        "Python's random numbers",
+        _global("x = random.random()"),
+        ("random.random()", "math.floor(1)"),
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
+        "numpy's random numbers",
+        _global("x = np.random.rand(2)"),
+        ("np.random.rand", "np.ones"),
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
+        "torch's random numbers",
+        _global("x = random.random()"),
+        ("random.random()", "torch.rand(1)"),
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
+        "a generator of its own",
+        _global("x = torch.rand(1, generator=self.made)"),
+        ("generator=self.made", "generator=None"),
+        [found(LAYER, "unsafe", "generator of numbers")],
+        _SAFE,
+    ),
+    Pair(
+        "gradients are asked for",
+        _global("if torch.is_grad_enabled():\n    pass"),
+        ("is_grad_enabled", "is_tensor"),
+        [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "a tensor is asked for gradients",
+        _global("if hidden_states.requires_grad:\n    pass"),
+        ("states.requires_grad", "states.is_sparse"),
+        [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "a tensor is asked in a comparison",
+        _global("if hidden_states.grad_fn is None:\n    pass"),
+        ("grad_fn is None", "shape is None"),
+        [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "a tensor is asked in `not … and`",
+        _global("if mask and not hidden_states.is_leaf:\n    pass"),
+        ("is_leaf", "is_cuda"),
+        [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "the object is asked",
+        _global("if hidden_states.requires_grad:\n    pass"),
+        ("if hidden_states.requires_grad", "if self.requires_grad"),
+        [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "a gradient is computed",
+        _global("x = torch.autograd.grad(mask)"),
+        ("autograd.grad", "autograd.trade"),
+        [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "a function that was passed in",
+        _global("mask(1)"),
+        ("mask(1)", "x = mask(1)"),
+        [found(LAYER, "unsafe", "calls back")],
+        _SAFE,
+    ),
+    Pair(
+        "a function that the object holds",
+        toy(block(f"self.report(1)\n{BODY}", init="self.report = config.report"), model()),
+        ("self.report(1)", "x = self.report(1)"),
+        [found(LAYER, "unsafe", "calls back")],
+        _SAFE,
+    ),
+)
+def test_what_is_outside(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

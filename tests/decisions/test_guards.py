@@ -1,0 +1,373 @@
+"""What a condition on the mode, the flag or the cache decides: what is not recomputed, and what is off."""
+
+from __future__ import annotations
+
+from tests.decisions.outside import CACHE, GUARD, LAYER, Decision, Outside, Pair, decisions, found, silent
+from tests.decisions.toy import FLAG, PROTECTED, STACK, block, model, toy
+
+_SAFE = [found(LAYER, "safe")]
+_EVALUATING = [silent(LAYER, "not in training")]
+_UNRECORDED = [silent(LAYER, "no gradients recorded")]
+_STEP = "for layer in self.layers:\n    hidden_states = layer(hidden_states)"
+
+
+def _under(test: str, *, other: bool = False) -> str:
+    """Write a file whose loop runs under a condition, or under its ``else``."""
+    step = _STEP.replace("\n", "\n    ")
+    loop = f"if {test}:\n    pass\nelse:\n    {step}" if other else f"if {test}:\n    {step}"
+    return toy(block(), model(loop))
+
+
+@decisions(
+    Pair(
+        "outside of training", _under("not self.training"), ("if not self.", "if self."), _EVALUATING, _SAFE
+    ),
+    Pair(
+        "the other side of training",
+        _under("self.training", other=True),
+        ("if self.", "if not self."),
+        _EVALUATING,
+        _SAFE,
+    ),
+    Pair(
+        "another attribute",
+        _under("not self.training"),
+        ("not self.training", "not self.drafting"),
+        _EVALUATING,
+        _SAFE,
+    ),
+    Pair(
+        "another object",
+        _under("not self.training"),
+        ("not self.training", "not mask.training"),
+        _EVALUATING,
+        _SAFE,
+    ),
+    Pair("and something else", _under("not self.training and mask"), (" and ", " or "), _EVALUATING, _SAFE),
+    Pair(
+        "or something else, that excludes it too",
+        _under("not self.training or not self.training and mask"),
+        ("or not self.training and", "or self.training and"),
+        _EVALUATING,
+        _SAFE,
+    ),
+    Pair(
+        "the other side of both",
+        _under("self.training or mask", other=True),
+        (" or ", " and "),
+        _EVALUATING,
+        _SAFE,
+    ),
+    Pair(
+        "gradients are asked for", _under("not torch.is_grad_enabled()"), ("if not", "if"), _EVALUATING, _SAFE
+    ),
+    Pair(
+        "another function is asked",
+        _under("not torch.is_grad_enabled()"),
+        ("is_grad_enabled", "is_inference_mode_enabled"),
+        _EVALUATING,
+        _SAFE,
+    ),
+    Pair(
+        "what comes before has left",
+        toy(block(), model(f"if self.training:\n    return mask\n{_STEP}")),
+        ("return mask", "mask = 1"),
+        _EVALUATING,
+        _SAFE,
+    ),
+    Pair(
+        "what comes before has raised",
+        toy(block(), model(f"if self.training:\n    raise ValueError\n{_STEP}")),
+        ("if self.training", "if not self.training"),
+        _EVALUATING,
+        _SAFE,
+    ),
+    Pair(
+        "what comes before has another side",
+        toy(block(), model(f"if self.training:\n    return mask\nelse:\n    mask = 1\n{_STEP}")),
+        ("        else:\n            mask = 1\n", ""),
+        _SAFE,
+        _EVALUATING,
+    ),
+    Pair(
+        "what comes behind has left",
+        toy(block(), model(f"if self.training:\n    return mask\n{_STEP}")),
+        (
+            "if self.training:\n            return mask\n        for layer in self.layers:\n"
+            "            hidden_states = layer(hidden_states)",
+            "for layer in self.layers:\n            hidden_states = layer(hidden_states)\n"
+            "        if self.training:\n            return mask",
+        ),
+        _EVALUATING,
+        _SAFE,
+    ),
+    Pair(
+        "one side of an expression",
+        toy(
+            block(),
+            model(
+                "for layer in self.layers:\n"
+                "    hidden_states = hidden_states if self.training else layer(hidden_states)"
+            ),
+        ),
+        ("hidden_states if self", "hidden_states if not self"),
+        _EVALUATING,
+        _SAFE,
+    ),
+    Pair(
+        "the layer is handed on where it trains",
+        toy(
+            block(),
+            model(
+                "for layer in self.layers:\n    if self.training:\n"
+                "        hidden_states = unknown(layer, hidden_states)\n"
+                "    else:\n        hidden_states = layer(hidden_states)"
+            ),
+        ),
+        ("unknown(layer,", "unknown(mask,"),
+        _SAFE,
+        _EVALUATING,
+    ),
+)
+def test_modes(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+def _in_context(context: str) -> str:
+    return toy(block(), model(f"with {context}:\n    " + _STEP.replace("\n", "\n    ")))
+
+
+@decisions(
+    Pair(
+        "`no_grad`",
+        _in_context("torch.no_grad()"),
+        ("torch.no_grad()", "torch.enable_grad()"),
+        _UNRECORDED,
+        _SAFE,
+    ),
+    Pair(
+        "`inference_mode`",
+        _in_context("torch.inference_mode()"),
+        ("inference_mode()", "autocast('cpu')"),
+        _UNRECORDED,
+        _SAFE,
+    ),
+    Pair(
+        "`set_grad_enabled`",
+        _in_context("torch.set_grad_enabled(False)"),
+        ("(False)", "(mask)"),
+        _UNRECORDED,
+        _SAFE,
+    ),
+    Pair(
+        "the second of two contexts",
+        _in_context("torch.profiler.profile(), torch.no_grad()"),
+        ("no_grad", "enable_grad"),
+        _UNRECORDED,
+        _SAFE,
+    ),
+    Pair(
+        "a decorator of the method",
+        toy(block(), model()).replace(
+            "    def forward(self, hidden_states, mask=None):\n        for",
+            "    @torch.no_grad()\n    def forward(self, hidden_states, mask=None):\n        for",
+        ),
+        ("@torch.no_grad()", "@torch.enable_grad()"),
+        _UNRECORDED,
+        _SAFE,
+    ),
+    Pair(
+        "a part that its model runs without gradients",
+        toy(
+            block(),
+            model(name="ToyEncoder", base="nn.Module", supports="None").replace(
+                "super().__init__(config)", "super().__init__()"
+            ),
+            model(
+                "with torch.no_grad():\n    hidden_states = self.encoder(hidden_states)",
+                init="self.encoder = ToyEncoder(config)",
+            ),
+        ),
+        ("torch.no_grad()", "torch.enable_grad()"),
+        _UNRECORDED,
+        _SAFE,
+    ),
+    Pair(
+        "a part that its model runs once more",
+        toy(
+            block(),
+            model(name="ToyEncoder", base="nn.Module", supports="None").replace(
+                "super().__init__(config)", "super().__init__()"
+            ),
+            model(
+                "with torch.no_grad():\n    hidden_states = self.encoder(hidden_states)\n"
+                "mask = self.config(hidden_states)",
+                init="self.encoder = ToyEncoder(config)",
+            ),
+        ),
+        ("self.config(hidden_states)", "self.encoder(hidden_states)"),
+        _UNRECORDED,
+        _SAFE,
+    ),
+    Pair(
+        "of a part only the parameters are used",
+        toy(
+            block(),
+            model(name="ToyEncoder", base="nn.Module", supports="None").replace(
+                "super().__init__(config)", "super().__init__()"
+            ),
+            model(
+                "with torch.no_grad():\n    hidden_states = self.encoder(hidden_states)\n"
+                "mask = self.encoder.parameters()",
+                init="self.encoder = ToyEncoder(config)",
+            ),
+        ),
+        ("self.encoder.parameters()", "self.encoder.layers[0](mask)"),
+        _UNRECORDED,
+        _SAFE,
+    ),
+)
+def test_contexts(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_PAST = "hidden_states, past_key_values=None"
+
+
+def _branch(test: str, *, arguments: str = "hidden_states, past_key_values") -> str:
+    """Write a file with a layer that is checkpointed under a condition, and called under its ``else``."""
+    loop = (
+        f"for layer in self.layers:\n    if {test}:\n"
+        "        hidden_states = unknown(layer, hidden_states)\n"
+        f"    else:\n        hidden_states = layer({arguments})"
+    )
+    return toy(block(base=PROTECTED, takes=_PAST), model(loop, takes=_PAST, init=f"{STACK}\n{FLAG}"))
+
+
+_SPARED = [silent(CACHE, "spared")]
+_LIVE = [found(CACHE, "safe")]
+
+
+@decisions(
+    Pair(
+        "the flag and the mode",
+        _branch("self.gradient_checkpointing and self.training"),
+        ("self.gradient_checkpointing and", "self.gradient_clipping and"),
+        _SPARED,
+        _LIVE,
+    ),
+    Pair(
+        "the flag alone",
+        _branch("self.gradient_checkpointing"),
+        ("if self.gradient_ch", "if not self.gradient_ch"),
+        _SPARED,
+        _LIVE,
+    ),
+    Pair(
+        "the flag or something else",
+        _branch("self.gradient_checkpointing and self.training"),
+        (" and ", " or "),
+        _SPARED,
+        _LIVE,
+    ),
+    Pair(
+        "the flag and something else",
+        _branch("self.gradient_checkpointing and self.training"),
+        ("self.training:", "self.drafting:"),
+        _SPARED,
+        _LIVE,
+    ),
+    Pair(
+        "the flag by its name",
+        _branch("getattr(self, 'gradient_checkpointing', False) and self.training"),
+        ("'gradient_checkpointing'", "'gradient_clipping'"),
+        _SPARED,
+        _LIVE,
+    ),
+    Pair(
+        "the flag and gradients",
+        _branch("self.gradient_checkpointing and torch.is_grad_enabled()"),
+        ("is_grad_enabled()", "is_anomaly_enabled()"),
+        _SPARED,
+        _LIVE,
+    ),
+)
+def test_spared_calls(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+def _unknown_name(
+    guard: str = "", made: str = "if use_cache:\n    cache = DynamicCache()", **more: str
+) -> str:
+    """Write a file that makes a cache if it is asked for, and passes it under an unknown name."""
+    takes = "hidden_states, memory=None, use_cache=False"
+    step = "for layer in self.layers:\n    hidden_states = layer(hidden_states, memory=cache)"
+    loop = f"cache = None\n{made}\n{guard}\n{step}"
+    init = f"{STACK}\nself.gradient_checkpointing = False"
+    return toy(block(base=PROTECTED, takes=takes), model(loop, takes=takes, init=init, **more))
+
+
+_GUARD = "if self.gradient_checkpointing and self.training:\n    use_cache = False"
+_EARLY = [found(GUARD, "when proven", "needs a run")]
+_OK = [silent(GUARD, "guarded")]
+
+
+@decisions(
+    Pair(
+        "a cache that nothing guards",
+        _unknown_name(),
+        ("if use_cache:", "if use_cache and not self.training:"),
+        _EARLY,
+        _OK,
+    ),
+    Pair(
+        "a cache that is not asked for",
+        _unknown_name(),
+        ("if use_cache:", "if memory:"),
+        _EARLY,
+        [silent(GUARD, "no unknown cache")],
+    ),
+    Pair(
+        "a guard behind it",
+        _unknown_name(_GUARD),
+        (
+            "        if use_cache:\n            cache = DynamicCache()\n"
+            "        if self.gradient_checkpointing and self.training:\n            use_cache = False\n",
+            "        if self.gradient_checkpointing and self.training:\n            use_cache = False\n"
+            "        if use_cache:\n            cache = DynamicCache()\n",
+        ),
+        _EARLY,
+        _OK,
+    ),
+    Pair(
+        "a guard of something else",
+        _unknown_name(made=f"{_GUARD}\nif use_cache:\n    cache = DynamicCache()"),
+        ("            use_cache = False", "            use_caches = False"),
+        _OK,
+        _EARLY,
+    ),
+    Pair("a name that releases know", _unknown_name(), ("memory=cache)", "use_cache=cache)"), _EARLY, _OK),
+    Pair(
+        "no flag to ask for",
+        _unknown_name(),
+        ("gradient_checkpointing = False", "gradient_checkpointing = True"),
+        _EARLY,
+        [silent(GUARD, "no flag")],
+    ),
+    Pair(
+        "no layer",
+        _unknown_name(),
+        ("class ToyLayer(GradientCheckpointingLayer)", "class ToyLayer(ToyAttention)"),
+        _EARLY,
+        [found(LAYER, "safe"), silent(GUARD, "not a layer")],
+    ),
+    Pair(
+        "the same name under another condition",
+        _unknown_name(),
+        ("            cache = DynamicCache()", "            other = DynamicCache()"),
+        _EARLY,
+        [silent(GUARD, "no unknown cache")],
+    ),
+)
+def test_guards_of_caches(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

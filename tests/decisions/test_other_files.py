@@ -1,0 +1,311 @@
+"""What other files decide: users, heirs, bases, and what is generated."""
+
+from __future__ import annotations
+
+from tests.decisions.outside import (
+    FILE,
+    KEYWORD,
+    LAYER,
+    Decision,
+    Files,
+    Outside,
+    Pair,
+    decisions,
+    found,
+    silent,
+)
+from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
+
+_MODELS = "transformers/models"
+_LIBRARY = {
+    "transformers/__init__.py": "",
+    "transformers/modeling_layers.py": "class GradientCheckpointingLayer: ...\n",
+    "transformers/modeling_utils.py": "class PreTrainedModel: ...\n",
+}
+_RELATIVE = (
+    "from ...modeling_layers import GradientCheckpointingLayer\nfrom ...modeling_utils import PreTrainedModel"
+)
+_ABSOLUTE = (
+    "from transformers import PreTrainedModel\n"
+    "from transformers.modeling_layers import GradientCheckpointingLayer"
+)
+
+
+def _named(text: str, name: str) -> str:
+    return text.replace(_ABSOLUTE, _RELATIVE).replace("Toy", name)
+
+
+def _tree(beta: str, alpha: str = "", more: Files | None = None) -> Files:
+    """Write the files of two models into a package, the second of which may copy from the first."""
+    return {
+        **_LIBRARY,
+        f"{_MODELS}/alpha/modeling_alpha.py": _named(alpha or toy(), "Alpha"),
+        f"{_MODELS}/beta/modeling_beta.py": _named(beta, "Beta"),
+        **(more or {}),
+    }
+
+
+_HEAD = "import torch\nfrom torch import nn\nfrom transformers import PreTrainedModel\n"
+
+
+def _two(first: str, second: str) -> Files:
+    return {FILE: first, "modeling_other.py": _HEAD + second}
+
+
+def _user(body: str, imported: str = "ToyLayer") -> str:
+    return f"from modeling_toy import {imported}\n\n{body}"
+
+
+_OTHER_MODEL = model(name="OtherModel")
+_SAFE = [found(LAYER, "safe")]
+
+
+@decisions(
+    Pair(
+        "another file runs the block otherwise",
+        _two(toy(), _user(_OTHER_MODEL)),
+        (
+            "from modeling_toy import ToyLayer\n",
+            "from modeling_toy import ToyLayer\nfrom torch.utils.checkpoint import checkpoint\n"
+            "def run(model, x):\n    return checkpoint(model.layers[0], x)\n",
+        ),
+        _SAFE,
+        [found(LAYER, "none", "leftover")],
+    ),
+    Pair(
+        "an heir in another file has a branch that stays",
+        _two(
+            toy(),
+            _user(
+                "class OtherLayer(ToyLayer):\n    pass\n\n"
+                + model(BRANCH, name="OtherModel", init=f"{STACK.replace('ToyLayer', 'OtherLayer')}\n{FLAG}")
+            ),
+        ),
+        ("self.gradient_checkpointing and self.training", "self.gradient_checkpointing and mask"),
+        [found(LAYER, "safe"), found(LAYER, "safe", of="OtherLayer")],
+        [
+            found(LAYER, "none", "heir cannot change"),
+            found(LAYER, "none", "another condition", of="OtherLayer"),
+        ],
+    ),
+    Pair(
+        "an heir in another file keeps statistics",
+        _two(
+            toy(),
+            _user(
+                "class OtherLayer(ToyLayer):\n    def __init__(self, config):\n"
+                "        self.norm = nn.LayerNorm(4)\n\n"
+                + model(BRANCH, name="OtherModel", init=f"{STACK.replace('ToyLayer', 'OtherLayer')}\n{FLAG}")
+            ),
+        ),
+        ("nn.LayerNorm", "nn.BatchNorm1d"),
+        [found(LAYER, "safe"), found(LAYER, "safe", of="OtherLayer")],
+        [found(LAYER, "unsafe", "statistics"), found(LAYER, "unsafe", "statistics", of="OtherLayer")],
+    ),
+    Pair(
+        "an heir in another file names the base class first",
+        _two(
+            toy(),
+            _user(
+                "from transformers.modeling_layers import GradientCheckpointingLayer\n"
+                "class OtherLayer(ToyLayer, GradientCheckpointingLayer):\n    pass\n"
+            ),
+        ),
+        ("(ToyLayer, GradientCheckpointingLayer)", "(GradientCheckpointingLayer, ToyLayer)"),
+        _SAFE,
+        [found(LAYER, "none", "order of bases")],
+    ),
+    Pair(
+        "a model in another file declares support",
+        _two(
+            toy(block(), model(supports="None")),
+            _user("class OtherModel(ToyModel):\n    supports_gradient_checkpointing = True\n", "ToyModel"),
+        ),
+        ("checkpointing = True", "checkpointing = False"),
+        _SAFE,
+        [],
+    ),
+    Pair(
+        "an heir of the model sets the flag",
+        _two(
+            toy(block(), model(BRANCH, init=f"{STACK}\n{FLAG}")),
+            _user(
+                "class OtherModel(ToyModel):\n    def start(self):\n"
+                "        self.gradient_checkpointing = False\n",
+                "ToyModel",
+            ),
+        ),
+        ("def start(self)", "def __init__(self)"),
+        [found(LAYER, "none", "flag is set")],
+        _SAFE,
+    ),
+    Pair(
+        "an heir of the model overrides the switch",
+        _two(
+            toy(block(), model(BRANCH, init=f"{STACK}\n{FLAG}")),
+            _user(
+                "class OtherModel(ToyModel):\n    def gradient_checkpointing_enable(self):\n        pass\n",
+                "ToyModel",
+            ),
+        ),
+        ("gradient_checkpointing_enable", "gradient_clipping_enable"),
+        [found(LAYER, "none", "overrides the switch")],
+        _SAFE,
+    ),
+    Pair(
+        "an heir puts other layers into the stack",
+        _two(
+            toy(block(), model(BRANCH, init=f"{STACK}\n{FLAG}")),
+            _user(
+                "class OtherLayer(nn.Module):\n    def forward(self, x):\n        return x\n\n"
+                "class OtherModel(ToyModel):\n    def __init__(self, config):\n"
+                "        self.layers = nn.ModuleList([OtherLayer()])\n",
+                "ToyModel",
+            ),
+        ),
+        ("self.layers = nn.ModuleList([OtherLayer", "self.heads = nn.ModuleList([OtherLayer"),
+        [found(LAYER, "none", "replaced stack"), found(LAYER, "none", "inherited loop", of="OtherLayer")],
+        _SAFE,
+    ),
+    Pair(
+        "the base is in another file",
+        {
+            FILE: toy(block(base="OtherBase"), model(), imports="from modeling_other import OtherBase\n"),
+            "modeling_other.py": _HEAD + "class OtherBase(nn.Module):\n    pass\n",
+        },
+        ("class OtherBase(nn.Module)", "class OtherBase(Unknown)"),
+        [found(LAYER, "none", "base elsewhere")],
+        [silent(LAYER, "unknown base")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "the base in another file is a layer",
+        {
+            FILE: toy(block(base="OtherBase"), model(), imports="from modeling_other import OtherBase\n"),
+            "modeling_other.py": _HEAD
+            + "from transformers.modeling_layers import GradientCheckpointingLayer\n"
+            "class OtherBase(nn.Module):\n    pass\n",
+        },
+        ("class OtherBase(nn.Module)", "class OtherBase(GradientCheckpointingLayer)"),
+        [found(LAYER, "none", "base elsewhere")],
+        [silent(LAYER, "layer")],
+    ),
+    Pair(
+        "the block is in another file",
+        {
+            FILE: toy(model(), imports="from modeling_other import ToyLayer\n"),
+            "modeling_other.py": toy(block()),
+        },
+        ("from modeling_other import ToyLayer", "from modeling_others import ToyLayer"),
+        _SAFE,
+        [],
+    ),
+    Pair(
+        "the block is in another file that has a mixer",
+        {
+            FILE: toy(model(), imports="from modeling_other import ToyLayer\n"),
+            "modeling_other.py": toy(block()),
+        },
+        ("import ToyLayer", "import ToyAttention as ToyLayer"),
+        _SAFE,
+        [],
+    ),
+    Pair(
+        "an heir inherits a call that would have to change",
+        _two(
+            toy(
+                block(),
+                model(
+                    "for layer in self.layers:\n    hidden_states = layer(hidden_states=hidden_states)",
+                    supports="None",
+                ),
+            ),
+            _user(
+                "class OtherAttention(nn.Module):\n    pass\n\n"
+                "class OtherLayer(nn.Module):\n    def __init__(self):\n"
+                "        self.attention = OtherAttention()\n"
+                "    def forward(self, hidden_states):\n        return hidden_states\n\n"
+                "class OtherModel(ToyModel):\n    supports_gradient_checkpointing = True\n"
+                "    def __init__(self, config):\n        self.layers = nn.ModuleList([OtherLayer()])\n",
+                "ToyModel",
+            ),
+        ),
+        ("layer(hidden_states=hidden_states)", "layer(hidden_states)"),
+        [
+            found(KEYWORD, "safe"),
+            found(LAYER, "safe"),
+            found(LAYER, "none", "inherited call", of="OtherLayer"),
+        ],
+        [found(LAYER, "safe"), found(LAYER, "safe", of="OtherLayer")],
+    ),
+    Pair(
+        "an heir in the file puts others into the stack",
+        toy(
+            block(),
+            block(name="ToyOther"),
+            model(),
+            "class ToyHeir(ToyModel):\n    def __init__(self, config):\n"
+            "        self.layers = nn.ModuleList([ToyOther(config)])\n",
+        ),
+        ("self.layers = nn.ModuleList([ToyOther", "self.heads = nn.ModuleList([ToyOther"),
+        [found(LAYER, "safe"), found(LAYER, "safe", of="ToyOther")],
+        _SAFE,
+    ),
+)
+def test_other_files(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_GENERATED = "#   This file was automatically generated from src/transformers/models/beta/modular_beta.py.\n"
+_MODULAR = (
+    _RELATIVE.replace("from ...modeling_layers import GradientCheckpointingLayer\n", "")
+    + """
+from ..alpha.modeling_alpha import AlphaLayer, AlphaModel
+
+
+class BetaLayer(AlphaLayer):
+    pass
+
+
+class BetaModel(AlphaModel):
+    pass
+"""
+)
+
+
+def _generated(statistics: str = "") -> Files:
+    """Write a model, one that is generated from it, and the modular file between them."""
+    beta = _named(toy(block(init=statistics), model()), "Beta")
+    return {
+        **_tree(toy()),
+        f"{_MODELS}/beta/modeling_beta.py": _GENERATED + beta,
+        f"{_MODELS}/beta/modular_beta.py": _MODULAR,
+    }
+
+
+_ALONE = "class AlphaLayer(GradientCheckpointingLayer):"
+_BOTH = f"{_ALONE} | class BetaLayer(GradientCheckpointingLayer):"
+_BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(GradientCheckpointingLayer):"
+
+
+@decisions(
+    Pair(
+        "a class that is generated from another",
+        _generated(),
+        ("class BetaLayer(AlphaLayer)", "class BetaLayer(nn.Module)"),
+        [found(LAYER, "safe", of="AlphaLayer", code=_BOTH)],
+        [
+            found(LAYER, "safe", of="AlphaLayer", code=_ALONE),
+            found(LAYER, "safe", of="BetaLayer", code=_BY_ITSELF),
+        ],
+    ),
+    Pair(
+        "a generated class that is unsafe",
+        _generated("self.norm = nn.GroupNorm(4, 4)"),
+        ("nn.GroupNorm", "nn.BatchNorm1d"),
+        [found(LAYER, "safe", of="AlphaLayer")],
+        [found(LAYER, "unsafe", "statistics", of="AlphaLayer")],
+    ),
+)
+def test_generated_files(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

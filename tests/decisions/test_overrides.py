@@ -1,0 +1,117 @@
+"""Which overrides of the library's old switch can go."""
+
+from __future__ import annotations
+
+from tests.decisions.outside import LAYER, OVERRIDE, Decision, Outside, Pair, decisions, found, silent
+from tests.decisions.toy import FLAG, STACK, block, model, toy
+
+_SAFE = [found(LAYER, "safe")]
+_METHOD = """\
+def _set_gradient_checkpointing(self, module, value=False):
+    if isinstance(module, ToyModel):
+        module.gradient_checkpointing = value
+"""
+
+
+def _override(
+    method: str = _METHOD, more: str = "", init: str = FLAG, base: str = "GradientCheckpointingLayer"
+) -> str:
+    return toy(block(base=base, init=more), model(init=f"{STACK}\n{init}", more=method))
+
+
+_GOES = [found(OVERRIDE, "safe", of="ToyModel")]
+
+
+@decisions(
+    Pair(
+        "an override of the old interface",
+        _override(_METHOD.replace("= value", "= True")),
+        ("value=False", "enable=False"),
+        [found(OVERRIDE, "none", "override does more", of="ToyModel")],
+        [silent(OVERRIDE, "new interface")],
+        at="class ToyModel",
+    ),
+    Pair(
+        "an override that does more",
+        _override(),
+        ("isinstance(module, ToyModel):", "hasattr(module, 'x'):"),
+        _GOES,
+        [found(OVERRIDE, "none", "override does more", of="ToyModel")],
+    ),
+    Pair(
+        "an override with another side",
+        _override(),
+        (
+            ".gradient_checkpointing = value\n",
+            ".gradient_checkpointing = value\n        else:\n            pass\n",
+        ),
+        _GOES,
+        [found(OVERRIDE, "none", "override does more", of="ToyModel")],
+    ),
+    Pair(
+        "of several classes",
+        _override(),
+        ("isinstance(module, ToyModel)", "isinstance(module, (ToyModel, ToyAttention))"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "no flag elsewhere", of="ToyModel")],
+    ),
+    Pair(
+        "another class would be enabled",
+        _override(init=f"{FLAG}\nself.head = ToyHead(config)").replace(
+            "class ToyModel",
+            "class ToyHead(nn.Module):\n    def __init__(self, config):\n"
+            "        self.gradient_clipping = False\n\nclass ToyModel",
+        ),
+        ("gradient_clipping = False", "gradient_checkpointing = False"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "enabled as well", of="ToyModel")],
+    ),
+    Pair(
+        "a layer keeps statistics",
+        _override(more="self.norm = nn.LayerNorm(4)"),
+        ("nn.LayerNorm", "nn.BatchNorm1d"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "statistics", of="ToyModel")],
+    ),
+    Pair(
+        "the named class has no flag",
+        _override(),
+        (FLAG, "self.gradient_clipping = False"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "no flag elsewhere", of="ToyModel")],
+    ),
+    Pair(
+        "it is used",
+        _override(init=f"{FLAG}\nself.train(True)"),
+        ("self.train(True)", "self._set_gradient_checkpointing(self, True)"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+    ),
+    Pair(
+        "the library raises before",
+        _override(),
+        ("supports_gradient_checkpointing = True", "supports_gradient_checkpointing = False"),
+        _GOES,
+        [silent(OVERRIDE, "no support")],
+        at="class ToyModel",
+    ),
+    Pair(
+        "a block becomes a layer with it",
+        _override(base="nn.Module"),
+        ("checkpointing = value", "checkpointing = not value"),
+        [*_GOES, *_SAFE],
+        [
+            found(OVERRIDE, "none", "override does more", of="ToyModel"),
+            found(LAYER, "none", "override does more"),
+        ],
+    ),
+    Pair(
+        "the library's base class in an old release",
+        _override(),
+        ("class ToyLayer(GradientCheckpointingLayer)", "class ToyLayer(nn.Module)"),
+        _GOES,
+        [*_GOES, *_SAFE],
+    ),
+)
+def test_overrides(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

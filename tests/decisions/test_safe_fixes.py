@@ -1,0 +1,350 @@
+"""What makes a fix safe, unsafe or impossible: the code around a call, the bases, the neighbours."""
+
+from __future__ import annotations
+
+from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found
+from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
+
+_SAFE = [found(LAYER, "safe")]
+
+
+def _branch(loop: str = BRANCH, init: str = "", takes: str = "hidden_states, mask=None", **more: str) -> str:
+    return toy(block(takes=takes), model(loop, takes=takes, init=f"{STACK}\n{FLAG}\n{init}", **more))
+
+
+def _none(*kinds: str) -> list[str]:
+    return [found(LAYER, "none", *kinds)]
+
+
+def _unsafe(*kinds: str) -> list[str]:
+    return [found(LAYER, "unsafe", *kinds)]
+
+
+@decisions(
+    *(
+        Pair(
+            f"`{name}` recomputes, `{other}` does not",
+            _branch(f"{BRANCH}{name}(self.layers)\n"),
+            (f"{name}(self.layers)", f"{other}(self.layers)"),
+            _none("leftover"),
+            _SAFE,
+        )
+        for name, other in (
+            ("checkpoint", "load_checkpoint"),
+            ("checkpoint_sequential", "checkpoint_path"),
+            ("remat", "set_remat"),
+            ("block_ckpt", "save_ckpt"),
+            ("self.run_checkpoint", "self.gradient_checkpointing_enable"),
+            ("self.checkpointed", "self.checkpoints"),
+        )
+    ),
+    Pair(
+        "a function that recomputes, under another name",
+        _branch(BRANCH + "run(self.layers)\n") + "\n\ndef run(x):\n    return checkpoint(x)\n",
+        ("return checkpoint(x)", "return print(x)"),
+        _none("leftover"),
+        _SAFE,
+    ),
+    Pair(
+        "an imported function, under another name",
+        _branch(BRANCH + "run(self.layers)\n").replace(
+            "import nn\n", "import nn\nfrom torch.utils.checkpoint import checkpoint as run\n", 1
+        ),
+        (
+            "from torch.utils.checkpoint import checkpoint as run",
+            "from torch.utils.data import Dataset as run",
+        ),
+        _none("leftover"),
+        _SAFE,
+    ),
+    Pair(
+        "a name in a string",
+        _branch(BRANCH + 'x = "checkpoint(self.layers)"\n'),
+        ('"checkpoint(self.layers)"', "checkpoint(self.layers)"),
+        _SAFE,
+        _none("leftover"),
+    ),
+    Pair(
+        "in a class that has nothing to do with it",
+        _branch().replace(
+            "class ToyModel", "class ToyHead:\n    def run(self, x):\n        checkpoint(x)\n\nclass ToyModel"
+        ),
+        ("class ToyHead:", "class ToyHead(ToyLayer):"),
+        _SAFE,
+        _none("leftover"),
+    ),
+)
+def test_what_recomputes(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_PAST = "hidden_states, past_key_values=None, use_cache=False"
+
+
+def _loop(statements: str, before: str = "", behind: str = "") -> str:
+    return toy(block(), model(f"{before}\nfor layer in self.layers:\n    {statements}\n{behind}"))
+
+
+_CALL = "hidden_states = layer(hidden_states, mask)"
+
+
+@decisions(
+    Pair(
+        "the loop changes an argument",
+        _loop(f"{_CALL}\n    mask[0] = 1"),
+        ("mask[0] = 1", "mask = 1"),
+        _unsafe("changed around"),
+        _SAFE,
+    ),
+    Pair(
+        "an argument changes behind the loop",
+        _loop(_CALL, behind="mask += 1"),
+        ("mask += 1", "mask = mask + 1"),
+        _unsafe("changed around"),
+        _SAFE,
+    ),
+    Pair(
+        "an argument changes before the loop",
+        _loop(_CALL, before="mask += 1"),
+        (
+            "        mask += 1\n        for layer in self.layers:\n"
+            "            hidden_states = layer(hidden_states, mask)\n",
+            "        for layer in self.layers:\n            hidden_states = layer(hidden_states, mask)\n"
+            "        mask += 1\n",
+        ),
+        _SAFE,
+        _unsafe("changed around"),
+    ),
+    Pair(
+        "what the loop feeds back may change",
+        _loop(f"{_CALL}\n    hidden_states += 1"),
+        ("hidden_states += 1", "mask += 1"),
+        _SAFE,
+        _unsafe("changed around"),
+    ),
+    Pair(
+        "the layer itself changes",
+        _loop(f"{_CALL}\n    layer.count += 1"),
+        ("layer.count += 1", "x = layer.count + 1"),
+        _unsafe("changed around"),
+        _SAFE,
+    ),
+    Pair(
+        "the configuration changes",
+        _loop(f"{_CALL}\n    self.config.step = 1"),
+        ("self.config.step", "self.state.step"),
+        _unsafe("changed around"),
+        _SAFE,
+    ),
+    Pair(
+        "a context of its own",
+        _loop("with torch.autocast('cpu'):\n        hidden_states = layer(hidden_states)"),
+        ("torch.autocast('cpu')", "self.mode('cpu')"),
+        _SAFE,
+        _unsafe("context"),
+    ),
+    Pair(
+        "an iterator is passed",
+        _loop(_CALL, before="mask = list(mask)"),
+        ("mask = list(mask)", "mask = iter(mask)"),
+        _SAFE,
+        _unsafe("iterator"),
+    ),
+    Pair(
+        "a generator is passed",
+        _loop(_CALL, before="mask = [x for x in mask]"),
+        ("[x for x in mask]", "(x for x in mask)"),
+        _SAFE,
+        _unsafe("iterator"),
+    ),
+    Pair(
+        "a function around a gradient",
+        _loop(_CALL, before="up = self.layers[0](mask)\nmask = lambda: up"),
+        ("lambda: up", "lambda: down"),
+        _unsafe("holds values"),
+        _SAFE,
+    ),
+    Pair(
+        "`forward` is called directly",
+        _loop(_CALL),
+        ("= layer(", "= layer.forward("),
+        _SAFE,
+        _unsafe("direct forward"),
+    ),
+    Pair(
+        "hooks of the model",
+        _loop(_CALL, before="self.register_forward_hook(print)"),
+        ("forward_hook", "state_hook"),
+        _unsafe("hooks"),
+        _SAFE,
+    ),
+    Pair(
+        "router outputs are recorded",
+        toy(block(), model(more='_can_record_outputs = {"router_logits": 1}\n')),
+        ('"router_logits"', '"attentions"'),
+        _unsafe("records routers"),
+        _SAFE,
+    ),
+    Pair(
+        "modules are compiled",
+        toy(block(), model(init=f"{STACK}\nself.fast = torch.jit.script(self.head)")),
+        ("torch.jit.script(", "torch.jit.ignore("),
+        _unsafe("compiled"),
+        _SAFE,
+    ),
+    Pair(
+        "parts are put into evaluation mode",
+        _branch(init="self.layers.train()"),
+        ("self.layers.train()", "self.layers.eval()"),
+        _SAFE,
+        _unsafe("evaluates"),
+    ),
+    Pair(
+        "a comment of evaluation mode",
+        _branch(init="x = 1  # self.eval()"),
+        ("x = 1  # self.eval()", "self.eval()"),
+        _SAFE,
+        _unsafe("evaluates"),
+    ),
+)
+def test_surroundings(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+@decisions(
+    Pair(
+        "the base has to be its own",
+        toy(block(name="ToyBase"), block(base="ToyBase"), block(name="ToyHead", base="ToyBase"), model()),
+        ("class ToyHead(ToyBase)", "class ToyHead(nn.Module)"),
+        _unsafe("shared base"),
+        _SAFE,
+    ),
+    Pair(
+        "the name is taken",
+        toy("ToyName = 1\n", block(), model()).replace(
+            "from transformers.modeling_layers import GradientCheckpointingLayer\n", ""
+        ),
+        ("ToyName = 1", "GradientCheckpointingLayer = 1"),
+        _SAFE,
+        _none("name taken"),
+    ),
+    Pair(
+        "the name is imported as another",
+        toy(imports="from toy import Other as Name\n").replace(
+            "from transformers.modeling_layers import GradientCheckpointingLayer\n", ""
+        ),
+        ("as Name", "as GradientCheckpointingLayer"),
+        _SAFE,
+        _none("name taken"),
+    ),
+    Pair(
+        "an heir names the base class first",
+        toy(block(), model(), "class ToyHeir(ToyLayer, GradientCheckpointingLayer):\n    pass\n"),
+        ("(ToyLayer, GradientCheckpointingLayer)", "(GradientCheckpointingLayer, ToyLayer)"),
+        _unsafe("shared base"),
+        _none("order of bases"),
+    ),
+    Pair(
+        "a checkpoint function would stay",
+        _branch(BRANCH + "self._gradient_clipping_tool(self.layers)\n"),
+        ("clipping_tool(", "checkpointing_func("),
+        _SAFE,
+        _none("leftover"),
+    ),
+    Pair(
+        "a checkpoint of weights stays",
+        _branch(BRANCH + "checkpoint(self.layers)\n", name="ToyModel"),
+        ("        checkpoint(", "        load_checkpoint("),
+        _none("leftover"),
+        _SAFE,
+    ),
+    Pair(
+        "two blocks in one branch",
+        toy(
+            block(),
+            block(name="ToyOther"),
+            model(BRANCH, init=f"{STACK}\n{FLAG}\nself.layers.append(ToyOther(config))"),
+        ),
+        ("class ToyOther(nn.Module)", "class ToyOther(GradientCheckpointingLayer)"),
+        [found(LAYER, "safe"), found(LAYER, "safe", of="ToyOther")],
+        _SAFE,
+    ),
+    Pair(
+        "one of two blocks in one branch",
+        toy(
+            block(),
+            block(name="ToyOther", init="self.norm = nn.LayerNorm(4)"),
+            model(BRANCH, init=f"{STACK}\n{FLAG}\nself.layers.append(ToyOther(config))"),
+        ),
+        ("nn.LayerNorm", "nn.BatchNorm1d"),
+        [found(LAYER, "safe"), found(LAYER, "safe", of="ToyOther")],
+        [found(LAYER, "unsafe", "statistics"), found(LAYER, "unsafe", "statistics", of="ToyOther")],
+    ),
+    Pair(
+        "a cache of one release only",
+        toy(
+            block(takes=_PAST),
+            model(
+                "for layer in self.layers:\n"
+                "    hidden_states = layer(hidden_states, past_key_values=past_key_values)",
+                takes=_PAST,
+            ),
+        ),
+        ("past_key_values=past_key_values)", "use_cache=None)"),
+        _unsafe("release", "release"),
+        _unsafe("release"),
+        releases=">=4.49",
+    ),
+    Pair(
+        "what the model reads of a cache",
+        toy(
+            block(
+                "if use_cache:\n    return hidden_states, self.attention(mask)\nreturn (hidden_states,)",
+                takes="hidden_states, mask=None, use_cache=False",
+            ),
+            model(
+                "for layer in self.layers:\n    out = layer(hidden_states, use_cache=use_cache)\n"
+                "    hidden_states = out[0]\n    if use_cache:\n        mask = out[1]",
+                takes="hidden_states, mask=None, use_cache=False",
+            ),
+        ),
+        ("mask = out[1]", "mask = out[0]"),
+        _unsafe("output with cache"),
+        _SAFE,
+    ),
+    Pair(
+        "a script replaces `forward`",
+        {
+            "modeling_toy.py": toy(),
+            "patch.py": "from modeling_toy import ToyLayer\nToyLayer.forward = print\n",
+        },
+        ("ToyLayer.forward = print", "ToyLayer.backward = print"),
+        _unsafe("replaced"),
+        _SAFE,
+        releases=">=5.23",
+    ),
+    Pair(
+        "a script replaces another `forward`",
+        {
+            "modeling_toy.py": toy(),
+            "patch.py": "from modeling_toy import ToyLayer\nToyLayer.forward = print\n",
+        },
+        ("ToyLayer.forward = print", "torch.nn.Linear.forward = print"),
+        _unsafe("replaced"),
+        _SAFE,
+        releases=">=5.23",
+    ),
+    Pair(
+        "a part of a block that is recomputed as a whole",
+        toy(
+            block(),
+            block(name="ToyOther", init="self.part = ToyLayer(config)"),
+            model(init=f"{STACK}\nself.layers.append(ToyOther(config))"),
+        ),
+        ("self.part = ToyLayer(config)", "self.part = ToyAttention(config)"),
+        [found(LAYER, "unsafe", "shared part"), found(LAYER, "safe", of="ToyOther")],
+        [found(LAYER, "safe"), found(LAYER, "safe", of="ToyOther")],
+    ),
+)
+def test_bases_and_neighbours(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

@@ -1,0 +1,368 @@
+"""What is a stack, and a block in it: a loop that feeds back, a mixer inside, a model around."""
+
+from __future__ import annotations
+
+from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found, silent
+from tests.decisions.toy import STACK, block, model, toy
+
+_SAFE = [found(LAYER, "safe")]
+_TWO = [found(LAYER, "safe"), found(LAYER, "safe", of="ToyOther")]
+_OTHER = "self.others = nn.ModuleList([ToyOther(config) for _ in range(2)])"
+_BOTH = f"{STACK}\n{_OTHER}"
+
+
+def _loop(loop: str, **more: str) -> str:
+    return toy(block(), model(loop, **more))
+
+
+@decisions(
+    Pair(
+        "the output is fed back",
+        toy(),
+        ("hidden_states = layer(", "outputs = layer("),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "it is fed back by another name",
+        _loop("for layer in self.layers:\n    out = layer(hidden_states)\n    hidden_states = out"),
+        ("hidden_states = out", "final = out"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "it is assigned anew before the call",
+        _loop("for layer in self.layers:\n    x = mask\n    x = layer(x)"),
+        ("    x = mask\n", "    y = mask\n"),
+        [silent(LAYER, "not fed back")],
+        _SAFE,
+    ),
+    Pair(
+        "only its shape is fed back",
+        _loop(
+            "size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n"
+            "    size = out.mean(0)"
+        ),
+        ("out.mean(0)", "out.size(0)"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "a figure of it is fed back",
+        _loop("size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n    size = out.mT"),
+        ("out.mT", "out.shape"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "what a comparison says is not fed back",
+        _loop(
+            "seen = None\nfor layer in self.layers:\n    out = layer(hidden_states, seen)\n"
+            "    seen = out + mask"
+        ),
+        ("out + mask", "out == mask"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "what a conditional expression asks is not fed back",
+        _loop(
+            "seen = None\nfor layer in self.layers:\n    out = layer(hidden_states, seen)\n"
+            "    seen = out if self.x else mask"
+        ),
+        ("out if self.x else mask", "mask if out else self.x"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "a walrus feeds back",
+        _loop(
+            "for layer in self.layers:\n    if (x := layer(hidden_states)) is not None:\n"
+            "        hidden_states = x"
+        ),
+        ("hidden_states = x", "hidden_states = mask"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "a list grows",
+        _loop(
+            "every = [hidden_states]\nfor layer in self.layers:\n    out = layer(every)\n"
+            "    every.append(out)"
+        ),
+        ("every.append(out)", "every.count(out)"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "an item is filled in",
+        _loop("every = {}\nfor layer in self.layers:\n    out = layer(every)\n    every[0] = out"),
+        ("every[0] = out", "other[0] = out"),
+        [found(LAYER, "unsafe", "container stays")],
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "a sum is fed back",
+        _loop("for layer in self.layers:\n    x = layer(hidden_states)\n    hidden_states += x"),
+        ("hidden_states += x", "self.count += x"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "one arm of an `if` feeds back",
+        _loop(
+            "for layer in self.layers:\n    out = layer(hidden_states)\n    if mask is None:\n        pass\n"
+            "    else:\n        hidden_states = out"
+        ),
+        ("hidden_states = out", "mask = out"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "a handler of an exception feeds back",
+        _loop(
+            "for layer in self.layers:\n    out = layer(hidden_states)\n    try:\n        pass\n"
+            "    except ValueError:\n        hidden_states = out"
+        ),
+        ("hidden_states = out", "mask = out"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "an inner loop feeds back",
+        _loop(
+            "for layer in self.layers:\n    out = layer(hidden_states)\n    for _ in range(2):\n"
+            "        hidden_states = out"
+        ),
+        ("hidden_states = out", "mask = out"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "it is unpacked and fed back",
+        _loop("for layer in self.layers:\n    hidden_states, rest = layer(hidden_states)"),
+        ("hidden_states, rest", "first, rest"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
+        "a loop is needed",
+        _loop("for _ in range(2):\n    hidden_states = self.layers[0](hidden_states)"),
+        ("for _ in range(2)", "if True"),
+        _SAFE,
+        [silent(LAYER, "no loop")],
+        at="self.layers[0](",
+    ),
+    Pair(
+        "a loop may stand on one line",
+        _loop("for layer in self.layers:\n    hidden_states = layer(hidden_states)"),
+        ("self.layers:\n            hidden", "self.layers: hidden"),
+        _SAFE,
+        _SAFE,
+        wrong="what a loop on one line feeds back is not followed",
+    ),
+    Pair(
+        "`while` is a loop",
+        _loop("while mask:\n    hidden_states = self.layers[0](hidden_states)"),
+        ("while mask", "if mask"),
+        _SAFE,
+        [silent(LAYER, "no loop")],
+        at="self.layers[0](",
+    ),
+    Pair(
+        "the `else` of a loop is outside of it",
+        _loop("for _ in self.layers:\n    pass\nelse:\n    hidden_states = self.layers[0](hidden_states)"),
+        ("    pass\n        else:", "    pass"),
+        [silent(LAYER, "no loop")],
+        _SAFE,
+        at="self.layers[0](",
+    ),
+)
+def test_feeding_back(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+def _filled(init: str) -> str:
+    return toy(block(), model(init=init))
+
+
+_MADE = "ToyLayer(config)"
+
+
+@decisions(
+    Pair(
+        "append",
+        _filled(f"self.layers = nn.ModuleList()\nself.layers.append({_MADE})"),
+        ("self.layers.append", "self.other.append"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a list of a function's own",
+        _filled(f"made = []\nmade.append({_MADE})\nself.layers = nn.ModuleList(made)"),
+        ("ModuleList(made)", "ModuleList(more)"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a name that is computed",
+        _filled(f'for i in range(2):\n    setattr(self, f"layer_{{i}}", {_MADE})').replace(
+            "for layer in self.layers:", "for i in range(2):\n            layer = getattr(self, f'layer_{i}')"
+        ),
+        ("layer = getattr(self", "layer = getattr(mask"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a sequence of torch, called as a whole",
+        toy(
+            block(),
+            model(
+                "hidden_states = self.layers(hidden_states)",
+                init="self.layers = nn.Sequential(*[ToyLayer(config)])",
+            ),
+        ),
+        ("nn.Sequential(*", "nn.Identity(*"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a method that makes layers",
+        _filled("self.layers = nn.ModuleList([self.make(config)])").replace(
+            "    def forward(self, hidden_states, mask=None):\n        for",
+            f"    def make(self, config):\n        return {_MADE}\n"
+            "    def forward(self, hidden_states, mask=None):\n        for",
+        ),
+        ("self.make(config)]", "self.mend(config)]"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "what a table holds",
+        toy(
+            block(),
+            'KINDS = {"toy": ToyLayer}\n',
+            model(init='self.layers = nn.ModuleList([KINDS["toy"](config)])'),
+        ),
+        ('"toy": ToyLayer', '"toy": ToyAttention'),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a copy of a module",
+        toy(
+            block(),
+            model(init=f"self.layers = nn.ModuleList([copy.deepcopy({_MADE})])"),
+            imports="import copy\n",
+        ),
+        ("copy.deepcopy(", "copy.unknown("),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "the second of a pair",
+        _loop("for index, layer in enumerate(self.layers):\n    hidden_states = layer(hidden_states)"),
+        ("index, layer", "layer, index"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "the first of two",
+        _loop("for layer, other in zip(self.layers, mask):\n    hidden_states = layer(hidden_states)"),
+        ("zip(self.layers, mask)", "zip(mask, self.layers)"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a part of the stack",
+        _loop("for layer in self.layers[1:]:\n    hidden_states = layer(hidden_states)"),
+        ("self.layers[1:]", "self.config[1:]"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "the values of a dict",
+        _loop(
+            "for layer in self.layers.values():\n    hidden_states = layer(hidden_states)",
+            init=f'self.layers = nn.ModuleDict({{"a": {_MADE}}})',
+        ),
+        (".values()", ".keys()"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "the items of a dict",
+        _loop(
+            "for name, layer in self.layers.items():\n    hidden_states = layer(hidden_states)",
+            init=f'self.layers = nn.ModuleDict({{"a": {_MADE}}})',
+        ),
+        ("name, layer", "layer, name"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "one side of a choice",
+        _filled("self.layers = nn.ModuleList([ToyLayer(config) if config.x else None])"),
+        ("ToyLayer(config) if", "ToyLayer if"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "what the loop goes over",
+        toy(block(), block(name="ToyOther"), model(init=_BOTH)),
+        ("for layer in self.layers:", "for layer in self.layers or self.others:"),
+        _SAFE,
+        _TWO,
+    ),
+    Pair(
+        "two stacks in one list",
+        toy(block(), block(name="ToyOther"), model(init=_BOTH)),
+        ("for layer in self.layers:", "for layer in [*self.layers, *self.others]:"),
+        _SAFE,
+        _TWO,
+    ),
+    Pair(
+        "the name is bound anew",
+        toy(
+            block(),
+            block(name="ToyOther"),
+            model(
+                "for i, layer in enumerate(self.layers):\n    if i:\n        layer = self.others[i]\n"
+                "    hidden_states = layer(hidden_states)",
+                init=_BOTH,
+            ),
+        ),
+        ("layer = self.others[i]", "other = self.others[i]"),
+        _TWO,
+        _SAFE,
+    ),
+    Pair(
+        "a method gives one of them",
+        toy(
+            block(),
+            model(
+                "for i in range(2):\n    layer = self.pick(i)\n    hidden_states = layer(hidden_states)",
+                more="def pick(self, i):\n    return self.layers[i]\n",
+            ),
+        ),
+        ("return self.layers[i]", "return self.config[i]"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+)
+def test_filling(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

@@ -1,0 +1,148 @@
+"""What enables checkpointing, beside the library."""
+
+from __future__ import annotations
+
+from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found
+from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
+
+_SAFE = [found(LAYER, "safe")]
+
+
+def _branch(loop: str = BRANCH, init: str = "", takes: str = "hidden_states, mask=None", **more: str) -> str:
+    return toy(block(takes=takes), model(loop, takes=takes, init=f"{STACK}\n{FLAG}\n{init}", **more))
+
+
+def _none(*kinds: str) -> list[str]:
+    return [found(LAYER, "none", *kinds)]
+
+
+@decisions(
+    Pair(
+        "the flag is off at first",
+        _branch(),
+        (FLAG, "self.gradient_checkpointing = True"),
+        _SAFE,
+        _none("flag is set"),
+    ),
+    Pair(
+        "the flag comes from the configuration",
+        _branch(),
+        (FLAG, "self.gradient_checkpointing = config.x"),
+        _SAFE,
+        _none("flag is set"),
+    ),
+    Pair(
+        "the flag is set in another method",
+        _branch(more="def start(self):\n    self.gradient_clipping = False\n"),
+        ("self.gradient_clipping", "self.gradient_checkpointing"),
+        _SAFE,
+        _none("flag is set"),
+    ),
+    Pair(
+        "the flag is a property",
+        _branch(more="@property\ndef gradient_clipping(self):\n    return False\n"),
+        ("def gradient_clipping", "def gradient_checkpointing"),
+        _SAFE,
+        _none("flag is a property"),
+    ),
+    Pair(
+        "the flag in the body of the class",
+        _branch(more="gradient_checkpointing = False\n"),
+        ("    gradient_checkpointing = False\n", "    gradient_checkpointing = True\n"),
+        _SAFE,
+        _none("flag is set"),
+    ),
+    Pair(
+        "a plain call does not need the flag",
+        toy(block(), model(BRANCH, init=f"{STACK}\nself.gradient_checkpointing = True")),
+        ("self._gradient_checkpointing_func(layer.__call__, ", "layer("),
+        _none("flag is set"),
+        _SAFE,
+    ),
+    Pair(
+        "the model overrides the switch",
+        _branch(more="def gradient_checkpointing_enable(self):\n    pass\n"),
+        ("_enable(self)", "_report(self)"),
+        _none("overrides the switch"),
+        _SAFE,
+    ),
+    Pair(
+        "the override hands on",
+        _branch(more="def gradient_checkpointing_enable(self):\n    self.config = 1\n"),
+        ("self.config = 1", "super().gradient_checkpointing_enable()"),
+        _none("overrides the switch"),
+        _SAFE,
+    ),
+    Pair(
+        "support is not declared, with torch's function",
+        toy(
+            block(),
+            model(
+                BRANCH.replace("self._gradient_checkpointing_func", "torch.utils.checkpoint.checkpoint"),
+                init=f"{STACK}\n{FLAG}",
+            ),
+            imports="import torch.utils.checkpoint\n",
+        ),
+        ("supports_gradient_checkpointing = True", "supports_gradient_checkpointing = False"),
+        _SAFE,
+        _none("no support declared"),
+    ),
+    Pair(
+        "a checkpoint function of its own",
+        _branch(init="self._gradient_checkpointing_tool = print").replace("= True\n", "= False\n", 1),
+        ("checkpointing_tool = print", "checkpointing_func = print"),
+        _SAFE,
+        _none("no support declared"),
+    ),
+    Pair(
+        "a script sets the flag of one module",
+        {
+            "modeling_toy.py": _branch(),
+            "train.py": "from modeling_toy import ToyModel\ndef enable(model):\n"
+            "    model.layers.gradient_checkpointing = True\n",
+        },
+        ("model.layers.gradient_checkpointing", "model.layers.gradient_clipping"),
+        _none("set from outside"),
+        _SAFE,
+    ),
+    Pair(
+        "a script sets an option",
+        {
+            "modeling_toy.py": _branch(),
+            "train.py": "from modeling_toy import ToyModel\ndef enable(model):\n"
+            "    model.layers.gradient_checkpointing = True\n",
+        },
+        ("model.layers.gradient_checkpointing", "model.config.gradient_checkpointing"),
+        _none("set from outside"),
+        _SAFE,
+    ),
+    Pair(
+        "a script sets the flag by its name",
+        {
+            "modeling_toy.py": _branch(),
+            "train.py": "from modeling_toy import ToyModel\ndef enable(model):\n"
+            "    setattr(model.layers, 'gradient_checkpointing', True)\n",
+        },
+        ("'gradient_checkpointing', True", "'gradient_clipping', True"),
+        _none("set from outside"),
+        _SAFE,
+    ),
+    Pair(
+        "a base that is not known may declare support",
+        toy(
+            block(),
+            model(
+                BRANCH, name="ToyEncoder", base="nn.Module", supports="None", init=f"{STACK}\n{FLAG}"
+            ).replace("super().__init__(config)", "super().__init__()"),
+            model(base="OtherPreTrainedModel", init="self.encoder = ToyEncoder(config)", loop="pass").replace(
+                "    supports_gradient_checkpointing = True\n", ""
+            ),
+            imports="from other import OtherPreTrainedModel\n",
+        ),
+        ("class ToyModel(OtherPreTrainedModel)", "class ToyModel(PreTrainedModel)"),
+        [found(LAYER, "unsafe", "unknown support")],
+        _SAFE,
+    ),
+)
+def test_switches(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

@@ -1,0 +1,276 @@
+"""What a wrapped call runs, what unpacked arguments hold, and what callers pass to a method's parameters."""
+
+from __future__ import annotations
+
+from tests.decisions.outside import (
+    BRANCHES,
+    KEYWORD,
+    LAYER,
+    Decision,
+    Outside,
+    Pair,
+    decisions,
+    found,
+    passed,
+    silent,
+)
+from tests.decisions.toy import FLAG, PROTECTED, STACK, block, model, toy
+
+_SAFE = [found(LAYER, "safe")]
+_IMPORTS = "from functools import partial\nfrom torch.utils.checkpoint import checkpoint\n"
+_FUNCTION = "def custom(module):\n    def inner(*inputs):\n        return module(*inputs)\n    return inner\n"
+
+
+def _wrapped(
+    target: str,
+    arguments: str = "hidden_states, mask",
+    plain: str = "layer(hidden_states, mask)",
+    before: str = "",
+) -> str:
+    """Write a file whose branch checkpoints something that is made of a layer."""
+    loop = (
+        "for layer in self.layers:\n    if self.gradient_checkpointing and self.training:\n"
+        f"        hidden_states = checkpoint({target}, {arguments})\n    else:\n"
+        f"        hidden_states = {plain}"
+    )
+    return toy(before, block(), model(loop, init=f"{STACK}\n{FLAG}"), imports=_IMPORTS)
+
+
+_LEFT = [found(LAYER, "none", "leftover")]
+_DIFFER = [found(BRANCHES, "none", "author"), found(LAYER, "none", "branches differ")]
+_OTHERWISE = [found(LAYER, "none", "branches differ")]
+
+
+@decisions(
+    Pair(
+        "a method that runs it",
+        _wrapped("layer.__call__"),
+        ("layer.__call__", "layer.backward"),
+        _SAFE,
+        _LEFT,
+    ),
+    Pair(
+        "a lambda that hands on",
+        _wrapped("lambda x, y: layer(x, y)"),
+        ("lambda x, y: layer(x, y)", "lambda x, y: layer(y, x)"),
+        _SAFE,
+        _DIFFER,
+    ),
+    Pair(
+        "a lambda whose own name runs",
+        _wrapped("lambda x, y: layer(x, y)"),
+        ("lambda x, y:", "lambda layer, y, x=1:"),
+        _SAFE,
+        _LEFT,
+    ),
+    Pair(
+        "`partial` with keywords",
+        _wrapped("partial(layer.__call__, mask=mask)", "hidden_states"),
+        ("mask=mask)", "mask=1)"),
+        _SAFE,
+        _DIFFER,
+    ),
+    Pair(
+        "`partial` by position",
+        _wrapped("partial(layer.__call__, mask=mask)", "hidden_states"),
+        ("__call__, mask=mask)", "__call__, mask)"),
+        _SAFE,
+        _LEFT,
+    ),
+    Pair(
+        "a function that makes one",
+        _wrapped("custom(layer)", before=_FUNCTION),
+        ("return module(*inputs)", "return module(*inputs, 1)"),
+        _SAFE,
+        [found(LAYER, "none", "branches differ")],
+    ),
+    Pair(
+        "a function that does more",
+        _wrapped("custom(layer)", before=_FUNCTION),
+        ("        return module(*inputs)", "        print(1)\n        return module(*inputs)"),
+        _SAFE,
+        _LEFT,
+    ),
+    Pair(
+        "a function that runs something else",
+        _wrapped("custom(layer)", before=_FUNCTION),
+        ("return module(*inputs)", "return torch(*inputs)"),
+        _SAFE,
+        _LEFT,
+    ),
+    Pair(
+        "a function of two",
+        _wrapped("custom(layer)", before=_FUNCTION),
+        ("def custom(module):", "def custom(module, x=1):"),
+        _SAFE,
+        _LEFT,
+    ),
+    Pair(
+        "a function that takes the first item",
+        _wrapped("custom(layer)", plain="layer(hidden_states, mask)[0]", before=_FUNCTION),
+        ("return module(*inputs)", "return module(*inputs)[0]"),
+        _OTHERWISE,
+        _SAFE,
+    ),
+    Pair(
+        "a function that takes another item",
+        _wrapped(
+            "custom(layer)",
+            plain="layer(hidden_states, mask)[0]",
+            before=_FUNCTION.replace("(*inputs)\n", "(*inputs)[0]\n"),
+        ),
+        ("(*inputs)[0]", "(*inputs)[1]"),
+        _SAFE,
+        _OTHERWISE,
+    ),
+)
+def test_wrappers(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+def _unpacked(
+    given: str,
+    arguments: str = "hidden_states, **options",
+    takes: str = "hidden_states, x=None, **kwargs",
+    **more: str,
+) -> str:
+    loop = f"{given}\nfor layer in self.layers:\n    hidden_states = layer({arguments})"
+    init = f"{STACK}\nself.up = nn.Linear(4, 4)"
+    return toy(block(base=PROTECTED, takes=takes), model(loop, init=init, **more))
+
+
+_INSIDE = [found(KEYWORD, "none", "unpacked")]
+_NONE = [silent(KEYWORD, "no activation by keyword")]
+
+
+@decisions(
+    Pair(
+        "a dict that is written down",
+        _unpacked("options = {'x': self.up(mask)}"),
+        ("'x': self.up(mask)", "'y': self.up(mask)"),
+        _INSIDE,
+        _NONE,
+    ),
+    Pair(
+        "a dict by its function",
+        _unpacked("options = dict(x=self.up(mask))"),
+        ("x=self.up(mask)", "x=mask.shape"),
+        _INSIDE,
+        _NONE,
+    ),
+    Pair(
+        "a dict of two kinds",
+        _unpacked("options = {'x': self.up(mask)}"),
+        ("'x': self.up(mask)", "mask: self.up(mask)"),
+        _INSIDE,
+        _NONE,
+    ),
+    Pair(
+        "a dict that is filled later",
+        _unpacked("options = {'x': self.up(mask)}\ny = 1"),
+        ("        y = 1\n", "        options = unknown()\n"),
+        _INSIDE,
+        _NONE,
+    ),
+    Pair(
+        "keywords of the method are unknown",
+        _unpacked("options = {'x': self.up(mask)}"),
+        ("layer(hidden_states, **options)", "layer(hidden_states, **others)"),
+        _INSIDE,
+        _NONE,
+    ),
+)
+def test_unpacked_arguments(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_LOOP = "for layer in self.layers:\n    hidden_states = layer(hidden_states, x=x)"
+
+
+def _called(
+    passes: str = "x=self.up(hidden_states)", name: str = "ToyEncoder", more: str = "", behind: str = ""
+) -> str:
+    """Write a file whose loop passes on what the caller of its method passes."""
+    inner = model(_LOOP, name=name, base="nn.Module", supports="None", takes="hidden_states, x=None")
+    outer = model(
+        f"hidden_states = self.encoder(hidden_states, {passes})\n{more}",
+        init=f"self.encoder = {name}(config)\nself.up = nn.Linear(4, 4)",
+    )
+    inner = inner.replace("super().__init__(config)", "super().__init__()")
+    return toy(block(base=PROTECTED, takes="hidden_states, x=None"), inner, outer) + behind
+
+
+_ACTIVATION = [found(KEYWORD, "safe"), passed("x", "activation", "computed")]
+_NOT = "not an activation"
+
+
+@decisions(
+    Pair(
+        "what the caller passes",
+        _called(),
+        ("x=self.up(hidden_states)", "x=torch.zeros(4)"),
+        _ACTIVATION,
+        [passed("x", _NOT, "not computed")],
+    ),
+    Pair(
+        "what no caller passes",
+        _called(),
+        (", x=self.up(hidden_states))", ")"),
+        _ACTIVATION,
+        [passed("x", _NOT, "always None")],
+    ),
+    Pair(
+        "by position",
+        _called("self.up(hidden_states)"),
+        (", self.up(hidden_states))", ", mask.shape)"),
+        _ACTIVATION,
+        [passed("x", _NOT, "not computed")],
+    ),
+    Pair(
+        "what another caller passes",
+        _called("x=None", more="mask = self.encoder(mask, x=self.up(mask))"),
+        ("x=self.up(mask)", "x=mask.shape"),
+        _ACTIVATION,
+        [passed("x", _NOT, "not computed")],
+    ),
+    Pair(
+        "what is passed is replaced",
+        _called().replace("        for layer", "        y = torch.zeros(4)\n        for layer"),
+        ("        y = torch.zeros(4)", "        x = torch.zeros(4)"),
+        _ACTIVATION,
+        [passed("x", _NOT, "not computed")],
+    ),
+    Pair(
+        "what users pass",
+        _called("x=None", behind='\n__all__ = ["ToyModel"]\n'),
+        ('["ToyModel"]', '["ToyModel", "ToyEncoder"]'),
+        [passed("x", _NOT, "always None")],
+        [passed("x", "perhaps an activation", "unknown origin")],
+    ),
+    Pair(
+        "what users pass to a model",
+        _called("x=None"),
+        ("class ToyEncoder(nn.Module)", "class ToyEncoder(PreTrainedModel)"),
+        [passed("x", _NOT, "always None")],
+        [passed("x", "perhaps an activation", "unknown origin")],
+    ),
+    Pair(
+        "what another file passes",
+        {
+            "modeling_toy.py": _called("x=None"),
+            "modeling_other.py": "from modeling_toy import ToyEncoder\nx = ToyEncoder(1)\n",
+        },
+        ("import ToyEncoder", "import ToyModel"),
+        [passed("x", "perhaps an activation", "unknown origin")],
+        [passed("x", _NOT, "always None")],
+    ),
+    Pair(
+        "what an unpacked list passes",
+        _called("x=None"),
+        ("self.encoder(hidden_states, x=None)", "self.encoder(*hidden_states)"),
+        [passed("x", _NOT, "always None")],
+        [passed("x", "perhaps an activation", "unknown origin")],
+    ),
+)
+def test_callers(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
