@@ -31,7 +31,7 @@ def _load(root: Path) -> tuple[Settings, Sequence[Rule]]:
     return settings, selected_rules(settings)
 
 
-class _Editor:
+class Editor:
     """A session with one folder, whose work is always done."""
 
     def __init__(self, folder: Path, encoding: str = "utf-16") -> None:
@@ -79,8 +79,8 @@ def _kinds(found: Sequence[types.CodeAction]) -> list[str]:
 
 
 @pytest.fixture
-def editor(tmp_path: Path) -> _Editor:
-    return _Editor(tmp_path)
+def editor(tmp_path: Path) -> Editor:
+    return Editor(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def editor(tmp_path: Path) -> _Editor:
     ],
 )  # fmt: skip
 def test_safe_fixes_are_quick_and_unsafe_ones_are_rewrites(
-    editor: _Editor, text: str, kinds: list[str], preferred: int
+    editor: Editor, text: str, kinds: list[str], preferred: int
 ) -> None:
     editor.open(text)
     found = editor.actions()
@@ -123,7 +123,7 @@ def test_safe_fixes_are_quick_and_unsafe_ones_are_rewrites(
     ],
 )
 def test_only_the_kinds_that_are_asked_for_are_offered(
-    editor: _Editor, wanted: tuple[str, ...], kinds: list[str]
+    editor: Editor, wanted: tuple[str, ...], kinds: list[str]
 ) -> None:
     editor.open(reports.two(reports.SAFE, reports.UNSAFE))
     assert _kinds(editor.actions(*wanted)) == kinds
@@ -143,7 +143,7 @@ def test_only_the_kinds_that_are_asked_for_are_offered(
     ],
 )
 def test_repairs_are_offered_where_the_finding_is(
-    editor: _Editor, start: tuple[int, int], end: tuple[int, int], is_offered: bool
+    editor: Editor, start: tuple[int, int], end: tuple[int, int], is_offered: bool
 ) -> None:
     editor.open(reports.SAFE)
     at = types.Range(types.Position(*start), types.Position(*end))
@@ -152,7 +152,7 @@ def test_repairs_are_offered_where_the_finding_is(
     assert _kinds(editor.actions("source", at=at)) == ["source.fixAll.gclint"]
 
 
-def test_the_title_of_an_unsafe_fix_says_why(editor: _Editor) -> None:
+def test_the_title_of_an_unsafe_fix_says_why(editor: Editor) -> None:
     editor.open(reports.UNSAFE)
     (action,) = editor.actions("refactor")
     assert action.title.endswith(
@@ -164,7 +164,7 @@ def test_the_title_of_an_unsafe_fix_says_why(editor: _Editor) -> None:
 
 @pytest.mark.parametrize("takes_versions", [True, False])
 def test_edits_are_for_the_version_that_was_checked_if_the_editor_takes_one(
-    editor: _Editor, takes_versions: bool
+    editor: Editor, takes_versions: bool
 ) -> None:
     editor.session.documents.takes_versions = takes_versions
     editor.open(reports.SAFE, version=7)
@@ -183,7 +183,7 @@ def test_edits_are_for_the_version_that_was_checked_if_the_editor_takes_one(
 def test_ranges_count_the_units_that_were_agreed_on(
     tmp_path: Path, encoding: str, columns: tuple[int, int]
 ) -> None:
-    (diagnostic,) = _Editor(tmp_path, encoding).open(_WIDE)
+    (diagnostic,) = Editor(tmp_path, encoding).open(_WIDE)
     assert (diagnostic.range.start.character, diagnostic.range.end.character) == columns
     assert diagnostic.range.start.line == diagnostic.range.end.line == 23
 
@@ -230,7 +230,7 @@ def test_a_change_that_ends_before_it_begins_only_inserts() -> None:
     ],
 )
 def test_problems_are_errors_and_findings_warnings(
-    editor: _Editor, text: str, severity: object, tags: object, code: str | None
+    editor: Editor, text: str, severity: object, tags: object, code: str | None
 ) -> None:
     (diagnostic,) = editor.open(text)
     assert (diagnostic.severity, diagnostic.tags, diagnostic.code) == (severity, tags, code)
@@ -245,13 +245,13 @@ def test_problems_are_errors_and_findings_warnings(
         (f"{reports.GOOD}# gclint: skip\n", "\nno fix: "),
     ],
 )
-def test_a_message_says_why_there_is_no_safe_fix(editor: _Editor, text: str, words: str | None) -> None:
+def test_a_message_says_why_there_is_no_safe_fix(editor: Editor, text: str, words: str | None) -> None:
     (diagnostic,) = editor.open(text)
     assert ("\n" in diagnostic.message) is (words is not None)
     assert (words or "") in diagnostic.message
 
 
-def test_only_what_has_changed_is_published(editor: _Editor) -> None:
+def test_only_what_has_changed_is_published(editor: Editor) -> None:
     assert len(editor.open(reports.SAFE)) == 1
     assert editor.settle() == []
     editor.type(reports.GOOD, 2)
@@ -263,14 +263,14 @@ def test_only_what_has_changed_is_published(editor: _Editor) -> None:
 def test_after_closing_the_file_on_disk_counts(tmp_path: Path, on_disk: str | None, codes: list[str]) -> None:
     if on_disk is not None:
         (tmp_path / _NAME).write_text(on_disk, encoding="utf-8")
-    editor = _Editor(tmp_path)
+    editor = Editor(tmp_path)
     assert [each.code for each in editor.open(reports.SAFE)] == ["GC001"]
     editor.session.close(editor.uri())
     editor.settle()
     assert [each.code for each in editor.shown()] == codes
 
 
-def test_what_is_closed_cannot_be_changed_nor_closed_again(editor: _Editor) -> None:
+def test_what_is_closed_cannot_be_changed_nor_closed_again(editor: Editor) -> None:
     editor.open(reports.SAFE)
     editor.session.close(editor.uri())
     editor.settle()
@@ -293,7 +293,7 @@ def test_what_is_closed_cannot_be_changed_nor_closed_again(editor: _Editor) -> N
     ],
 )
 def test_documents_of_python_are_checked_unless_others_own_them(
-    editor: _Editor, name: str, language: str, is_checked: bool
+    editor: Editor, name: str, language: str, is_checked: bool
 ) -> None:
     editor.session.open(editor.uri(name), language, 1, reports.SAFE)
     editor.settle()
@@ -303,7 +303,7 @@ def test_documents_of_python_are_checked_unless_others_own_them(
 def test_a_file_that_is_open_is_checked_as_the_editor_has_it(tmp_path: Path) -> None:
     path = tmp_path / _NAME
     path.write_text(reports.GOOD, encoding="utf-8")
-    editor = _Editor(tmp_path)
+    editor = Editor(tmp_path)
     editor.open(reports.SAFE)
     path.write_text(reports.CACHE, encoding="utf-8")
     editor.session.watched([(path, False)])
