@@ -165,7 +165,9 @@ class _Taking:
 
     def _local(self, text: str) -> str:
         """Return a text without what is different on another machine."""
-        return text.replace(str(CACHE.resolve()), "<cache>").replace(f"{self._folder}/", "")
+        # Releases may be kept elsewhere, and linked.
+        releases = text.replace(str((CACHE / "releases").resolve()), "<cache>/releases")
+        return releases.replace(f"{self._folder}/", "")
 
     def silence(self, count: int) -> None:
         """Take what is explained about some places without a finding."""
