@@ -107,6 +107,11 @@ def _origin(decision: str, statements: str, change: tuple[str, str], **more: str
         ("cache.get_seq_length()", "cache.update(x)"),
     ),
     _origin(
+        "asked for what it can use",
+        "cache = past_key_values\ncache.get_usable_length(x)",
+        ("get_usable_length(x)", "get_used(x)"),
+    ),
+    _origin(
         "what a loop takes out",
         "for cache in past_key_values:\n    pass",
         ("in past_key_values", "in self.memories"),
