@@ -128,6 +128,20 @@ def _origin(decision: str, statements: str, change: tuple[str, str], **more: str
         more="def look(self, past):\n    return past\n",
     ),
     Pair(
+        "options, in a header with a comment",
+        toy(
+            block(base=PROTECTED, takes=_PAST),
+            model(
+                "for layer in self.layers:\n"
+                "    hidden_states = layer(hidden_states, options.get('past_key_values'))",
+                takes="hidden_states,  # and more\n            **options",
+            ),
+        ),
+        ("options.get(", "self.options.get("),
+        [found(CACHE, "safe")],
+        _OTHER,
+    ),
+    Pair(
         "what a caller passes",
         _made("cache = past_key_values")
         + model(
