@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -11,10 +16,16 @@ from gclint.facts import package_locations
 from gclint.finding import Edit
 from gclint.network.checkpoints import checkpoint_calls
 from gclint.network.model import Network
+from gclint.report.formats import format_named
+from gclint.report.report import Report
 from gclint.settings import Settings
 from gclint.source.project import Project
+from gclint.verify.cluster.driver import messages
+from gclint.verify.cluster.node import Answer
 from gclint.verify.memory import with_architecture
+from gclint.verify.results import Results
 from gclint.verify.worker.estimates import Question
+from gclint.verify.worker.protocol import Done, Message, Request, Unusable, encode
 from tests.decisions.outside import BRANCHES, LAYER, Decision, Outside, Pair, decisions, found, silent
 from tests.decisions.toy import BRANCH, FLAG, STACK, block, call, model, toy
 
@@ -110,3 +121,59 @@ def test_a_configuration_names_the_class(
     asked: str, content: dict[str, object] | None, model_class: str
 ) -> None:
     assert with_architecture(Question(asked), content).model_class == model_class
+
+
+def test_what_cannot_be_run_is_in_the_formats_for_programs(folder: Path) -> None:
+    runs = Results()
+    runs.add(Unusable("it cannot be imported", "modeling_toy.py"), tree=None)
+    runs.add(Unusable("there is no torch"), tree=None)
+    report = Report(_project(toy=""), runs=runs)
+    texts = {}
+    for name in ("json", "junit"):
+        stream = StringIO()
+        format_named(name).write(report, stream)
+        texts[name] = stream.getvalue()
+    found = json.loads(texts["json"])
+    assert (found["problem"], found["unusable"]) == (
+        "there is no torch", [{"message": "it cannot be imported", "source": "modeling_toy.py"}],
+    )  # fmt: skip
+    (case,) = ElementTree.fromstring(texts["junit"]).iterfind("testsuite[@name='gclint']/testcase")
+    assert (case.get("name"), case.get("line")) == ("verify", "1")
+
+
+class _Cluster:
+    """A cluster of one machine, on which everything has been done."""
+
+    exceptions = SimpleNamespace(LocalRayletDiedError=TimeoutError, RayError=OSError)
+
+    def __init__(self, *messages: Message) -> None:
+        self._answer = Answer("here", tuple(map(encode, messages)))
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 1.0}
+
+    def remote(self, *_: object, **_options: object) -> Any:
+        """Make a task of a function, or start it."""
+        return self if _ else lambda _function: self
+
+    def options(self, **_options: object) -> _Cluster:
+        return self
+
+    def wait(self, running: list[object], timeout: float) -> tuple[list[object], list[object]]:
+        return running, []
+
+    def get(self, _reference: object) -> Answer:
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        (Unusable("there is no torch"), Unusable("on the node here: there is no torch")),
+        (Unusable("it is no model", "modeling_toy.py"), Unusable("it is no model", "modeling_toy.py")),
+        (Done(), Done()),
+    ],
+)
+def test_what_a_node_cannot_do_is_said_of_it(sent: Message, message: Message) -> None:
+    first, *_ = messages(_Cluster(sent), Path("python"), Request(()))
+    assert first == message
