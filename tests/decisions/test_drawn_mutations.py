@@ -152,9 +152,9 @@ class _Cluster:
     def cluster_resources(self) -> dict[str, float]:
         return {"CPU": 1.0}
 
-    def remote(self, *_: object, **_options: object) -> Any:
+    def remote(self, *given: object, **_options: object) -> Any:
         """Make a task of a function, or start it."""
-        return self if _ else lambda _function: self
+        return self if given else lambda _function: self
 
     def options(self, **_options: object) -> _Cluster:
         return self
