@@ -167,6 +167,7 @@ def test_the_schema_is_valid_and_takes_what_is_right(gclint: Run) -> None:
         "slect = []",
         "select = 'GC001'",
         "select = ['']",
+        "exclude = [1]",
         "preview = 1",
         "output-format = 'xml'",
         "per-file-ignores = { a = 'GC001' }",

@@ -107,6 +107,11 @@ def _origin(decision: str, statements: str, change: tuple[str, str], **more: str
         ("cache.get_seq_length()", "cache.update(x)"),
     ),
     _origin(
+        "asked for what it can use",
+        "cache = past_key_values\ncache.get_usable_length(x)",
+        ("get_usable_length(x)", "get_used(x)"),
+    ),
+    _origin(
         "what a loop takes out",
         "for cache in past_key_values:\n    pass",
         ("in past_key_values", "in self.memories"),
@@ -121,6 +126,20 @@ def _origin(decision: str, statements: str, change: tuple[str, str], **more: str
         "cache = past_key_values\ny = self.look(cache)",
         ("return past", "past.append(1)"),
         more="def look(self, past):\n    return past\n",
+    ),
+    Pair(
+        "options, in a header with a comment",
+        toy(
+            block(base=PROTECTED, takes=_PAST),
+            model(
+                "for layer in self.layers:\n"
+                "    hidden_states = layer(hidden_states, options.get('past_key_values'))",
+                takes="hidden_states,  # and more\n            **options",
+            ),
+        ),
+        ("options.get(", "self.options.get("),
+        [found(CACHE, "safe")],
+        _OTHER,
     ),
     Pair(
         "what a caller passes",

@@ -25,6 +25,9 @@ def _doing(statements: str, *, made: str = "x = self.embed_tokens(hidden_states)
     Pair("a method in place", _doing("x.add_(1)"), ("add_(1)", "add(1)"), _FOUND, _NONE),
     Pair("its flag", _doing("x.mul_(1)"), ("mul_(1)", "requires_grad_()"), _FOUND, _NONE),
     Pair("after a clone", _doing("x = x.clone()\nx += 1"), ("x.clone()", "x.contiguous()"), _NONE, _FOUND),
+    Pair(
+        "of what a call returns", _doing("y = x[0](mask)(mask)\nx += 1"), ("x += 1", "y += 1"), _FOUND, _NONE
+    ),
     Pair("a view", _doing("y = x.view(-1)\ny += 1"), (".view(-1)", ".exp()"), _SHARED, _NONE),
     Pair("a part of a view", _doing("x.T[0] = 1"), ("x.T[0]", "x.exp()[0]"), _FOUND, _NONE),
     Pair("a basic index is a view", _doing("y = x[:, 0]\ny += 1"), ("x[:, 0]", "x[mask]"), _SHARED, _NONE),

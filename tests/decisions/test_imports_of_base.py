@@ -92,6 +92,8 @@ def test_import_that_is_extended(imports: str, line: str, outside: Outside) -> N
         ("from transformers.modeling_layers import GradientCheckpointingLayer", True),
         ("from transformers.modeling_utils import *", False),
         ("from transformers.modeling_layers import Other as GradientCheckpointingLayer", None),
+        ("from modeling_utils import Other", False),
+        ("with (open('x') as GradientCheckpointingLayer):\n    pass", None),
     ],
 )
 def test_import_that_is_there(imports: str, is_there: bool | None, outside: Outside) -> None:

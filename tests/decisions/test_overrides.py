@@ -112,6 +112,16 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
         _GOES,
         [*_GOES, *_SAFE],
     ),
+    Pair(
+        "releases that do not set the flags, and a file that needs later ones",
+        _override(base="nn.Module", init=f"{FLAG}\nself._gradient_checkpointing_func = None")
+        .replace("from transformers.modeling_layers import GradientCheckpointingLayer\n", "")
+        .replace("for layer in self.layers:", "if mask is None:\n            layer = self.layers[0]"),
+        ("self._gradient_checkpointing_func = None", "self.other = None"),
+        [found(OVERRIDE, "safe", of="ToyModel")],
+        [found(OVERRIDE, "unsafe", "release", of="ToyModel")],
+        releases=">=4.30",
+    ),
 )
 def test_overrides(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -245,6 +245,16 @@ def test_what_xml_cannot_hold_is_escaped_in_junit(folder: Folder, name: str, sho
     assert case.get("file") == name
 
 
+@pytest.mark.parametrize(("form", "is_said"), [("full", True), ("concise", True), ("json", False)])
+def test_bases_that_nobody_knows_are_said_to_people(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, form: str, is_said: bool
+) -> None:
+    # Otherwise it would depend on what is installed.
+    monkeypatch.setattr("gclint.network.unknown.unknown_bases", lambda _project: ("SealLayer",))
+    folder.write({"modeling_otter.py": reports.GOOD})
+    assert ("1 base class is unknown: SealLayer" in folder.run("--output-format", form).out) is is_said
+
+
 @pytest.mark.parametrize(
     ("name", "uri"), [("modeling_a b.py", "modeling_a%20b.py"), ("modeling_a#b.py", "modeling_a%23b.py")]
 )

@@ -24,6 +24,24 @@ def _loop(loop: str, **more: str) -> str:
         [silent(LAYER, "not fed back")],
     ),
     Pair(
+        "one of two calls feeds the other",
+        _loop(
+            "x = hidden_states\nfor layer in self.layers:\n    if mask is None:\n        y = layer(x)\n"
+            "    else:\n        z = layer(mask)\n    x = z"
+        ),
+        ("x = z", "w = z"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+        at="= layer(",
+    ),
+    Pair(
+        "the class has no such attribute",
+        toy(block(), model(init=STACK.replace("ToyLayer(config)", "ToyLayer.absent(config)"))),
+        (".absent(config)", "(config)"),
+        [],
+        _SAFE,
+    ),
+    Pair(
         "it is fed back by another name",
         _loop("for layer in self.layers:\n    out = layer(hidden_states)\n    hidden_states = out"),
         ("hidden_states = out", "final = out"),

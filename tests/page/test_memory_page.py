@@ -67,6 +67,11 @@ def test_tables_have_the_numbers() -> None:
     assert _rows(page, "Most of what is saved, no")[0][-1] == "modeling_toy.py:3"
 
 
+def test_each_column_has_its_heading() -> None:
+    for table in _page().tables:
+        assert {len(row) for row in table.rows} <= {len(table.heads)}, table.title
+
+
 def test_a_mode_that_cannot_be_run_says_why() -> None:
     failed = ModeEstimate("reentrant", error="it raises")
     page = _page(replace(ESTIMATE, modes=(*ESTIMATE.modes[:2], failed)))
