@@ -23,8 +23,10 @@ from gclint.verify.worker.protocol import ClassResult, Place, RunSite
 from tests.decisions import proofs, reports
 from tests.decisions.outside import (
     BRANCHES,
+    FILE,
     INPLACE,
     LAYER,
+    NAME,
     NESTED,
     Decision,
     Outside,
@@ -50,6 +52,72 @@ for layer in self.layers:
     x = layer(x)
 """
 _WHOLE = "for layer in self.layers:\n    hidden_states = layer(hidden_states)"
+
+_USER = """\
+from transformers import PreTrainedModel
+
+from modeling_toy import ToyEncoder
+
+
+class OtherModel(PreTrainedModel):
+    # Of its own.
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.encoder = ToyEncoder(config)
+
+    def forward(self, hidden_states):
+        return self.encoder(hidden_states)
+"""
+_ENCODED = model(
+    "hidden_states = self.encoder(hidden_states)", init="self.encoder = ToyEncoder(config)", supports="False"
+)
+
+
+@decisions(
+    Pair(
+        "a model of another file supports it, and the one beside the layers does not",
+        {
+            FILE: toy(block(), model(name="ToyEncoder", base="nn.Module"), _ENCODED),
+            "modeling_other.py": _USER,
+        },
+        (
+            "# Of its own.\n    supports_gradient_checkpointing = True",
+            "supports_gradient_checkpointing = False",
+        ),
+        [found(LAYER, "safe")],
+        [],
+    ),
+)
+def test_models_that_run_the_layers(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_SPARED = """
+for layer in self.layers:
+    if self.gradient_checkpointing and self.training:
+        hidden_states = self._gradient_checkpointing_func(layer.__call__, hidden_states)
+    else:
+        if mask is not None:
+            hidden_states = layer(hidden_states, past_key_value=past_key_value)
+"""
+_PAST = "hidden_states, past_key_value=None, mask=None"
+
+
+@decisions(
+    Pair(
+        "a name that is not disabled, in a test where the model does not checkpoint",
+        toy(block(base=PROTECTED, takes=_PAST), model(_SPARED, init=f"{STACK}\n{FLAG}", takes=_PAST)),
+        ("if self.gradient_checkpointing and self.training:", "if self.scales:"),
+        [],
+        [found(NAME, "safe")],
+        releases=">=5.17",
+    ),
+)
+def test_names_of_caches(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
 
 _LEFT_OUT = """
 for layer in self.layers:
@@ -168,10 +236,11 @@ def test_a_run_without_containers_contradicts_that_one_is_passed(
 
 
 _COMMENT = "# Copied from transformers.models.otter.modeling_otter.OtterLayer with Otter->Seal\n"
+_OTHER_COMMENT = _COMMENT.replace("Copied", "Taken")
 
 
 @pytest.mark.parametrize(
-    ("comment", "is_copy"), [(_COMMENT, True), (_COMMENT.replace("Copied", "Taken"), False)]
+    ("comment", "is_copy"), [(_COMMENT, True), (_OTHER_COMMENT.replace("Taken", "Made"), False)]
 )
 def test_a_new_comment_about_a_copy_matters_where_it_is_copied_from(
     tmp_path: Path, comment: str, is_copy: bool
@@ -182,13 +251,11 @@ def test_a_new_comment_about_a_copy_matters_where_it_is_copied_from(
     write(tmp_path / "transformers/models", files)
     otter, seal = (tmp_path / "transformers/models" / each for each in files)
     live = Live(Project(Settings(root=tmp_path), [otter, seal], within=[tmp_path]), all_rules())
-    live.put(seal, copy)
-    while live.waiting:
-        live.judge_next()
-    live.put(seal, copy.replace("class SealLayer", f"{comment}class SealLayer"))
-    while live.waiting:
-        live.judge_next()
-    (own,) = live.result.findings
+    for each in (_OTHER_COMMENT, comment):
+        live.put(seal, copy.replace("class SealLayer", f"{each}class SealLayer"))
+        while live.waiting:
+            live.judge_next()
+        (own,) = live.result.findings
     assert own.path == otter
     assert own.fix is not None
     assert own.fix.applicability is (Applicability.UNSAFE if is_copy else Applicability.SAFE)
