@@ -8,22 +8,27 @@ from typing import Any
 
 import pytest
 
+from gclint.codemod.edits import edited
+from gclint.codemod.removal import remove_functions
+from gclint.engine.baseline import Baseline
 from gclint.engine.check import CheckResult, check
 from gclint.engine.evidence import weigh
 from gclint.engine.fix import FixResult
 from gclint.engine.live import Live
 from gclint.engine.provable import Reached
+from gclint.engine.selection import Selection
 from gclint.finding import Applicability, Evidence, Finding, Refusal
 from gclint.observations import Observations, Observed
 from gclint.rule import all_rules
 from gclint.server.hover import hover
 from gclint.settings import Settings
+from gclint.source.file import SourceFile
 from gclint.source.project import Project
 from gclint.verify.worker.protocol import ClassResult, Place, RunSite
 from tests.decisions import proofs, reports
 from tests.decisions.outside import (
     BRANCHES,
-    FILE,
+    CACHE,
     INPLACE,
     LAYER,
     NAME,
@@ -41,8 +46,6 @@ from tests.test_releases_of_projects import library, write
 from tests.verify.planted import imported
 
 _EXPORTS = '__version__ = "5.3.0"\nfrom .modeling_utils import PreTrainedModel\n'
-
-
 _WITHIN = """
 with torch.no_grad():
     with torch.autocast("cpu"):
@@ -52,48 +55,6 @@ for layer in self.layers:
     x = layer(x)
 """
 _WHOLE = "for layer in self.layers:\n    hidden_states = layer(hidden_states)"
-
-_USER = """\
-from transformers import PreTrainedModel
-
-from modeling_toy import ToyEncoder
-
-
-class OtherModel(PreTrainedModel):
-    # Of its own.
-    supports_gradient_checkpointing = True
-
-    def __init__(self, config):
-        super().__init__(config)
-        self.encoder = ToyEncoder(config)
-
-    def forward(self, hidden_states):
-        return self.encoder(hidden_states)
-"""
-_ENCODED = model(
-    "hidden_states = self.encoder(hidden_states)", init="self.encoder = ToyEncoder(config)", supports="False"
-)
-
-
-@decisions(
-    Pair(
-        "a model of another file supports it, and the one beside the layers does not",
-        {
-            FILE: toy(block(), model(name="ToyEncoder", base="nn.Module"), _ENCODED),
-            "modeling_other.py": _USER,
-        },
-        (
-            "# Of its own.\n    supports_gradient_checkpointing = True",
-            "supports_gradient_checkpointing = False",
-        ),
-        [found(LAYER, "safe")],
-        [],
-    ),
-)
-def test_models_that_run_the_layers(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
-
-
 _SPARED = """
 for layer in self.layers:
     if self.gradient_checkpointing and self.training:
@@ -103,22 +64,7 @@ for layer in self.layers:
             hidden_states = layer(hidden_states, past_key_value=past_key_value)
 """
 _PAST = "hidden_states, past_key_value=None, mask=None"
-
-
-@decisions(
-    Pair(
-        "a name that is not disabled, in a test where the model does not checkpoint",
-        toy(block(base=PROTECTED, takes=_PAST), model(_SPARED, init=f"{STACK}\n{FLAG}", takes=_PAST)),
-        ("if self.gradient_checkpointing and self.training:", "if self.scales:"),
-        [],
-        [found(NAME, "safe")],
-        releases=">=5.17",
-    ),
-)
-def test_names_of_caches(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
-
-
+_CACHED = "hidden_states, past_key_values=None"
 _LEFT_OUT = """
 for layer in self.layers:
     if self.gradient_checkpointing and self.training:
@@ -130,11 +76,33 @@ for layer in self.layers:
 
 @decisions(
     Pair(
+        "a name that is not disabled, in a test where the model does not checkpoint",
+        toy(block(base=PROTECTED, takes=_PAST), model(_SPARED, init=f"{STACK}\n{FLAG}", takes=_PAST)),
+        ("if self.gradient_checkpointing and self.training:", "if self.scales:"),
+        [],
+        [found(NAME, "safe")],
+        releases=">=5.17",
+    ),
+    Pair(
         "the default of a parameter behind a bare star",
         toy(block(takes="hidden_states, *, scale=1"), model(_LEFT_OUT, init=f"{STACK}\n{FLAG}")),
         ("*, scale=1", "*, scale=2"),
         [found(LAYER, "safe")],
         [found(LAYER, "unsafe", "call changes"), found(BRANCHES, "none", "author")],
+    ),
+    Pair(
+        "`forward` is replaced in a base of the layer",
+        toy(
+            block(name="ToyBase", base=PROTECTED, takes=_CACHED, init="self.backward = print"),
+            "class ToyLayer(ToyBase):\n    pass\n",
+            model(
+                "for layer in self.layers:\n    hidden_states = layer(hidden_states, past_key_values)",
+                takes=_CACHED,
+            ),
+        ),
+        ("self.backward = print", "self.forward = print"),
+        [found(CACHE, "safe")],
+        [found(CACHE, "unsafe", "replaced forward")],
     ),
     Pair(
         "what stops gradients stops them in a `with` inside it as well",
@@ -166,28 +134,39 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("code", "lazily"), [("__all__ = []\n", False), ("def __getattr__(name): ...\n", True)]
+    ("code", "is_lazy"), [("__all__ = []\n", False), ("def __getattr__(name): ...\n", True)]
 )
 def test_a_module_that_makes_its_names_when_asked_may_have_any(
-    tmp_path: Path, code: str, lazily: bool
+    tmp_path: Path, code: str, is_lazy: bool
 ) -> None:
     site, own = tmp_path / "env/lib/python3.11/site-packages", tmp_path / "mine/modeling_otter.py"
-    text = reports.SAFE.replace("Checkpointing", "Checkpoint", 1).replace("GradientCheckpointLayer", "Cache")
-    write(
-        tmp_path / "mine",
-        {own.name: text.replace("transformers.modeling_layers", "transformers.cache_utils")},
-    )
+    base = "transformers.modeling_layers import GradientCheckpointingLayer"
+    write(own.parent, {own.name: reports.SAFE.replace(base, "transformers.cache_utils import Cache")})
     layers = "from torch import nn\nclass GradientCheckpointingLayer(nn.Module): ...\n"
+    more = {"__init__.py": _EXPORTS, "modeling_layers.py": layers, "cache_utils.py": code}
     write(site, library("5.3.0", "transformers"))
-    write(
-        site / "transformers", {"__init__.py": _EXPORTS, "modeling_layers.py": layers, "cache_utils.py": code}
-    )
-    (finding,) = check(
-        Project(replace(Settings(), environments=(tmp_path / "env",)), [own]), all_rules()
-    ).findings
+    write(site / "transformers", more)
+    project = Project(replace(Settings(), environments=(tmp_path / "env",)), [own])
+    (finding,) = check(project, all_rules()).findings
     assert finding.code == "GC001"
     assert finding.fix is not None
-    assert (finding.fix.reason is None) is lazily
+    assert (finding.fix.reason is None) is is_lazy
+
+
+@pytest.mark.parametrize(
+    ("kept", "left"),
+    [
+        # What is taken out right behind the class does not belong to its body.
+        ("", "class A:\n    pass\n\n\nx = 1\n"),
+        ("    y = 2\n\n", "class A:\n    y = 2\n\n\nx = 1\n"),
+    ],
+)
+def test_a_class_keeps_a_body_if_a_function_behind_it_goes_as_well(path: Path, kept: str, left: str) -> None:
+    text = f"class A:\n{kept}    def gone(x):\n        return x\n\n\ndef gone(x):\n    return x\n\n\nx = 1\n"
+    file = SourceFile(path, text.encode())
+    functions = [each for each in file.outline.definitions if each.name == "gone"]
+    assert len(functions) == 2
+    assert edited(file.text, remove_functions(file, functions)) == left
 
 
 @pytest.mark.parametrize(
@@ -259,6 +238,31 @@ def test_a_new_comment_about_a_copy_matters_where_it_is_copied_from(
     assert own.path == otter
     assert own.fix is not None
     assert own.fix.applicability is (Applicability.UNSAFE if is_copy else Applicability.SAFE)
+
+
+@pytest.mark.parametrize(("changed", "known"), [(None, 2), ({"otter", "seal"}, 2), ({"seal"}, 1), (set(), 0)])
+def test_only_what_would_be_reported_counts_as_known(
+    tmp_path: Path, changed: set[str] | None, known: int
+) -> None:
+    texts = {"otter": reports.SAFE, "seal": reports.CACHE.replace("Otter", "Seal")}
+    write(tmp_path, {f"modeling_{name}.py": text for name, text in texts.items()})
+    paths = {name: tmp_path / f"modeling_{name}.py" for name in texts}
+    project = Project(Settings(root=tmp_path), [*paths.values()])
+    result = check(project, all_rules())
+    baseline = Baseline.of(tmp_path / "baseline.json", project, result.findings)
+    scope = None if changed is None else {paths[name].resolve() for name in changed}
+    left, recognised = Selection(project, [tmp_path], scope, baseline).narrowed(result)
+    assert (left.findings, recognised.known) == ((), known)
+
+
+@pytest.mark.parametrize(("pattern", "is_included"), [("deep/*.py", True), ("deep", False), ("d*", False)])
+def test_a_pattern_of_a_folder_includes_no_file_in_it(
+    tmp_path: Path, pattern: str, is_included: bool
+) -> None:
+    settings = Settings(root=tmp_path, include=(pattern,))
+    assert settings.includes(tmp_path / "deep/encoder.py") is is_included
+    # To skip a folder is to skip what is in it.
+    assert Settings(root=tmp_path, exclude=(pattern,)).excludes(tmp_path / "deep/encoder.py")
 
 
 @pytest.mark.parametrize(("behind", "words"), [(0, "GC001"), (1, "# gclint: ignore[GC001]")])
