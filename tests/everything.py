@@ -56,7 +56,7 @@ _QUICK = (
     Step(("ruff", "check", "."), 1, "lint"),
     Step(("ruff", "format", "--check", "."), 1, "look at the format"),
     Step(("mypy",), 45, "check the types"),
-    Step(("pytest", "-q", *_SPREAD), 120, "run the quick tests"),
+    Step(("pytest", "-q", *_SPREAD), 210, "run the quick tests"),
 )
 """What every ring begins with."""
 
@@ -66,7 +66,7 @@ def first() -> tuple[Step, ...]:
     return (
         *_QUICK,
         _compared("real files", seconds=15),
-        Step(("pytest", "-q", "-m", "first", *_SPREAD), 200, "run some models"),
+        Step(("pytest", "-q", "-m", "first", *_SPREAD), 75, "run some models"),
     )
 
 
@@ -76,7 +76,7 @@ def full() -> tuple[Step, ...]:
     return (
         *_QUICK,
         _compared("real files", "odd files", "contract", seconds=75),
-        Step(("pytest", "-q", "-m", f"{others} and not sweep", *_SPREAD), 1300, "run the other tests"),
+        Step(("pytest", "-q", "-m", f"{others} and not sweep", *_SPREAD), 1100, "run the other tests"),
         Step(("pytest", "-q", "-m", f"{others} and sweep"), 180, "run models of a release"),
     )
 
