@@ -366,8 +366,9 @@ class _Caches(Gradients):
         called = dotted_name(call.func) or ""
         is_given = place.scope.parameters.has(called) or (place.scope, called) in self._inner_parameters
         own = f"{place.scope.self_name}."
-        bindings = place.scope.bindings(called) if called.isidentifier() else ()
-        is_own_item = any(
+        bindings = tuple(place.scope.bindings(called)) if called.isidentifier() else ()
+        # One that goes over something else as well may be a function from there.
+        is_own_item = bool(bindings) and all(
             each.iterated and (dotted_name(each.value) or "").startswith(own) for each in bindings
         )
         is_held = is_given or is_own_item or called.startswith(own)
