@@ -36,7 +36,8 @@ def fresh_environment(folder: Path, *requirements: str) -> Path:
     venv.create(folder, clear=True, with_pip=True)
     python = python_of(folder)
     install = [str(python), "-m", "pip", "install", "--disable-pip-version-check", *requirements]
-    said = []
+    said: list[str] = []
+    found = 0
     with subprocess.Popen(
         install,
         cwd=PROJECT,
@@ -48,7 +49,8 @@ def fresh_environment(folder: Path, *requirements: str) -> Path:
         assert run.stdout is not None
         for line in run.stdout:
             said.append(line)
-            progress = _progress(line, sum(each.startswith(_FOUND) for each in said))
+            found += line.startswith(_FOUND)
+            progress = _progress(line, found)
             if progress:
                 print(f"   {progress}", flush=True)
     if run.returncode:

@@ -12,34 +12,21 @@ from tests.decisions.outside import (
     decisions,
     found,
 )
-from tests.decisions.toy import PROTECTED, block, model, toy
+from tests.decisions.toy import ABSOLUTE, LIBRARY, MODELS, PROTECTED, RELATIVE, block, model, toy
 
-_MODELS = "transformers/models"
-_LIBRARY = {
-    "transformers/__init__.py": "",
-    "transformers/modeling_layers.py": "class GradientCheckpointingLayer: ...\n",
-    "transformers/modeling_utils.py": "class PreTrainedModel: ...\n",
-}
-_RELATIVE = (
-    "from ...modeling_layers import GradientCheckpointingLayer\nfrom ...modeling_utils import PreTrainedModel"
-)
-_ABSOLUTE = (
-    "from transformers import PreTrainedModel\n"
-    "from transformers.modeling_layers import GradientCheckpointingLayer"
-)
 _COPIED = "# Copied from transformers.models.alpha.modeling_alpha.AlphaLayer with Alpha->Beta\n"
 
 
 def _named(text: str, name: str) -> str:
-    return text.replace(_ABSOLUTE, _RELATIVE).replace("Toy", name)
+    return text.replace(ABSOLUTE, RELATIVE).replace("Toy", name)
 
 
 def _tree(beta: str, alpha: str = "", more: Files | None = None) -> Files:
     """Write the files of two models into a package, the second of which may copy from the first."""
     return {
-        **_LIBRARY,
-        f"{_MODELS}/alpha/modeling_alpha.py": _named(alpha or toy(), "Alpha"),
-        f"{_MODELS}/beta/modeling_beta.py": _named(beta, "Beta"),
+        **LIBRARY,
+        f"{MODELS}/alpha/modeling_alpha.py": _named(alpha or toy(), "Alpha"),
+        f"{MODELS}/beta/modeling_beta.py": _named(beta, "Beta"),
         **(more or {}),
     }
 

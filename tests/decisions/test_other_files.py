@@ -14,33 +14,19 @@ from tests.decisions.outside import (
     found,
     silent,
 )
-from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
-
-_MODELS = "transformers/models"
-_LIBRARY = {
-    "transformers/__init__.py": "",
-    "transformers/modeling_layers.py": "class GradientCheckpointingLayer: ...\n",
-    "transformers/modeling_utils.py": "class PreTrainedModel: ...\n",
-}
-_RELATIVE = (
-    "from ...modeling_layers import GradientCheckpointingLayer\nfrom ...modeling_utils import PreTrainedModel"
-)
-_ABSOLUTE = (
-    "from transformers import PreTrainedModel\n"
-    "from transformers.modeling_layers import GradientCheckpointingLayer"
-)
+from tests.decisions.toy import ABSOLUTE, BRANCH, FLAG, LIBRARY, MODELS, RELATIVE, STACK, block, model, toy
 
 
 def _named(text: str, name: str) -> str:
-    return text.replace(_ABSOLUTE, _RELATIVE).replace("Toy", name)
+    return text.replace(ABSOLUTE, RELATIVE).replace("Toy", name)
 
 
 def _tree(beta: str, alpha: str = "", more: Files | None = None) -> Files:
     """Write the files of two models into a package, the second of which may copy from the first."""
     return {
-        **_LIBRARY,
-        f"{_MODELS}/alpha/modeling_alpha.py": _named(alpha or toy(), "Alpha"),
-        f"{_MODELS}/beta/modeling_beta.py": _named(beta, "Beta"),
+        **LIBRARY,
+        f"{MODELS}/alpha/modeling_alpha.py": _named(alpha or toy(), "Alpha"),
+        f"{MODELS}/beta/modeling_beta.py": _named(beta, "Beta"),
         **(more or {}),
     }
 
@@ -258,7 +244,7 @@ def test_other_files(decision: Decision, outside: Outside) -> None:
 
 _GENERATED = "#   This file was automatically generated from src/transformers/models/beta/modular_beta.py.\n"
 _MODULAR = (
-    _RELATIVE.replace("from ...modeling_layers import GradientCheckpointingLayer\n", "")
+    RELATIVE.replace("from ...modeling_layers import GradientCheckpointingLayer\n", "")
     + """
 from ..alpha.modeling_alpha import AlphaLayer, AlphaModel
 
@@ -278,8 +264,8 @@ def _generated(statistics: str = "") -> Files:
     beta = _named(toy(block(init=statistics), model()), "Beta")
     return {
         **_tree(toy()),
-        f"{_MODELS}/beta/modeling_beta.py": _GENERATED + beta,
-        f"{_MODELS}/beta/modular_beta.py": _MODULAR,
+        f"{MODELS}/beta/modeling_beta.py": _GENERATED + beta,
+        f"{MODELS}/beta/modular_beta.py": _MODULAR,
     }
 
 

@@ -10,6 +10,21 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 """
+MODELS = "transformers/models"
+LIBRARY = {
+    "transformers/__init__.py": "",
+    "transformers/modeling_layers.py": "class GradientCheckpointingLayer: ...\n",
+    "transformers/modeling_utils.py": "class PreTrainedModel: ...\n",
+}
+"""As much of the library as is needed where a model lies in it."""
+RELATIVE = (
+    "from ...modeling_layers import GradientCheckpointingLayer\nfrom ...modeling_utils import PreTrainedModel"
+)
+ABSOLUTE = (
+    "from transformers import PreTrainedModel\n"
+    "from transformers.modeling_layers import GradientCheckpointingLayer"
+)
+"""The imports of a model inside of the library, and outside."""
 PLAIN = "nn.Module"
 PROTECTED = "GradientCheckpointingLayer"
 

@@ -25,7 +25,6 @@ from tests.verdicts.odd import ODD
 from tests.verdicts.words import digest
 
 RELEASES = ("4.45.2", "4.49.0", "4.52.4", "4.53.3", "4.57.6", "5.0.0", "5.23.0")
-REAL_FILES = "real files"
 MODELS = 1000
 _DRAWN_OF_A_RELEASE = 30
 _LIBRARY = "5.23.0"
@@ -98,7 +97,7 @@ def samples() -> Mapping[str, Callable[[], Sequence[Tree]]]:
     found: dict[str, Callable[[], Sequence[Tree]]] = {name: partial(_wheel, name) for name in wheels}
     return {
         **found,
-        REAL_FILES: _real_files,
+        "real files": _real_files,
         "fixtures": _fixtures,
         "contract": _models,
         "odd files": _odd_files,
@@ -139,11 +138,11 @@ def _fixtures() -> list[Tree]:
 
 
 def _odd_files() -> list[Tree]:
-    """Return each fixture in half of the odd forms, with its neighbour in the other half."""
+    """Return each fixture in half of the odd forms: in every second one, chosen by its name."""
     found: dict[str, dict[str, bytes]] = {}
     for number, (form, make) in enumerate(ODD.items()):
         for fixture in load_fixtures():
-            # By its name, so that a fixture that is added changes nothing for the others.
+            # So a fixture that is added changes nothing for the others.
             if (zlib.crc32(fixture.name.encode()) + number) % 2:
                 continue
             plain = {name: text.encode() for name, text in fixture.before.items()}
