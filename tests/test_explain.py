@@ -476,6 +476,13 @@ def test_bad_place_is_an_error_with_what_to_do(block: Path) -> None:
         assert "Traceback" not in run.output
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_nothing_is_a_line_after_the_last_end_of_one(folder: Path, end: str) -> None:
+    (folder / "modeling_a.py").write_bytes(f"x = 1{end}y = 2{end}".encode())
+    assert _run("modeling_a.py:2").exit_code == 0
+    assert "line 3 does not exist; the last line is 2" in _run("modeling_a.py:3").stderr
+
+
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [

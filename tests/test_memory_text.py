@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -47,3 +48,19 @@ def test_a_pipe_gets_one_line_for_each_thing(monkeypatch: pytest.MonkeyPatch) ->
         "reentrant",
     ]
     assert lines[head + 4] == "reentrant cannot be run: RuntimeError: no"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, "its boundary, 1 x 8 x 2 = 64 B, and nothing else."),
+        ({"recomputed": False}, "64 B: it is not checkpointed."),
+        ({"added_bytes": 96}, "96 B: its boundary, 1 x 8 x 2 = 64 B, and in addition"),
+    ],
+)
+def test_what_another_block_adds_is_said(change: dict[str, Any], words: str) -> None:
+    (addition,) = ESTIMATE.additions
+    stream = io.StringIO()
+    write(Estimated(ENVIRONMENT, replace(ESTIMATE, additions=(replace(addition, **change),))), stream)
+    what = "2 blocks of Layer in model.layers; with checkpointing, each additional block adds"
+    assert f"{what} {words}" in stream.getvalue().splitlines()

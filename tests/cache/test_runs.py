@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gclint.cache.place import Place
+from gclint.cache.runs import replay
 from gclint.cache.store import Store
 from gclint.facts import digest
 from tests.cache.shell import (
@@ -186,6 +187,12 @@ def test_a_damaged_document_is_none(project: Path) -> None:
     ):
         document.write_bytes(damaged)
         assert damaged == whole or not is_replayed(_checked(project))
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_nothing_is_replayed_into_a_stream_that_is_closed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(sys, name, None)
+    assert replay(("package",), lambda _path, _data: None) is None
 
 
 def test_a_store_believes_no_byte_that_is_not_its_own(tmp_path: Path) -> None:

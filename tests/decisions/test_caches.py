@@ -102,6 +102,11 @@ def _origin(decision: str, statements: str, change: tuple[str, str], **more: str
     _origin("filled by an item", "cache = [None]\ncache[0] = None", ("cache[0] = None", "cache[0] = x")),
     _origin("handed to what may fill it", "cache = []\nlen(cache)", ("len(cache)", "self.fill(cache, x)")),
     _origin(
+        "a name that a function has for something else",
+        "cache = past_key_values\nrun = lambda cache: 1",
+        ("lambda cache: 1", "lambda: cache.append(x)"),
+    ),
+    _origin(
         "asked for its length",
         "cache = past_key_values\ncache.get_seq_length()",
         ("cache.get_seq_length()", "cache.update(x)"),

@@ -174,3 +174,50 @@ def _calls(beta: str = PROTECTED, takes: str = "hidden_states, mask=None") -> Fi
 )
 def test_copied_calls(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
+
+
+_FAMILY = """\
+class ToyFamily(PreTrainedModel):
+    supports_gradient_checkpointing = {supports}
+
+"""
+_CLASS = _COPIED.replace("AlphaLayer", "AlphaModel")
+_BETA = "self.beta = 1\n\n    def forward(self, hidden_states, "
+
+
+def _classes(more: str = "") -> Files:
+    """Write two models, the second of which is a copy, but has no layer and supports nothing."""
+    body = model(_KEYWORD, base="ToyFamily", more=more).replace(
+        "    supports_gradient_checkpointing = True\n", ""
+    )
+    alpha = toy(block(base=PROTECTED), _FAMILY.format(supports=True), body)
+    return _tree(toy(block(init="self.beta = 1"), _FAMILY.format(supports=False), _CLASS + body), alpha)
+
+
+_BACK = """\
+# Copied from transformers.models.beta.modeling_beta.BetaModel.forward with Beta->Toy,layers->heads
+def encode(self, hidden_states, mask=None):
+    for layer in self.heads:
+        hidden_states = layer(hidden_states=hidden_states)
+    return hidden_states
+"""
+
+
+@decisions(
+    Pair(
+        "a call in a copied class",
+        _classes(),
+        (f"{_BETA}mask=None", f"{_BETA}task=None"),
+        [found(KEYWORD, "unsafe", "copy changes", of="AlphaLayer")],
+        [found(KEYWORD, "none", "copy cannot change", of="AlphaLayer")],
+    ),
+    Pair(
+        "a copy of which the first is a copy again",
+        _classes(_BACK),
+        ("# Copied from transformers.models.alpha", "# Taken from transformers.models.alpha"),
+        [found(KEYWORD, "none", "copies differ", of="AlphaLayer")],
+        [found(KEYWORD, "safe", of="AlphaLayer")],
+    ),
+)
+def test_calls_in_copied_classes(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said

@@ -129,7 +129,7 @@ def test_what_cannot_be_run_is_in_the_formats_for_programs(folder: Path) -> None
     runs.add(Unusable("there is no torch"), tree=None)
     report = Report(_project(toy=""), runs=runs)
     texts = {}
-    for name in ("json", "junit"):
+    for name in ("json", "junit", "github"):
         stream = StringIO()
         format_named(name).write(report, stream)
         texts[name] = stream.getvalue()
@@ -139,6 +139,7 @@ def test_what_cannot_be_run_is_in_the_formats_for_programs(folder: Path) -> None
     )  # fmt: skip
     (case,) = ElementTree.fromstring(texts["junit"]).iterfind("testsuite[@name='gclint']/testcase")
     assert (case.get("name"), case.get("line")) == ("verify", "1")
+    assert "::error title=gclint verify::there is no torch" in texts["github"].splitlines()
 
 
 class _Cluster:

@@ -66,6 +66,18 @@ def _effect(decision: str, statements: str, change: tuple[str, str], *kinds: str
         "changes state",
     ),
     _effect(
+        "another name for it, that a comprehension goes over",
+        "seen = self.seen\nmask = [each for each in seen.pop()]\nseen = []",
+        ("mask = [", "seen = [mask]\n        mask = ["),
+        "changes state",
+    ),
+    _effect(
+        "another name for it, among the values of a comprehension",
+        "seen = self.seen\nmask = {each: seen.pop() for each in mask}\nseen = []",
+        ("mask = {", "seen = [mask]\n        mask = {"),
+        "changes state",
+    ),
+    _effect(
         "a copy of it",
         "seen = self.seen\nseen.append(mask)",
         ("seen = self.seen", "seen = torch.zeros(self.seen)"),
@@ -250,6 +262,13 @@ def _global(statements: str) -> str:
         "a global list",
         _global("SEEN.append(1)"),
         ("SEEN.append", "[].append"),
+        [found(LAYER, "unsafe", "global")],
+        _SAFE,
+    ),
+    Pair(
+        "a list of another package",
+        _global("MEMORY.append(1)").replace("import math\n", "from otters import MEMORY\n"),
+        ("from otters", "from torch"),
         [found(LAYER, "unsafe", "global")],
         _SAFE,
     ),

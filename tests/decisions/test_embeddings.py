@@ -74,6 +74,16 @@ def _doing(statements: str, *, made: str = "x = self.embed_tokens(hidden_states)
         _NONE,
     ),
     Pair(
+        "read again in the next step of a loop",
+        _doing(
+            "y = e\nx = mask\nfor z in mask:\n    w = e\n    y += 1",
+            made="e = self.embed_tokens(hidden_states)",
+        ),
+        ("    w = e", "    w = z"),
+        _SHARED,
+        _FOUND,
+    ),
+    Pair(
         "a view that is used no more",
         _doing("y = x.view(-1)\ny += 1\nx = x + y"),
         ("x = x + y", "x = y"),

@@ -362,6 +362,17 @@ _OK = [silent(GUARD, "guarded")]
         [found(LAYER, "safe"), silent(GUARD, "not a layer")],
     ),
     Pair(
+        "the layer runs in a function that leaves the cache",
+        _unknown_name("def run(states, memory):\n    return layer(states)"),
+        (
+            "hidden_states = layer(hidden_states, memory=cache)",
+            "hidden_states = run(hidden_states, memory=cache)",
+        ),
+        _EARLY,
+        [silent(GUARD, "not a layer")],
+        at="= run(",
+    ),
+    Pair(
         "the same name under another condition",
         _unknown_name(),
         ("            cache = DynamicCache()", "            other = DynamicCache()"),

@@ -147,6 +147,19 @@ _LIVE = [found(NAME, "safe", code=_GUARDED)]
         releases=_LATER,
     ),
     Pair(
+        "on the path that does not checkpoint",
+        _named().replace(
+            "    hidden_states = layer(",
+            "    if self.gradient_checkpointing and self.training:\n"
+            "                hidden_states = unknown(layer, hidden_states)\n            else:\n"
+            "                hidden_states = layer(",
+        ),
+        ("if self.gradient_checkpointing and", "if self.gradient_clipping and"),
+        [silent(NAME, "spared")],
+        _LIVE,
+        releases=_LATER,
+    ),
+    Pair(
         "no flag to ask for",
         _named(),
         ("self.gradient_checkpointing = False", "self.gradient_checkpointing = True"),

@@ -49,6 +49,13 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
         [found(OVERRIDE, "none", "override does more", of="ToyModel")],
     ),
     Pair(
+        "an override that says what it does",
+        _override(_METHOD.replace("value=False):\n", "value=False):\n    'print(module)'\n")),
+        ("'print(module)'", "print(module)"),
+        _GOES,
+        [found(OVERRIDE, "none", "override does more", of="ToyModel")],
+    ),
+    Pair(
         "of several classes",
         _override(),
         ("isinstance(module, ToyModel)", "isinstance(module, (ToyModel, ToyAttention))"),

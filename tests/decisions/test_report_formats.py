@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from gclint.source.project import Project
 from tests.decisions import reports
 from tests.decisions.reports import Folder
 
@@ -253,6 +254,30 @@ def test_bases_that_nobody_knows_are_said_to_people(
     monkeypatch.setattr("gclint.network.unknown.unknown_bases", lambda _project: ("SealLayer",))
     folder.write({"modeling_otter.py": reports.GOOD})
     assert ("1 base class is unknown: SealLayer" in folder.run("--output-format", form).out) is is_said
+
+
+@pytest.mark.parametrize(
+    ("options", "number"),
+    [
+        ((), 1),
+        (("--output-format", "json"), 0),
+        (("--diff",), 0),
+        (("--write-baseline", "known.json"), 0),
+    ],
+)
+def test_bases_are_only_looked_for_where_they_are_said(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], number: int
+) -> None:
+    asked: list[Project] = []
+
+    def unknown_bases(project: Project) -> tuple[str, ...]:
+        asked.append(project)
+        return ()
+
+    monkeypatch.setattr("gclint.network.unknown.unknown_bases", unknown_bases)
+    folder.write({"modeling_otter.py": reports.GOOD})
+    assert folder.run(*options).status == 0
+    assert len(asked) == number
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,16 @@ def _none(*kinds: str) -> list[str]:
         _none("flag is set"),
     ),
     Pair(
+        "the flag in the words about the class",
+        _branch(more='"""Set it:\n\ngradient_checkpointing = True\n"""\n'),
+        (
+            '"""Set it:\n\n    gradient_checkpointing = True\n    """',
+            '"""Set it."""\n    gradient_checkpointing = True',
+        ),
+        _SAFE,
+        _none("flag is set"),
+    ),
+    Pair(
         "a plain call does not need the flag",
         toy(block(), model(BRANCH, init=f"{STACK}\nself.gradient_checkpointing = True")),
         ("self._gradient_checkpointing_func(layer.__call__, ", "layer("),
