@@ -66,6 +66,16 @@ def _loop(loop: str, **more: str) -> str:
         [silent(LAYER, "not fed back")],
     ),
     Pair(
+        "only the number of its dimensions is fed back",
+        _loop(
+            "size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n"
+            "    size = out.mean()"
+        ),
+        ("out.mean()", "out.dim()"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
         "a figure of it is fed back",
         _loop("size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n    size = out.mT"),
         ("out.mT", "out.shape"),
@@ -315,6 +325,17 @@ _MADE = "ToyLayer(config)"
             init=f'self.layers = nn.ModuleDict({{"a": {_MADE}}})',
         ),
         (".values()", ".keys()"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a dict that is made of the items of another",
+        _loop(
+            "for layer in self.layers.values():\n    hidden_states = layer(hidden_states)",
+            init=f'made = {{"a": {_MADE}}}\nself.layers = nn.ModuleDict(made.items())',
+        ),
+        ("made.items()", "made.keys()"),
         _SAFE,
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
