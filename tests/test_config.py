@@ -306,7 +306,9 @@ def test_settings_of_a_file_that_the_command_line_can_add_to(gclint: Run) -> Non
     assert gclint("--extend-select", "GC001", "--output-format", "concise").out.startswith("modeling_a.py:")
 
 
-@pytest.mark.parametrize("name", ["nb.ipynb", "config.json", "a.YAML", "x.tsv", "picture.png", "weights.safetensors"])
+@pytest.mark.parametrize(
+    "name", ["nb.ipynb", "config.json", "a.YAML", "x.tsv", "picture.png", "weights.safetensors"]
+)
 def test_what_is_not_python_is_refused_by_its_name(gclint: Run, name: str) -> None:
     Path(name).write_text("{}")
     status, out, err = gclint(name)

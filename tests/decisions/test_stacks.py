@@ -68,8 +68,7 @@ def _loop(loop: str, **more: str) -> str:
     Pair(
         "only the number of its dimensions is fed back",
         _loop(
-            "size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n"
-            "    size = out.mean()"
+            "size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n    size = out.mean()"
         ),
         ("out.mean()", "out.dim()"),
         _SAFE,
