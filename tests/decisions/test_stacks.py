@@ -329,6 +329,17 @@ _MADE = "ToyLayer(config)"
         at="class ToyLayer",
     ),
     Pair(
+        "a list of the items of a dict",
+        _loop(
+            "for name, layer in self.layers.items():\n    hidden_states = layer(hidden_states)",
+            init=f'self.layers = nn.ModuleDict({{"a": {_MADE}}})',
+        ),
+        ("self.layers.items()", "list(self.layers.items())"),
+        _SAFE,
+        _SAFE,
+        wrong="what a list of the items of a dict holds is taken for its values",
+    ),
+    Pair(
         "a dict that is made of the items of another",
         _loop(
             "for layer in self.layers.values():\n    hidden_states = layer(hidden_states)",
