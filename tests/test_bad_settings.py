@@ -140,6 +140,7 @@ def test_what_is_wrong_in_a_table_is_named_with_its_place(
         (b"x = " + b"[" * 5000, "pyproject.toml: cannot be read as TOML: it is nested too deeply"),
         (b"[tool]\ngclint = true\n", "pyproject.toml:2:1: tool.gclint must be a table"),
         (b"[[tool.gclint]]\n", "pyproject.toml:1:1: tool.gclint must be a table"),
+        (b"[tool.gclint]\nselect = 1", "pyproject.toml:2:1: select must be a list of strings"),
     ],
 )
 def test_a_file_that_is_not_toml_is_named_with_its_place(

@@ -12,12 +12,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from gclint import __version__
+from gclint.cli import gclint as command_line
+from gclint.commands.default_group import LazyCommand
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
@@ -513,6 +516,19 @@ def test_each_command_has_a_help_text(gclint: Run, command: list[str], usage: st
     assert (status, err) == (0, "")
     assert out.startswith(f"Usage: {usage}\n")
     assert all(word in out for word in words)
+
+
+def _commands(command: click.Command) -> Iterator[click.Command]:
+    command = command.loaded() if isinstance(command, LazyCommand) else command
+    yield command
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from _commands(each)
+
+
+def test_the_help_says_what_each_option_does() -> None:
+    options = [each for command in _commands(command_line) for each in command.params]
+    assert "--report" in {name for each in options for name in each.opts}
+    assert [each.opts for each in options if isinstance(each, click.Option) and not each.help] == []
 
 
 # From here on with the real rules.

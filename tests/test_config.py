@@ -170,6 +170,9 @@ def test_the_schema_is_valid_and_takes_what_is_right(gclint: Run) -> None:
         "exclude = [1]",
         "preview = 1",
         "output-format = 'xml'",
+        "baseline = ''",
+        "library = ''",
+        "target-version = ''",
         "per-file-ignores = { a = 'GC001' }",
         "rules.GC003.activation-names = []",
         "rules.keyword-activation.x = []",
@@ -303,7 +306,9 @@ def test_settings_of_a_file_that_the_command_line_can_add_to(gclint: Run) -> Non
     assert gclint("--extend-select", "GC001", "--output-format", "concise").out.startswith("modeling_a.py:")
 
 
-@pytest.mark.parametrize("name", ["nb.ipynb", "config.json", "a.YAML", "picture.png", "weights.safetensors"])
+@pytest.mark.parametrize(
+    "name", ["nb.ipynb", "config.json", "a.YAML", "x.tsv", "picture.png", "weights.safetensors"]
+)
 def test_what_is_not_python_is_refused_by_its_name(gclint: Run, name: str) -> None:
     Path(name).write_text("{}")
     status, out, err = gclint(name)

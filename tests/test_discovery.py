@@ -247,6 +247,14 @@ def test_files_that_look_like_models_are_overlooked_and_no_others() -> None:
         "a/build/net.py",
         "a/old/net.py",
         "a/configuration_net.py",
+        "a/__init__.py",
+        "a/convert_net.py",
+        "a/feature_extraction_net.py",
+        "a/image_processing_net.py",
+        "a/processing_net.py",
+        "a/setup.py",
+        "a/tokenization_net.py",
+        "a/video_processing_net.py",
     )
     _write("import torch\n", "a/plain.py")
     Path("a/link.py").symlink_to("vision.py")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gclint.userfolder import NotPrivate, UserFolder
+from gclint import userfolder
+from gclint.userfolder import NotPrivate, UserFolder, open_file
 
 
 def test_a_file_is_written_read_and_removed(tmp_path: Path) -> None:
@@ -61,3 +62,16 @@ def test_a_folder_that_is_replaced_by_a_link_is_not_left(tmp_path: Path) -> None
         (tmp_path / "own").symlink_to(tmp_path / "victim")
         folder.write("x", b"data")
     assert (os.listdir(tmp_path / "victim"), os.listdir(tmp_path / "moved")) == ([], ["x"])
+
+
+def test_without_descriptors_of_folders_a_file_is_looked_at_before_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Windows has neither these nor a way to open a link itself.
+    monkeypatch.setattr(userfolder, "_HAS_DESCRIPTORS", False)
+    monkeypatch.setattr(userfolder, "_NO_LINK", 0)
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    os.close(open_file(tmp_path / "file", os.O_RDWR | os.O_CREAT))
+    os.close(open_file(tmp_path / "file", os.O_RDWR))
+    with pytest.raises(NotPrivate):
+        open_file(tmp_path / "link", os.O_RDWR)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.decisions.outside import (
     CACHE,
     KEYWORD,
+    NESTED,
     Decision,
     Outside,
     Pair,
@@ -79,6 +80,16 @@ _KEYWORDS = "hidden_states, encoder_hidden_states=mask"
         ("mask=mask)", "mask=1)"),
         _written("hidden_states, mask=mask"),
         _written("hidden_states, mask=1"),
+    ),
+    Pair(
+        "a container stays a keyword",
+        call("hidden_states=hidden_states, pair=mask", takes="hidden_states, pair=None"),
+        ("pair=mask", "pair=(hidden_states, mask)"),
+        _written("hidden_states, mask"),
+        [
+            *_written("hidden_states, pair=(hidden_states, mask)"),
+            found(NESTED, "none", "one by one", code=""),
+        ],
     ),
     Pair(
         "arguments change places",

@@ -56,6 +56,11 @@ def _where(outside: Outside, text: str, words: str = _IMPORT) -> list[str]:
             ["from transformers import PreTrainedModel", ""],
             id="not by the names of other packages",
         ),
+        pytest.param(
+            _TOY.replace("from transformers import", "from .base import"),
+            ["from torch import nn", "from .base import PreTrainedModel"],
+            id="behind other packages, in front of relative ones",
+        ),
     ],
 )
 def test_place_of_the_import(text: str, around: list[str], outside: Outside) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from tests.decisions.outside import (
     FILE,
     KEYWORD,
@@ -14,7 +18,19 @@ from tests.decisions.outside import (
     found,
     silent,
 )
-from tests.decisions.toy import ABSOLUTE, BRANCH, FLAG, LIBRARY, MODELS, RELATIVE, STACK, block, model, toy
+from tests.decisions.toy import (
+    ABSOLUTE,
+    BRANCH,
+    FLAG,
+    LIBRARY,
+    MODELS,
+    PROTECTED,
+    RELATIVE,
+    STACK,
+    block,
+    model,
+    toy,
+)
 
 
 def _named(text: str, name: str) -> str:
@@ -295,3 +311,38 @@ _BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(Gra
 )
 def test_generated_files(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
+
+
+_TWICE = """
+for layer in self.layers:
+    hidden_states = layer(hidden_states=(hidden_states
+    + mask))
+    hidden_states = layer(hidden_states=(hidden_states
+        + mask))
+"""
+
+
+@pytest.mark.parametrize(
+    ("generated", "places"),
+    [
+        pytest.param("\n            + mask", [(7, 35), (9, 35)], id="just as in the source"),
+        # The same code as that of the first stands in the source too, but as that of the second.
+        pytest.param("\n                + mask", [(7, 13), (9, 35)], id="broken in another way"),
+    ],
+)
+def test_code_is_found_on_the_line_of_the_source_that_it_is_from(
+    generated: str, places: list[tuple[int, int]], outside: Outside
+) -> None:
+    beta = _named(toy(block(base=PROTECTED), model(_TWICE)), "Beta")
+    forward = beta[beta.rindex("    def forward") :]
+    alpha = "from ..alpha.modeling_alpha import AlphaModel\n\n\nclass BetaModel(AlphaModel):\n"
+    outside.write(
+        {
+            **LIBRARY,
+            f"{MODELS}/beta/modeling_beta.py": _GENERATED + beta.replace("\n            + mask", generated),
+            f"{MODELS}/beta/modular_beta.py": alpha + forward,
+        }
+    )
+    said = json.loads(outside.run("check", "--no-cache", "--output-format", "json", "."))
+    assert {each["filename"].rpartition("/")[2] for each in said} == {"modular_beta.py"}
+    assert [(each["location"]["row"], each["location"]["column"]) for each in said] == places

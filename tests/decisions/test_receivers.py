@@ -10,6 +10,7 @@ from tests.decisions.outside import (
     Pair,
     decisions,
     found,
+    silent,
 )
 from tests.decisions.toy import PROTECTED, STACK, block, model, toy
 
@@ -83,6 +84,17 @@ def _doubt(*kinds: str) -> list[str]:
         ("self.backward = print", "self.forward = print"),
         _OK,
         _doubt("replaced forward"),
+    ),
+    Pair(
+        "a condition chooses between two definitions of `forward`",
+        _received().replace(
+            "    def forward(self, hidden_states, mask=None):\n        return",
+            "    if torch:\n        def forward(self, hidden_states, mask=None):\n            pass\n"
+            "    def forward(self, hidden_states, mask=None):\n        return",
+        ),
+        ("mask=None):\n            pass", "cache=None):\n            pass"),
+        _OK,
+        [silent(KEYWORD, "not matched")],
     ),
     Pair(
         "the class is replaced",

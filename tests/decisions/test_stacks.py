@@ -66,6 +66,15 @@ def _loop(loop: str, **more: str) -> str:
         [silent(LAYER, "not fed back")],
     ),
     Pair(
+        "only the number of its dimensions is fed back",
+        _loop(
+            "size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n    size = out.mean()"
+        ),
+        ("out.mean()", "out.dim()"),
+        _SAFE,
+        [silent(LAYER, "not fed back")],
+    ),
+    Pair(
         "a figure of it is fed back",
         _loop("size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n    size = out.mT"),
         ("out.mT", "out.shape"),
@@ -315,6 +324,28 @@ _MADE = "ToyLayer(config)"
             init=f'self.layers = nn.ModuleDict({{"a": {_MADE}}})',
         ),
         (".values()", ".keys()"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a list of the items of a dict",
+        _loop(
+            "for name, layer in self.layers.items():\n    hidden_states = layer(hidden_states)",
+            init=f'self.layers = nn.ModuleDict({{"a": {_MADE}}})',
+        ),
+        ("self.layers.items()", "list(self.layers.items())"),
+        _SAFE,
+        _SAFE,
+        wrong="what a list of the items of a dict holds is taken for its values",
+    ),
+    Pair(
+        "a dict that is made of the items of another",
+        _loop(
+            "for layer in self.layers.values():\n    hidden_states = layer(hidden_states)",
+            init=f'made = {{"a": {_MADE}}}\nself.layers = nn.ModuleDict(made.items())',
+        ),
+        ("made.items()", "made.keys()"),
         _SAFE,
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",

@@ -86,6 +86,12 @@ _ENCODER = model(name="ToyEncoder", base="nn.Module", supports="None").replace(
     "super().__init__(config)", "super().__init__()"
 )
 _AROUND = model("hidden_states = self.encoder(hidden_states)", init="self.encoder = ToyEncoder(config)")
+_MODEL_BASE = """\
+class PreTrainedModel(nn.Module):
+    def gradient_checkpointing_enable(self):
+        pass
+
+"""
 _GROUP = """\
 class ToyStage(nn.Module):
     def __init__(self, config):
@@ -131,6 +137,13 @@ _STAGES = model(init="self.layers = nn.ModuleList([ToyStage(config)])")
         "it is a model",
         toy(),
         ("class ToyModel(PreTrainedModel)", "class ToyModel(nn.Module)"),
+        _SAFE,
+        [silent(LAYER, "no model")],
+    ),
+    Pair(
+        "a model by a base class in the given files",
+        toy(_MODEL_BASE, block(), model()).replace("from transformers import PreTrainedModel\n", ""),
+        ("def gradient_checkpointing_enable(", "def save_pretrained("),
         _SAFE,
         [silent(LAYER, "no model")],
     ),
