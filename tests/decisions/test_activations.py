@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from gclint.engine.check import check
+from gclint.finding import Applicability
+from gclint.observations import Observations, Observed
+from gclint.rule import all_rules
+from gclint.settings import Settings
+from gclint.source.project import Project
 from tests.decisions.outside import KEYWORD, NESTED, Decision, Outside, Pair, decisions, found, passed
-from tests.decisions.toy import call
+from tests.decisions.toy import block, call, model, toy
 
 _X = "hidden_states, x=None"
 _FOUND = [found(KEYWORD, "safe"), passed("x", "activation", "computed")]
@@ -398,3 +408,33 @@ def test_unknown_values(decision: Decision, outside: Outside) -> None:
 )
 def test_values(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+@pytest.mark.parametrize("is_left_out", [True, False])
+def test_what_blocks_share_will_lose_its_gradient_once_they_are_recomputed(
+    tmp_path: Path, is_shared: bool, is_left_out: bool
+) -> None:
+    loop = "for layer in self.layers:\n    hidden_states = layer(hidden_states, memory=mask)"
+    text = toy(block(takes="hidden_states, memory=None"), model(loop))
+    path = tmp_path / "modeling_toy.py"
+    path.write_text(text)
+    row = 1 + text[: text.index("layer(")].count("\n")
+    memory = frozenset(("memory",))
+    seen = Observed(
+        path,
+        row,
+        row,
+        "ToyLayer",
+        path,
+        is_left_out=is_left_out,
+        keywords=memory,
+        shared=memory if is_shared else frozenset(),
+    )
+    project = Project(Settings(root=tmp_path), [path])
+    project.observe(Observations([seen]))
+    fixes = {each.code: each.fix and each.fix.applicability for each in check(project, all_rules()).findings}
+    if is_shared and is_left_out:
+        assert fixes == dict.fromkeys(("GC001", "GC003"), Applicability.PROVABLE)
+    else:
+        assert fixes == {"GC001": Applicability.SAFE}

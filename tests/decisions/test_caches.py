@@ -31,6 +31,17 @@ def _origin(decision: str, statements: str, change: tuple[str, str], **more: str
     return Pair(decision, _made(statements, **more), change, [found(CACHE, "safe")], _OTHER)
 
 
+_LEARNING = """
+class PrefixCache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.keys = torch.zeros(4)
+
+    def update(self, keys):
+        return self.keys + keys
+"""
+
+
 @decisions(
     _origin("an argument of the model", "cache = past_key_values", ("cache = past_key_values", "cache = x")),
     _origin("None", "cache = None if x else past_key_values", ("None if x", "self.x if x")),
@@ -155,6 +166,27 @@ def _origin(decision: str, statements: str, change: tuple[str, str], **more: str
         ),
         [found(CACHE, "safe")],
         _OTHER,
+    ),
+    Pair(
+        "a class of caches that learns",
+        f"{_made('cache = PrefixCache()')}\n{_LEARNING}",
+        ("self.keys = torch", "self.keys = nn.Parameter(1) + torch"),
+        [found(CACHE, "safe")],
+        _OTHER,
+    ),
+    Pair(
+        "what is put into options that a call unpacks",
+        toy(
+            block(takes=f"{_PAST}, **options"),
+            model(
+                "options.update(scale=1)\nfor layer in self.layers:\n"
+                "    hidden_states = layer(hidden_states, **options)",
+                takes="hidden_states, x=None, **options",
+            ),
+        ),
+        ("update(scale=1)", "update(x, scale=1)"),
+        [found(LAYER, "safe")],
+        [found(LAYER, "none", "no cache")],
     ),
 )
 def test_origins(decision: Decision, outside: Outside) -> None:

@@ -224,6 +224,13 @@ _INPUT = ("changes its input",)
     _effect("a dict is filled", "mask.update(x=1)", ("mask.update", "{}.update"), *_INPUT),
     _effect("an item is taken out", "mask.pop()", ("mask.pop()", "mask.copy()"), *_INPUT),
     _effect("a method that records", "mask.push(1)", ("mask.push", "mask.look"), *_INPUT),
+    Pair(
+        "a method of something unknown",
+        _doing("x = unknown()\nx.store_(hidden_states)"),
+        ("store_(", "copy_("),
+        [found(LAYER, "unsafe", *_INPUT)],
+        _SAFE,
+    ),
 )
 def test_arguments(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
@@ -340,6 +347,18 @@ def _global(statements: str) -> str:
     Pair(
         "a function that the object holds",
         toy(block(f"self.report(1)\n{BODY}", init="self.report = config.report"), model()),
+        ("self.report(1)", "x = self.report(1)"),
+        [found(LAYER, "unsafe", "calls back")],
+        _SAFE,
+    ),
+    Pair(
+        "a function that the base holds",
+        toy(
+            block(name="ToyBase", init="self.report = config.report"),
+            "class ToyLayer(ToyBase):\n    def forward(self, hidden_states, mask=None):\n"
+            "        self.report(1)\n        return hidden_states + self.attention(hidden_states)\n",
+            model(),
+        ),
         ("self.report(1)", "x = self.report(1)"),
         [found(LAYER, "unsafe", "calls back")],
         _SAFE,

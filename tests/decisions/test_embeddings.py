@@ -154,6 +154,23 @@ _WORDS = "self.words = nn.Embedding(4, 4)"
         _FOUND,
         [silent(INPLACE, "no support")],
     ),
+    Pair(
+        "the model is an heir of what calls them",
+        toy(
+            block(base=PROTECTED),
+            model(
+                "x = self.embed_tokens(hidden_states)\nx += 1\nfor layer in self.layers:\n    x = layer(x)",
+                name="ToyBase",
+                base="nn.Module",
+            ),
+            "class ToyModel(ToyBase, PreTrainedModel):\n    def __init__(self, config):\n"
+            f"        super().__init__(config)\n        {_NAME}\n"
+            "    def get_input_embeddings(self):\n        return self.embed_tokens\n",
+        ),
+        ("return self.embed_tokens", "return self.embed_types"),
+        [found(INPLACE, "when proven", "needs a run", of="ToyBase")],
+        _OTHER,
+    ),
 )
 def test_modules(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

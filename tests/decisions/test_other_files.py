@@ -44,6 +44,10 @@ def _user(body: str, imported: str = "ToyLayer") -> str:
 
 _OTHER_MODEL = model(name="OtherModel")
 _SAFE = [found(LAYER, "safe")]
+_RUN = "def go(model, x):\n    return {}(model.layers[0], x)\n"
+_RUNS = (
+    "from torch.utils.checkpoint import checkpoint\n\ndef run(layer, x):\n    return checkpoint(layer, x)\n"
+)
 
 
 @decisions(
@@ -236,6 +240,61 @@ _SAFE = [found(LAYER, "safe")]
         ("self.layers = nn.ModuleList([ToyOther", "self.heads = nn.ModuleList([ToyOther"),
         [found(LAYER, "safe"), found(LAYER, "safe", of="ToyOther")],
         _SAFE,
+    ),
+    Pair(
+        "a function of another file checkpoints by one of a third",
+        {
+            FILE: toy(),
+            "modeling_other.py": _user(_RUN.format("wrap"), "ToyLayer\nfrom modeling_ckpt import wrap"),
+            "modeling_ckpt.py": "from modeling_runs import run\n\n"
+            "def wrap(layer, x):\n    return run(layer, x)\n",
+            "modeling_runs.py": _RUNS,
+        },
+        ("return run(layer, x)", "return layer(x)"),
+        [found(LAYER, "none", "leftover")],
+        _SAFE,
+    ),
+    Pair(
+        "an heir of a base with another name names the base class first",
+        _two(
+            toy(),
+            _user(
+                "from transformers.modeling_layers import GradientCheckpointingLayer\n"
+                "class OtherLayer(GradientCheckpointingLayer, Base):\n    pass\n",
+                "ToyLayer as Base",
+            ),
+        ),
+        ("GradientCheckpointingLayer, Base", "GradientCheckpointingLayer, nn.Module"),
+        [found(LAYER, "none", "order of bases")],
+        _SAFE,
+    ),
+    Pair(
+        "a model takes what runs the layers from the package",
+        {
+            "toy/modeling_toy.py": toy(block(), model(name="ToyEncoder", base="nn.Module", supports="None")),
+            "toy/__init__.py": "from .modeling_toy import ToyEncoder\n",
+            "other/modeling_other.py": "from toy import ToyEncoder\n\n"
+            + _HEAD
+            + model(
+                "hidden_states = self.encoder(hidden_states)",
+                name="OtherModel",
+                init="self.encoder = ToyEncoder(config)",
+            ),
+        },
+        ("checkpointing = True", "checkpointing = False"),
+        _SAFE,
+        [],
+    ),
+    Pair(
+        "another class is called like the library's",
+        {
+            FILE: toy().replace("from transformers import Pre", "from modeling_other import Pre"),
+            "modeling_other.py": "from torch import nn\nfrom transformers import PreTrainedModel as Base\n\n"
+            "class PreTrainedModel(Base):\n    pass\n",
+        },
+        ("PreTrainedModel(Base)", "PreTrainedModel(nn.Module)"),
+        _SAFE,
+        [],
     ),
 )
 def test_other_files(decision: Decision, outside: Outside) -> None:

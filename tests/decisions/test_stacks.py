@@ -381,6 +381,29 @@ _MADE = "ToyLayer(config)"
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
     ),
+    Pair(
+        "a dict that another is put into",
+        toy(
+            block(),
+            block(name="ToyOther"),
+            model(
+                "for layer in self.layers.values():\n    hidden_states = layer(hidden_states)",
+                init=f'self.layers = nn.ModuleDict({{"a": {_MADE}}})\n'
+                'self.layers.update({"b": ToyOther(config)})',
+            ),
+        ),
+        ("self.layers.update(", "self.others.update("),
+        _TWO,
+        _SAFE,
+    ),
+    Pair(
+        "a name that hides a class",
+        _filled(f"ToyOther = config.kind\n{STACK}"),
+        ("ToyOther = ", "ToyLayer = "),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
 )
 def test_filling(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
