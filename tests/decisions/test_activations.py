@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +14,9 @@ from gclint.observations import Observations, Observed
 from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
+from gclint.verify.worker.cause import Cause
 from tests.decisions.outside import KEYWORD, NESTED, Decision, Outside, Pair, decisions, found, passed
-from tests.decisions.toy import block, call, model, toy
+from tests.decisions.toy import STACK, block, call, model, toy
 
 _X = "hidden_states, x=None"
 _FOUND = [found(KEYWORD, "safe"), passed("x", "activation", "computed")]
@@ -103,6 +106,30 @@ def _computed(decision: str, code: str, change: tuple[str, str], *why: str, role
         ("forward(self, hidden_states, x=None)", "forward(self, hidden_states, *, x=None)"),
         _FOUND,
         [found(KEYWORD, "none", "keyword only"), passed("x", _ROLE, "computed")],
+    ),
+    Pair(
+        "what begins as a list, and is a tensor from the first block on",
+        call(
+            "x=x",
+            takes="x",
+            given="x = [self.up(mask)]",
+            init=f"{STACK}\n{_MADE}",
+        ).replace("hidden_states = layer", "x = layer"),
+        ("            x = layer(", "            y = layer("),
+        [found(KEYWORD, "safe"), passed("x", _ROLE, "computed")],
+        [found(NESTED, "none", "one by one"), passed("x", _IN, "container of computed values")],
+    ),
+    Pair(
+        "one of two that are made together",
+        call(
+            "x",
+            takes="x",
+            given="x, y = (self.up(mask), mask)",
+            init=f"{STACK}\n{_MADE}",
+        ).replace("hidden_states = layer", "x = layer"),
+        ("x, y = (", "x = ("),
+        [passed("x", _ROLE, "fed back")],
+        [passed("x", _ROLE, "computed")],
     ),
 )
 def test_names(decision: Decision, outside: Outside) -> None:
@@ -230,6 +257,16 @@ def test_names_of_what_never_is(decision: Decision, outside: Outside) -> None:
         [found(KEYWORD, "safe"), passed("angle", _ROLE, "computed")],
         [found(KEYWORD, "safe"), passed("cos", _ROLE, "computed")],
         wrong="`cos` by keyword is not looked at, although it is explained to be an activation",
+    ),
+    Pair(
+        "a setting names a mask",
+        {
+            "modeling_toy.py": _named("bias_mask"),
+            "pyproject.toml": '[tool.gclint]\nactivation-names = ["bias_mask"]\n',
+        },
+        ('["bias_mask"]', '["other"]'),
+        [found(KEYWORD, "safe"), passed("bias_mask", _ROLE, "named by settings")],
+        [passed("bias_mask", _NO, "mask")],
     ),
 )
 def test_unknown_values(decision: Decision, outside: Outside) -> None:
@@ -410,31 +447,39 @@ def test_values(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 
+def _fixes(folder: Path, text: str, **seen: Any) -> dict[str, Applicability | None]:
+    """Return the fixes by their rules where a run has seen the call in a loop."""
+    path = folder / "modeling_toy.py"
+    path.write_text(text)
+    row = 1 + text[: text.index("= layer(")].count("\n")
+    project = Project(Settings(root=folder), [path])
+    project.observe(Observations([Observed(path, row, row, "ToyLayer", path, **seen)]))
+    return {each.code: each.fix and each.fix.applicability for each in check(project, all_rules()).findings}
+
+
+@pytest.mark.parametrize("name", ["memory", "past_key_values"])
 @pytest.mark.parametrize("is_shared", [True, False])
 @pytest.mark.parametrize("is_left_out", [True, False])
 def test_what_blocks_share_will_lose_its_gradient_once_they_are_recomputed(
-    tmp_path: Path, is_shared: bool, is_left_out: bool
+    tmp_path: Path, name: str, is_shared: bool, is_left_out: bool
 ) -> None:
-    loop = "for layer in self.layers:\n    hidden_states = layer(hidden_states, memory=mask)"
-    text = toy(block(takes="hidden_states, memory=None"), model(loop))
-    path = tmp_path / "modeling_toy.py"
-    path.write_text(text)
-    row = 1 + text[: text.index("layer(")].count("\n")
-    memory = frozenset(("memory",))
-    seen = Observed(
-        path,
-        row,
-        row,
-        "ToyLayer",
-        path,
-        is_left_out=is_left_out,
-        keywords=memory,
-        shared=memory if is_shared else frozenset(),
-    )
-    project = Project(Settings(root=tmp_path), [path])
-    project.observe(Observations([seen]))
-    fixes = {each.code: each.fix and each.fix.applicability for each in check(project, all_rules()).findings}
-    if is_shared and is_left_out:
+    loop = f"for layer in self.layers:\n    hidden_states = layer(hidden_states, {name}={name})"
+    takes = f"hidden_states, {name}=None"
+    text = toy(block(takes=takes), model(loop, takes=takes))
+    own = frozenset((name,))
+    shared = own if is_shared else frozenset()
+    fixes = _fixes(tmp_path, text, is_left_out=is_left_out, keywords=own, shared=shared)
+    # A cache is dropped on purpose.
+    if is_shared and is_left_out and name == "memory":
         assert fixes == dict.fromkeys(("GC001", "GC003"), Applicability.PROVABLE)
     else:
         assert fixes == {"GC001": Applicability.SAFE}
+
+
+@pytest.mark.parametrize(("causes", "codes"), [({Cause.CONTAINED_ACTIVATION}, {"GC103"}), ((), set())])
+def test_what_is_passed_as_a_mask_may_be_a_container(
+    tmp_path: Path, causes: Iterable[Cause], codes: set[str]
+) -> None:
+    text = call("hidden_states, mask=mask")
+    fixes = _fixes(tmp_path, text, causes=frozenset(causes), containers=frozenset(("mask",)))
+    assert fixes.keys() == codes

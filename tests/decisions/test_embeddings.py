@@ -95,6 +95,7 @@ def test_changes(decision: Decision, outside: Outside) -> None:
 
 _GETTER = "def get_input_embeddings(self):\n    return self.words\n"
 _WORDS = "self.words = nn.Embedding(4, 4)"
+_CHANGING = "x = self.embed_tokens(hidden_states)\nx += 1\nfor layer in self.layers:\n    x = layer(x)"
 
 
 @decisions(
@@ -158,11 +159,7 @@ _WORDS = "self.words = nn.Embedding(4, 4)"
         "the model is an heir of what calls them",
         toy(
             block(base=PROTECTED),
-            model(
-                "x = self.embed_tokens(hidden_states)\nx += 1\nfor layer in self.layers:\n    x = layer(x)",
-                name="ToyBase",
-                base="nn.Module",
-            ),
+            model(_CHANGING, name="ToyBase", base="nn.Module"),
             "class ToyModel(ToyBase, PreTrainedModel):\n    def __init__(self, config):\n"
             f"        super().__init__(config)\n        {_NAME}\n"
             "    def get_input_embeddings(self):\n        return self.embed_tokens\n",
@@ -170,6 +167,31 @@ _WORDS = "self.words = nn.Embedding(4, 4)"
         ("return self.embed_tokens", "return self.embed_types"),
         [found(INPLACE, "when proven", "needs a run", of="ToyBase")],
         _OTHER,
+    ),
+    Pair(
+        "what the getter returns is in something unknown",
+        _doing(
+            "x += 1",
+            made="x = self.words(hidden_states)",
+            init=f"{_WORDS}\nself.other = config.other",
+            more=_GETTER,
+        ),
+        ("return self.words", "return self.other.words"),
+        _FOUND,
+        _OTHER,
+    ),
+    Pair(
+        "they are in the inner model",
+        toy(
+            block(base=PROTECTED),
+            model(_CHANGING, name="ToyInner", base="nn.Module", init=f"{STACK}\n{_NAME}"),
+            model("hidden_states = self.model(hidden_states)", init="self.model = ToyInner(config)"),
+        ),
+        ("self.model = ToyInner", "self.encoder = ToyInner"),
+        [found(INPLACE, "when proven", "needs a run", of="ToyInner")],
+        _OTHER,
+        releases=">=4.57",
+        at="for layer",
     ),
 )
 def test_modules(decision: Decision, outside: Outside) -> None:

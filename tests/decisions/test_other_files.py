@@ -44,10 +44,7 @@ def _user(body: str, imported: str = "ToyLayer") -> str:
 
 _OTHER_MODEL = model(name="OtherModel")
 _SAFE = [found(LAYER, "safe")]
-_RUN = "def go(model, x):\n    return {}(model.layers[0], x)\n"
-_RUNS = (
-    "from torch.utils.checkpoint import checkpoint\n\ndef run(layer, x):\n    return checkpoint(layer, x)\n"
-)
+_ORDER = [found(LAYER, "none", "order of bases")]
 
 
 @decisions(
@@ -242,19 +239,6 @@ _RUNS = (
         _SAFE,
     ),
     Pair(
-        "a function of another file checkpoints by one of a third",
-        {
-            FILE: toy(),
-            "modeling_other.py": _user(_RUN.format("wrap"), "ToyLayer\nfrom modeling_ckpt import wrap"),
-            "modeling_ckpt.py": "from modeling_runs import run\n\n"
-            "def wrap(layer, x):\n    return run(layer, x)\n",
-            "modeling_runs.py": _RUNS,
-        },
-        ("return run(layer, x)", "return layer(x)"),
-        [found(LAYER, "none", "leftover")],
-        _SAFE,
-    ),
-    Pair(
         "an heir of a base with another name names the base class first",
         _two(
             toy(),
@@ -265,7 +249,7 @@ _RUNS = (
             ),
         ),
         ("GradientCheckpointingLayer, Base", "GradientCheckpointingLayer, nn.Module"),
-        [found(LAYER, "none", "order of bases")],
+        _ORDER,
         _SAFE,
     ),
     Pair(
@@ -290,6 +274,75 @@ _RUNS = (
         {
             FILE: toy().replace("from transformers import Pre", "from modeling_other import Pre"),
             "modeling_other.py": "from torch import nn\nfrom transformers import PreTrainedModel as Base\n\n"
+            "class PreTrainedModel(Base):\n    pass\n",
+        },
+        ("PreTrainedModel(Base)", "PreTrainedModel(nn.Module)"),
+        _SAFE,
+        [],
+    ),
+    Pair(
+        "an heir of a base in a module names the base class first",
+        _two(
+            toy(),
+            "import modeling_toy\nfrom transformers.modeling_layers import GradientCheckpointingLayer\n\n\n"
+            "class OtherLayer(GradientCheckpointingLayer, modeling_toy.ToyLayer):\n    pass\n",
+        ),
+        ("modeling_toy.ToyLayer", "nn.Module"),
+        _ORDER,
+        _SAFE,
+    ),
+    Pair(
+        "an heir of an heir names the base class first",
+        {
+            **_two(toy(), _user("class OtherLayer(ToyLayer):\n    pass\n")),
+            "modeling_third.py": "from modeling_other import OtherLayer\n"
+            "from transformers.modeling_layers import GradientCheckpointingLayer\n\n\n"
+            "class ThirdLayer(GradientCheckpointingLayer, OtherLayer):\n    pass\n",
+        },
+        ("Layer, OtherLayer)", "Layer)"),
+        _ORDER,
+        _SAFE,
+    ),
+    Pair(
+        "the base of what has a branch that stays is only called the same",
+        _two(
+            toy(),
+            "from modeling_toy import ToyLayer\n\n\n"
+            "class OtherLayer(ToyLayer):\n    pass\n\n"
+            + model(
+                BRANCH, name="OtherModel", init=f"{STACK.replace('ToyLayer', 'OtherLayer')}\n{FLAG}"
+            ).replace(
+                "self.gradient_checkpointing and self.training", "self.gradient_checkpointing and mask"
+            ),
+        ),
+        ("from modeling_toy import ToyLayer\n", "class ToyLayer(nn.Module):\n    pass\n"),
+        [
+            found(LAYER, "none", "heir cannot change"),
+            found(LAYER, "none", "another condition", of="OtherLayer"),
+        ],
+        [found(LAYER, "safe"), found(LAYER, "none", "another condition", of="OtherLayer")],
+    ),
+    Pair(
+        "a model takes what runs the layers under another name",
+        {
+            "toy/modeling_toy.py": toy(block(), model(name="ToyEncoder", base="nn.Module", supports="None")),
+            "other/modeling_other.py": "from toy.modeling_toy import ToyEncoder as Encoder\n\n"
+            + _HEAD
+            + model(
+                "hidden_states = self.encoder(hidden_states)",
+                name="OtherModel",
+                init="self.encoder = Encoder(config)",
+            ),
+        },
+        ("checkpointing = True", "checkpointing = False"),
+        _SAFE,
+        [],
+    ),
+    Pair(
+        "another class is called like the library's, in a module with its name",
+        {
+            FILE: toy().replace("from transformers import Pre", "from my_transformers import Pre"),
+            "my_transformers.py": "from torch import nn\nfrom transformers import PreTrainedModel as Base\n\n"
             "class PreTrainedModel(Base):\n    pass\n",
         },
         ("PreTrainedModel(Base)", "PreTrainedModel(nn.Module)"),
@@ -353,4 +406,117 @@ _BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(Gra
     ),
 )
 def test_generated_files(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_RUNS = "from torch.utils.checkpoint import checkpoint\n\n\ndef {0}(x, y):\n    return checkpoint(x, y)\n"
+_HANDING_ON = "def {0}(x, y):\n    return {1}(x, y)\n"
+
+
+def _running(function: str, imports: str, files: Files) -> Files:
+    """Write a file that runs a block by a function that it imports, or that those do which it imports."""
+    run = f"def go(model, x):\n    return {function}(model.layers[0], x)\n"
+    return {**_two(toy(), f"{imports}\n{_user(run)}"), **files}
+
+
+_LEFT = [found(LAYER, "none", "leftover")]
+
+
+@decisions(
+    Pair(
+        "a function by one of a third file",
+        _running(
+            "wrap",
+            "from modeling_ckpt import wrap",
+            {
+                "modeling_ckpt.py": "from modeling_runs import run\n" + _HANDING_ON.format("wrap", "run"),
+                "modeling_runs.py": _RUNS.format("run"),
+            },
+        ),
+        ("return run(x, y)", "return x(y)"),
+        _LEFT,
+        _SAFE,
+    ),
+    Pair(
+        "a function by one of a third file that is looked into later",
+        _running(
+            "wrap",
+            "from modeling_ckpt import wrap\nfrom modeling_runs import run",
+            {
+                "modeling_ckpt.py": "from modeling_runs import run\n" + _HANDING_ON.format("wrap", "run"),
+                "modeling_runs.py": "from modeling_start import start\n" + _HANDING_ON.format("run", "start"),
+                "modeling_start.py": _RUNS.format("start"),
+            },
+        ),
+        ("return run(x, y)", "return x(y)"),
+        _LEFT,
+        _SAFE,
+    ),
+    Pair(
+        "a function by one by another of the same file",
+        _running(
+            "wrap",
+            "from modeling_ckpt import wrap",
+            {
+                "modeling_ckpt.py": _HANDING_ON.format("wrap", "inner")
+                + _HANDING_ON.format("inner", "run")
+                + _RUNS.format("run"),
+            },
+        ),
+        ("return inner(x, y)", "return x(y)"),
+        _LEFT,
+        _SAFE,
+    ),
+    Pair(
+        "a function under another name",
+        _running(
+            "go_on", "from modeling_ckpt import run as go_on", {"modeling_ckpt.py": _RUNS.format("run")}
+        ),
+        ("return checkpoint(", "return print("),
+        _LEFT,
+        _SAFE,
+    ),
+    Pair(
+        "a method with the name of a function",
+        {
+            **_two(
+                toy(),
+                _user(
+                    "class Other:\n    def go(self, model, x):\n        return run(model.layers[0], x)\n",
+                    "ToyLayer\nfrom modeling_ckpt import run",
+                ),
+            ),
+            "modeling_ckpt.py": _RUNS.format("run"),
+        },
+        ("return run(", "return self.run("),
+        _LEFT,
+        _SAFE,
+    ),
+    Pair(
+        "a method with the name of a function, in a function",
+        _running("run", "from modeling_ckpt import run", {"modeling_ckpt.py": _RUNS.format("run")}),
+        ("return run(", "return model.run("),
+        _LEFT,
+        _SAFE,
+        wrong="what calls a method counts as calling the function with the same name",
+    ),
+    Pair(
+        "a function of another package",
+        _running("run", "from deepspeed import checkpoint as run", {}),
+        ("checkpoint as", "forward as"),
+        _LEFT,
+        _SAFE,
+    ),
+    Pair(
+        "a function of a file whose name says nothing",
+        _running(
+            "run", "from modeling_runs import run", {"modeling_runs.py": _HANDING_ON.format("run", "print")}
+        ),
+        ("def run(x, y):\n    return print(", _RUNS.format("run").removesuffix("x, y)\n")),
+        _SAFE,
+        _LEFT,
+        wrong="a file without a word of checkpointing is not looked into, whatever it imports",
+    ),
+)
+def test_what_another_file_checkpoints_by(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -404,6 +404,51 @@ _MADE = "ToyLayer(config)"
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
     ),
+    Pair(
+        "a list that is extended",
+        toy(
+            block(),
+            block(name="ToyOther"),
+            model(init=f"self.layers = nn.ModuleList([{_MADE}])\nself.layers.extend([ToyOther(config)])"),
+        ),
+        ("self.layers.extend(", "self.others.extend("),
+        _TWO,
+        _SAFE,
+    ),
+    Pair(
+        "what a method gets, or takes instead",
+        toy(
+            block(),
+            block(name="ToyOther"),
+            model(
+                init="self.layers = nn.ModuleList([self.make(config, ToyLayer)])",
+                more="def make(self, config, kind):\n    if config.x:\n        kind = ToyOther\n"
+                "    return kind(config)\n",
+            ),
+        ),
+        ("    kind = ToyOther", "    other = ToyOther"),
+        _TWO,
+        _SAFE,
+    ),
+    Pair(
+        "a parameter that hides a class",
+        toy().replace("(self, config):\n        super().__init__(config)", "(self, config, ToyOther):"),
+        ("config, ToyOther)", "config, ToyLayer)"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a function that wraps it",
+        _loop(
+            "for other in self.layers:\n    layer = other\n    layer = wrap(layer)\n"
+            "    hidden_states = layer(hidden_states)"
+        ),
+        ("wrap(layer)", "wrap(other)"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
 )
 def test_filling(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
