@@ -454,7 +454,10 @@ def _fixes(folder: Path, text: str, **seen: Any) -> dict[str, Applicability | No
     row = 1 + text[: text.index("= layer(")].count("\n")
     project = Project(Settings(root=folder), [path])
     project.observe(Observations([Observed(path, row, row, "ToyLayer", path, **seen)]))
-    return {each.code: each.fix and each.fix.applicability for each in check(project, all_rules()).findings}
+    return {
+        each.code: each.fix.applicability if each.fix else None
+        for each in check(project, all_rules()).findings
+    }
 
 
 @pytest.mark.parametrize("name", ["memory", "past_key_values"])

@@ -234,6 +234,37 @@ class PrefixCache(nn.Module):
         _FREE,
         _NO_CACHE,
     ),
+    _origin("its items are filled", "cache = [[]]\nfor y in cache:\n    len(y)", ("len(y)", "y.append(x)")),
+    _origin(
+        "filled by another name", "cache = []\nother = cache\nlen(other)", ("len(other)", "other.append(x)")
+    ),
+    _origin(
+        "a cache made of the configuration and more",
+        "cache = DynamicCache(self.config, None)",
+        ("None)\n", "self.up(x))\n"),
+        init=f"{STACK}\nself.up = nn.Linear(4, 4)",
+    ),
+    Pair(
+        "an argument whose name only begins like that of a cache",
+        _made("pass").replace("x=None):\n        pass", "cache=None, cache_prompt=None):\n        pass"),
+        ("layer(hidden_states, cache)", "layer(hidden_states, cache_prompt)"),
+        [found(CACHE, "safe")],
+        _OTHER,
+    ),
+    Pair(
+        "options that are made of others",
+        _unpacking("made", "made = {**options}"),
+        ("{**options}", "{**self.options}"),
+        _FREE,
+        _NO_CACHE,
+    ),
+    Pair(
+        "options under the names of others",
+        _unpacking("made", "made = {k: v for k, v in options.items()}"),
+        ("k: v for", "k: x for"),
+        _FREE,
+        _NO_CACHE,
+    ),
 )
 def test_origins(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

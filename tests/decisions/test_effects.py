@@ -311,6 +311,7 @@ _INPUT = ("changes its input",)
         *_INPUT,
         takes="hidden_states, past_key_values=None, mask=None",
     ),
+    _effect("an attribute of an argument", "setattr(mask, 'x', 1)", ("setattr(", "getattr("), *_INPUT),
 )
 def test_arguments(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
@@ -462,6 +463,17 @@ def _global(statements: str) -> str:
         _global("x = 1 if hidden_states.requires_grad else 2"),
         ("requires_grad else", "is_sparse else"),
         [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "numpy's random numbers, by a generator",
+        toy(
+            block(f"x = self.made.random()\n{BODY}", init="self.made = np.random.default_rng()"),
+            model(),
+            imports="import numpy as np\n",
+        ),
+        ("np.random.default_rng", "np.ones"),
+        [found(LAYER, "unsafe", "random")],
         _SAFE,
     ),
 )

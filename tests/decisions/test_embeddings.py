@@ -193,6 +193,23 @@ _CHANGING = "x = self.embed_tokens(hidden_states)\nx += 1\nfor layer in self.lay
         releases=">=4.57",
         at="for layer",
     ),
+    Pair(
+        "the name that the base of the model says",
+        toy(
+            block(base=PROTECTED),
+            model("pass", name="ToyBase", more='_input_embed_layer = "words"\n'),
+            model(
+                "x = self.words(hidden_states)\nx += 1\nfor layer in self.layers:\n    x = layer(x)",
+                base="ToyBase",
+                init=f"{STACK}\n{_WORDS}",
+            ),
+        ),
+        ('"words"', '"types"'),
+        _FOUND,
+        _OTHER,
+        releases=">=4.57",
+        at="for layer",
+    ),
 )
 def test_modules(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -14,7 +14,19 @@ from tests.decisions.outside import (
     found,
     silent,
 )
-from tests.decisions.toy import ABSOLUTE, BRANCH, FLAG, LIBRARY, MODELS, RELATIVE, STACK, block, model, toy
+from tests.decisions.toy import (
+    ABSOLUTE,
+    BODY,
+    BRANCH,
+    FLAG,
+    LIBRARY,
+    MODELS,
+    RELATIVE,
+    STACK,
+    block,
+    model,
+    toy,
+)
 
 
 def _named(text: str, name: str) -> str:
@@ -346,6 +358,58 @@ _ORDER = [found(LAYER, "none", "order of bases")]
             "class PreTrainedModel(Base):\n    pass\n",
         },
         ("PreTrainedModel(Base)", "PreTrainedModel(nn.Module)"),
+        _SAFE,
+        [],
+    ),
+    Pair(
+        "a list of another file is filled",
+        {
+            FILE: toy(block(f"SEEN.append(1)\n{BODY}"), model(), imports="from modeling_other import SEEN\n"),
+            "modeling_other.py": "SEEN = []\n",
+        },
+        ("from modeling_other import SEEN", "from torch import SEEN"),
+        [found(LAYER, "unsafe", "global")],
+        _SAFE,
+    ),
+    Pair(
+        "a model runs what runs the layers of a module",
+        _two(
+            toy(block(), model(name="ToyEncoder", base="nn.Module", supports="None")),
+            "import modeling_toy\n\n"
+            + model(
+                "hidden_states = self.encoder(hidden_states)",
+                name="OtherModel",
+                init="self.encoder = modeling_toy.ToyEncoder(config)",
+                supports="False",
+            ),
+        ),
+        ("checkpointing = False", "checkpointing = True"),
+        [],
+        _SAFE,
+        wrong="a class that is taken from a module by its full name is not seen to be a part",
+    ),
+    Pair(
+        "a model runs what runs the layers by way of a third file",
+        {
+            FILE: toy(block(), model(name="ToyEncoder", base="nn.Module", supports="None")),
+            "modeling_third.py": "from modeling_toy import ToyEncoder\n\n"
+            + _HEAD
+            + model(
+                "hidden_states = self.encoder(hidden_states)",
+                name="ThirdEncoder",
+                base="nn.Module",
+                init="self.encoder = ToyEncoder(config)",
+                supports="None",
+            ),
+            "modeling_other.py": "from modeling_third import ThirdEncoder\n\n"
+            + _HEAD
+            + model(
+                "hidden_states = self.third(hidden_states)",
+                name="OtherModel",
+                init="self.third = ThirdEncoder(config)",
+            ),
+        },
+        ("checkpointing = True", "checkpointing = False"),
         _SAFE,
         [],
     ),

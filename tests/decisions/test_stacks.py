@@ -449,6 +449,87 @@ _MADE = "ToyLayer(config)"
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
     ),
+    Pair(
+        "a name that is written as a string",
+        _filled(f'setattr(self, "layers", nn.ModuleList([{_MADE}]))'),
+        ('"layers"', '"others"'),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a list that a module is added to",
+        toy(
+            block(),
+            block(name="ToyOther"),
+            model(
+                init=f"self.layers = nn.ModuleList([{_MADE}])\nself.layers.add_module('1', ToyOther(config))"
+            ),
+        ),
+        ("self.layers.add_module(", "self.others.add_module("),
+        _TWO,
+        _SAFE,
+    ),
+    Pair(
+        "a class with some of its arguments",
+        toy(
+            block(),
+            model(init="make = partial(ToyLayer, config)\nself.layers = nn.ModuleList([make()])"),
+            imports="from functools import partial\n",
+        ),
+        ("partial(ToyLayer,", "partial(ToyAttention,"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "an attribute whose name is a string",
+        _loop("for layer in getattr(self, 'layers'):\n    hidden_states = layer(hidden_states)"),
+        ("'layers'", "'others'"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a property",
+        _loop(
+            "for layer in self.every:\n    hidden_states = layer(hidden_states)",
+            more="@property\ndef every(self):\n    return self.config\n",
+        ),
+        ("return self.config", "return self.layers"),
+        [silent(LAYER, "not in a stack")],
+        _SAFE,
+        at="class ToyLayer",
+        wrong="a property is only looked into where an attribute that holds blocks has the same name",
+    ),
+    Pair(
+        "a function makes what runs the layers",
+        toy(
+            block(),
+            model(name="ToyEncoder", base="nn.Module", supports="None"),
+            "def make(config):\n    return ToyEncoder(config)\n",
+            model("hidden_states = self.encoder(hidden_states)", init="self.encoder = make(config)"),
+        ),
+        ("self.encoder = make(", "self.encoder = made("),
+        _SAFE,
+        [silent(LAYER, "no model")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "sequences in a list",
+        toy(
+            block(),
+            model(
+                "for stage in self.stages:\n    for layer in stage:\n"
+                "        hidden_states = layer(hidden_states)",
+                init=f"self.stages = nn.ModuleList([nn.Sequential({_MADE}, {_MADE})])",
+            ),
+        ),
+        ("nn.Sequential(", "nn.Identity("),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
 )
 def test_filling(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
