@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
-
-import pytest
-
-from gclint.engine.check import check
-from gclint.finding import Applicability
-from gclint.observations import Observations, Observed
-from gclint.rule import all_rules
-from gclint.settings import Settings
-from gclint.source.project import Project
-from gclint.verify.worker.cause import Cause
 from tests.decisions.outside import KEYWORD, NESTED, Decision, Outside, Pair, decisions, found, passed
-from tests.decisions.toy import STACK, block, call, model, toy
+from tests.decisions.toy import STACK, call
 
 _X = "hidden_states, x=None"
 _FOUND = [found(KEYWORD, "safe"), passed("x", "activation", "computed")]
@@ -445,44 +432,3 @@ def test_unknown_values(decision: Decision, outside: Outside) -> None:
 )
 def test_values(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
-
-
-def _fixes(folder: Path, text: str, **seen: Any) -> dict[str, Applicability | None]:
-    """Return the fixes by their rules where a run has seen the call in a loop."""
-    path = folder / "modeling_toy.py"
-    path.write_text(text)
-    row = 1 + text[: text.index("= layer(")].count("\n")
-    project = Project(Settings(root=folder), [path])
-    project.observe(Observations([Observed(path, row, row, "ToyLayer", path, **seen)]))
-    return {
-        each.code: each.fix.applicability if each.fix else None
-        for each in check(project, all_rules()).findings
-    }
-
-
-@pytest.mark.parametrize("name", ["memory", "past_key_values"])
-@pytest.mark.parametrize("is_shared", [True, False])
-@pytest.mark.parametrize("is_left_out", [True, False])
-def test_what_blocks_share_will_lose_its_gradient_once_they_are_recomputed(
-    tmp_path: Path, name: str, is_shared: bool, is_left_out: bool
-) -> None:
-    loop = f"for layer in self.layers:\n    hidden_states = layer(hidden_states, {name}={name})"
-    takes = f"hidden_states, {name}=None"
-    text = toy(block(takes=takes), model(loop, takes=takes))
-    own = frozenset((name,))
-    shared = own if is_shared else frozenset()
-    fixes = _fixes(tmp_path, text, is_left_out=is_left_out, keywords=own, shared=shared)
-    # A cache is dropped on purpose.
-    if is_shared and is_left_out and name == "memory":
-        assert fixes == dict.fromkeys(("GC001", "GC003"), Applicability.PROVABLE)
-    else:
-        assert fixes == {"GC001": Applicability.SAFE}
-
-
-@pytest.mark.parametrize(("causes", "codes"), [({Cause.CONTAINED_ACTIVATION}, {"GC103"}), ((), set())])
-def test_what_is_passed_as_a_mask_may_be_a_container(
-    tmp_path: Path, causes: Iterable[Cause], codes: set[str]
-) -> None:
-    text = call("hidden_states, mask=mask")
-    fixes = _fixes(tmp_path, text, causes=frozenset(causes), containers=frozenset(("mask",)))
-    assert fixes.keys() == codes
