@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.decisions.outside import KEYWORD, NESTED, Decision, Outside, Pair, decisions, found, passed
-from tests.decisions.toy import call
+from tests.decisions.toy import STACK, call
 
 _X = "hidden_states, x=None"
 _FOUND = [found(KEYWORD, "safe"), passed("x", "activation", "computed")]
@@ -93,6 +93,30 @@ def _computed(decision: str, code: str, change: tuple[str, str], *why: str, role
         ("forward(self, hidden_states, x=None)", "forward(self, hidden_states, *, x=None)"),
         _FOUND,
         [found(KEYWORD, "none", "keyword only"), passed("x", _ROLE, "computed")],
+    ),
+    Pair(
+        "what begins as a list, and is a tensor from the first block on",
+        call(
+            "x=x",
+            takes="x",
+            given="x = [self.up(mask)]",
+            init=f"{STACK}\n{_MADE}",
+        ).replace("hidden_states = layer", "x = layer"),
+        ("            x = layer(", "            y = layer("),
+        [found(KEYWORD, "safe"), passed("x", _ROLE, "computed")],
+        [found(NESTED, "none", "one by one"), passed("x", _IN, "container of computed values")],
+    ),
+    Pair(
+        "one of two that are made together",
+        call(
+            "x",
+            takes="x",
+            given="x, y = (self.up(mask), mask)",
+            init=f"{STACK}\n{_MADE}",
+        ).replace("hidden_states = layer", "x = layer"),
+        ("x, y = (", "x = ("),
+        [passed("x", _ROLE, "fed back")],
+        [passed("x", _ROLE, "computed")],
     ),
 )
 def test_names(decision: Decision, outside: Outside) -> None:
@@ -220,6 +244,16 @@ def test_names_of_what_never_is(decision: Decision, outside: Outside) -> None:
         [found(KEYWORD, "safe"), passed("angle", _ROLE, "computed")],
         [found(KEYWORD, "safe"), passed("cos", _ROLE, "computed")],
         wrong="`cos` by keyword is not looked at, although it is explained to be an activation",
+    ),
+    Pair(
+        "a setting names a mask",
+        {
+            "modeling_toy.py": _named("bias_mask"),
+            "pyproject.toml": '[tool.gclint]\nactivation-names = ["bias_mask"]\n',
+        },
+        ('["bias_mask"]', '["other"]'),
+        [found(KEYWORD, "safe"), passed("bias_mask", _ROLE, "named by settings")],
+        [passed("bias_mask", _NO, "mask")],
     ),
 )
 def test_unknown_values(decision: Decision, outside: Outside) -> None:

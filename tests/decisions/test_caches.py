@@ -16,6 +16,8 @@ from tests.decisions.toy import PROTECTED, STACK, block, model, toy
 
 _PAST = "hidden_states, past_key_values=None"
 _OTHER = [found(CACHE, "none", "no cache")]
+_NO_CACHE = [found(LAYER, "none", "no cache")]
+_FREE = [found(LAYER, "safe")]
 
 
 def _made(statements: str, **more: str) -> str:
@@ -29,6 +31,30 @@ def _made(statements: str, **more: str) -> str:
 def _origin(decision: str, statements: str, change: tuple[str, str], **more: str) -> Pair:
     """Return the pair of a value that can only be a cache, and of one that may be something else."""
     return Pair(decision, _made(statements, **more), change, [found(CACHE, "safe")], _OTHER)
+
+
+def _unpacking(mapping: str, statements: str = "pass") -> str:
+    """Write a file that unpacks a dict, which may be a model's own options, in the call of a plain block."""
+    loop = f"{statements}\nfor layer in self.layers:\n    hidden_states = layer(hidden_states, **{mapping})"
+    takes = "hidden_states, x=None, **options"
+    return toy(block(takes=f"{_PAST}, **options"), model(loop, takes=takes))
+
+
+def _head(given: str) -> str:
+    """Write a model that runs the other one."""
+    call = f"hidden_states = self.model(hidden_states, {given})"
+    return model(call, name="ToyHead", init="self.model = ToyModel(config)")
+
+
+_LEARNING = """
+class PrefixCache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.keys = torch.zeros(4)
+
+    def update(self, keys):
+        return self.keys + keys
+"""
 
 
 @decisions(
@@ -148,18 +174,101 @@ def _origin(decision: str, statements: str, change: tuple[str, str], **more: str
     ),
     Pair(
         "what a caller passes",
-        _made("cache = past_key_values")
-        + model(
-            "hidden_states = self.model(hidden_states, past_key_values=None)",
-            name="ToyHead",
-            init="self.model = ToyModel(config)",
-        ),
+        _made("cache = past_key_values") + _head("past_key_values=None"),
         (
             "self.model(hidden_states, past_key_values=None)",
             "self.model(hidden_states, past_key_values=self.prompt)",
         ),
         [found(CACHE, "safe")],
         _OTHER,
+    ),
+    Pair(
+        "a class of caches that learns",
+        f"{_made('cache = PrefixCache()')}\n{_LEARNING}",
+        ("self.keys = torch", "self.keys = nn.Parameter(1) + torch"),
+        [found(CACHE, "safe")],
+        _OTHER,
+    ),
+    Pair(
+        "what is put into options that a call unpacks",
+        _unpacking("options", "options.update(scale=1)"),
+        ("update(scale=1)", "update(x, scale=1)"),
+        _FREE,
+        _NO_CACHE,
+    ),
+    _origin(
+        "handed to a lambda",
+        "cache = []\nfill = lambda y: y.append(x)\nlen(cache)",
+        ("len(cache)", "fill(cache)"),
+    ),
+    Pair(
+        "what a caller passes where there is a default",
+        _made("cache = past_key_values").replace(
+            "past_key_values=None, x=None):", "past_key_values=(), x=None):"
+        )
+        + _head("past_key_values=None"),
+        ("(hidden_states, past_key_values=None)", "(hidden_states, past_key_values=self.prompt)"),
+        [found(CACHE, "safe")],
+        _OTHER,
+    ),
+    Pair(
+        "what a caller unpacks",
+        _made("cache = past_key_values") + _head("None"),
+        ("self.model(hidden_states, None)", "self.model(hidden_states, *x)"),
+        [found(CACHE, "safe")],
+        _OTHER,
+    ),
+    Pair(
+        "what a caller passes to options",
+        _unpacking("options") + _head("past_key_values=None"),
+        ("(hidden_states, past_key_values=None)", "(hidden_states, past_key_values=self.prompt)"),
+        _FREE,
+        _NO_CACHE,
+    ),
+    Pair(
+        "what a caller passes to options under another name",
+        _unpacking("made", "made = {'past_' + k: v for k, v in options.items()}") + _head("key_values=None"),
+        ("(hidden_states, key_values=None)", "(hidden_states, key_values=self.prompt)"),
+        _FREE,
+        _NO_CACHE,
+    ),
+    Pair(
+        "options under a name that is not written down",
+        _unpacking("made", "made = {'scale': x}"),
+        ("'scale': x", "x: x"),
+        _FREE,
+        _NO_CACHE,
+    ),
+    _origin("its items are filled", "cache = [[]]\nfor y in cache:\n    len(y)", ("len(y)", "y.append(x)")),
+    _origin(
+        "filled by another name", "cache = []\nother = cache\nlen(other)", ("len(other)", "other.append(x)")
+    ),
+    _origin(
+        "a cache made of the configuration and more",
+        "cache = DynamicCache(self.config, None)",
+        ("None)\n", "self.up(x))\n"),
+        init=f"{STACK}\nself.up = nn.Linear(4, 4)",
+    ),
+    Pair(
+        "an argument whose name only begins like that of a cache",
+        _made("pass").replace("x=None):\n        pass", "cache=None, cache_prompt=None):\n        pass"),
+        ("layer(hidden_states, cache)", "layer(hidden_states, cache_prompt)"),
+        [found(CACHE, "safe")],
+        _OTHER,
+    ),
+    Pair(
+        "options that are made of others",
+        _unpacking("made", "made = {**options}"),
+        ("{**options}", "{**self.options}"),
+        _FREE,
+        _NO_CACHE,
+    ),
+    Pair(
+        "options under the names of others",
+        _unpacking("made", "made = {k: v for k, v in options.items()}"),
+        ("k: v for", "k: x for"),
+        _FREE,
+        _NO_CACHE,
     ),
 )
 def test_origins(decision: Decision, outside: Outside) -> None:
@@ -177,7 +286,6 @@ def _needing(body: str, **more: str) -> str:
 
 
 _NEEDED = [silent(LAYER, "needs its cache")]
-_FREE = [found(LAYER, "safe")]
 
 
 @decisions(

@@ -96,6 +96,10 @@ def test_state(decision: Decision, outside: Outside) -> None:
 
 _PART = """\
 class ToyPart(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {1}
+
     def forward(self, states):
         {0}
         return states
@@ -103,11 +107,11 @@ class ToyPart(nn.Module):
 """
 
 
-def _part(statement: str, of_model: str = "") -> str:
+def _part(statement: str, of_model: str = "", init: str = "") -> str:
     text = block(
         "return hidden_states + self.attention(self.part(hidden_states))", init="self.part = ToyPart()"
     )
-    return toy(_PART.format(statement), text, model(more=of_model))
+    return toy(_PART.format(statement, init), text, model(more=of_model))
 
 
 @decisions(
@@ -165,6 +169,28 @@ def _part(statement: str, of_model: str = "") -> str:
         _part("self.last = states + 1", "def get(self, part):\n    return part.last\n"),
         ("return part.last", "return config.last"),
         [found(LAYER, "unsafe", "kept for others")],
+        _SAFE,
+    ),
+    Pair(
+        "a part keeps a buffer",
+        _part(
+            "self.last = states + 1",
+            "def get(self):\n    return self.layers[0].part.last\n",
+            "self.last = None",
+        ),
+        ("        self.last = None", "        self.register_buffer('last', None)"),
+        [found(LAYER, "unsafe", "kept for others")],
+        _SAFE,
+    ),
+    Pair(
+        "an object that is no module keeps something",
+        toy(
+            "class ToyMemory:\n    def keep(self, x):\n        self.last = x\n\n",
+            block(f"self.memory.keep(mask)\n{BODY}", init="self.memory = ToyMemory()"),
+            model(),
+        ),
+        ("self.last = x", "last = x"),
+        [found(LAYER, "unsafe", "changes state")],
         _SAFE,
     ),
 )
@@ -236,6 +262,68 @@ _INPUT = ("changes its input",)
     _effect("a dict is filled", "mask.update(x=1)", ("mask.update", "{}.update"), *_INPUT),
     _effect("an item is taken out", "mask.pop()", ("mask.pop()", "mask.copy()"), *_INPUT),
     _effect("a method that records", "mask.push(1)", ("mask.push", "mask.look"), *_INPUT),
+    Pair(
+        "a method of something unknown",
+        _doing("x = unknown()\nx.store_(hidden_states)"),
+        ("store_(", "copy_("),
+        [found(LAYER, "unsafe", *_INPUT)],
+        _SAFE,
+    ),
+    Pair(
+        "a method of an object of its own that is named like a tensor's",
+        toy(
+            "class ToyMemory:\n    def add_(self, x):\n        x[0] = 1\n\n",
+            block(f"x = ToyMemory()\nx.add_(hidden_states)\n{BODY}"),
+            model(),
+        ),
+        ("x = ToyMemory()", "x = torch.zeros(4)"),
+        [found(LAYER, "unsafe", *_INPUT)],
+        _SAFE,
+    ),
+    _effect(
+        "dropout in place",
+        "x = nn.functional.dropout(mask, 0.5, True, True)",
+        ("True, True", "True, False"),
+        *_INPUT,
+    ),
+    Pair(
+        "a module in place that the base holds",
+        toy(
+            block(name="ToyBase", init="self.act = nn.ReLU(inplace=True)"),
+            "class ToyLayer(ToyBase):\n    def forward(self, hidden_states, mask=None):\n"
+            "        x = self.act(mask)\n        return hidden_states + self.attention(hidden_states)\n",
+            model(),
+        ),
+        ("inplace=True", "inplace=False"),
+        [found(LAYER, "unsafe", *_INPUT)],
+        _SAFE,
+    ),
+    Pair(
+        "a part without parameters may hand back what it gets",
+        toy(
+            _PART.format("pass", ""),
+            block(f"x = self.part(mask)\nx += 1\n{BODY}", init="self.part = ToyPart()"),
+            model(),
+        ),
+        ("x = self.part(", "x = self.attention("),
+        [found(LAYER, "unsafe", *_INPUT)],
+        _SAFE,
+    ),
+    _effect(
+        "a module that may hand back what it gets",
+        "x = self.drop(mask)\nx += 1",
+        ("nn.Dropout", "nn.Softmax"),
+        *_INPUT,
+        init="self.drop = nn.Dropout(0.1)",
+    ),
+    _effect(
+        "a cache is to be changed",
+        "if past_key_values is not None:\n    mask.append(1)",
+        ("mask.append", "past_key_values.append"),
+        *_INPUT,
+        takes="hidden_states, past_key_values=None, mask=None",
+    ),
+    _effect("an attribute of an argument", "setattr(mask, 'x', 1)", ("setattr(", "getattr("), *_INPUT),
 )
 def test_arguments(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
@@ -361,6 +449,50 @@ def _global(statements: str) -> str:
         toy(block(f"self.report(1)\n{BODY}", init="self.report = config.report"), model()),
         ("self.report(1)", "x = self.report(1)"),
         [found(LAYER, "unsafe", "calls back")],
+        _SAFE,
+    ),
+    Pair(
+        "a function that the base holds",
+        toy(
+            block(name="ToyBase", init="self.report = config.report"),
+            "class ToyLayer(ToyBase):\n    def forward(self, hidden_states, mask=None):\n"
+            "        self.report(1)\n        return hidden_states + self.attention(hidden_states)\n",
+            model(),
+        ),
+        ("self.report(1)", "x = self.report(1)"),
+        [found(LAYER, "unsafe", "calls back")],
+        _SAFE,
+    ),
+    Pair(
+        "a function that another object holds",
+        toy(block(f"self.report(1)\n{BODY}", init="self.report = config.report"), model()),
+        ("        self.report(1)", "        mask.report(1)"),
+        [found(LAYER, "unsafe", "calls back")],
+        _SAFE,
+    ),
+    Pair(
+        "a module whose output is not used",
+        toy(block(f"self.report(1)\n{BODY}", init="self.report = config.report"), model()),
+        ("        self.report(1)", "        self.attention(mask)"),
+        [found(LAYER, "unsafe", "calls back")],
+        _SAFE,
+    ),
+    Pair(
+        "a tensor is asked in a conditional expression",
+        _global("x = 1 if hidden_states.requires_grad else 2"),
+        ("requires_grad else", "is_sparse else"),
+        [found(LAYER, "unsafe", "asks for gradients")],
+        _SAFE,
+    ),
+    Pair(
+        "numpy's random numbers, by a generator",
+        toy(
+            block(f"x = self.made.random()\n{BODY}", init="self.made = np.random.default_rng()"),
+            model(),
+            imports="import numpy as np\n",
+        ),
+        ("np.random.default_rng", "np.ones"),
+        [found(LAYER, "unsafe", "random")],
         _SAFE,
     ),
 )

@@ -105,6 +105,7 @@ def test_changes(decision: Decision, outside: Outside) -> None:
 
 _GETTER = "def get_input_embeddings(self):\n    return self.words\n"
 _WORDS = "self.words = nn.Embedding(4, 4)"
+_CHANGING = "x = self.embed_tokens(hidden_states)\nx += 1\nfor layer in self.layers:\n    x = layer(x)"
 
 
 @decisions(
@@ -163,6 +164,61 @@ _WORDS = "self.words = nn.Embedding(4, 4)"
         ("checkpointing = True", "checkpointing = False"),
         _FOUND,
         [silent(INPLACE, "no support")],
+    ),
+    Pair(
+        "the model is an heir of what calls them",
+        toy(
+            block(base=PROTECTED),
+            model(_CHANGING, name="ToyBase", base="nn.Module"),
+            "class ToyModel(ToyBase, PreTrainedModel):\n    def __init__(self, config):\n"
+            f"        super().__init__(config)\n        {_NAME}\n"
+            "    def get_input_embeddings(self):\n        return self.embed_tokens\n",
+        ),
+        ("return self.embed_tokens", "return self.embed_types"),
+        [found(INPLACE, "when proven", "needs a run", of="ToyBase")],
+        _OTHER,
+    ),
+    Pair(
+        "what the getter returns is in something unknown",
+        _doing(
+            "x += 1",
+            made="x = self.words(hidden_states)",
+            init=f"{_WORDS}\nself.other = config.other",
+            more=_GETTER,
+        ),
+        ("return self.words", "return self.other.words"),
+        _FOUND,
+        _OTHER,
+    ),
+    Pair(
+        "they are in the inner model",
+        toy(
+            block(base=PROTECTED),
+            model(_CHANGING, name="ToyInner", base="nn.Module", init=f"{STACK}\n{_NAME}"),
+            model("hidden_states = self.model(hidden_states)", init="self.model = ToyInner(config)"),
+        ),
+        ("self.model = ToyInner", "self.encoder = ToyInner"),
+        [found(INPLACE, "when proven", "needs a run", of="ToyInner")],
+        _OTHER,
+        releases=">=4.57",
+        at="for layer",
+    ),
+    Pair(
+        "the name that the base of the model says",
+        toy(
+            block(base=PROTECTED),
+            model("pass", name="ToyBase", more='_input_embed_layer = "words"\n'),
+            model(
+                "x = self.words(hidden_states)\nx += 1\nfor layer in self.layers:\n    x = layer(x)",
+                base="ToyBase",
+                init=f"{STACK}\n{_WORDS}",
+            ),
+        ),
+        ('"words"', '"types"'),
+        _FOUND,
+        _OTHER,
+        releases=">=4.57",
+        at="for layer",
     ),
 )
 def test_modules(decision: Decision, outside: Outside) -> None:

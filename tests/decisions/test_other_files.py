@@ -20,6 +20,7 @@ from tests.decisions.outside import (
 )
 from tests.decisions.toy import (
     ABSOLUTE,
+    BODY,
     BRANCH,
     FLAG,
     LIBRARY,
@@ -60,6 +61,7 @@ def _user(body: str, imported: str = "ToyLayer") -> str:
 
 _OTHER_MODEL = model(name="OtherModel")
 _SAFE = [found(LAYER, "safe")]
+_ORDER = [found(LAYER, "none", "order of bases")]
 
 
 @decisions(
@@ -252,6 +254,169 @@ _SAFE = [found(LAYER, "safe")]
         ("self.layers = nn.ModuleList([ToyOther", "self.heads = nn.ModuleList([ToyOther"),
         [found(LAYER, "safe"), found(LAYER, "safe", of="ToyOther")],
         _SAFE,
+    ),
+    Pair(
+        "an heir of a base with another name names the base class first",
+        _two(
+            toy(),
+            _user(
+                "from transformers.modeling_layers import GradientCheckpointingLayer\n"
+                "class OtherLayer(GradientCheckpointingLayer, Base):\n    pass\n",
+                "ToyLayer as Base",
+            ),
+        ),
+        ("GradientCheckpointingLayer, Base", "GradientCheckpointingLayer, nn.Module"),
+        _ORDER,
+        _SAFE,
+    ),
+    Pair(
+        "a model takes what runs the layers from the package",
+        {
+            "toy/modeling_toy.py": toy(block(), model(name="ToyEncoder", base="nn.Module", supports="None")),
+            "toy/__init__.py": "from .modeling_toy import ToyEncoder\n",
+            "other/modeling_other.py": "from toy import ToyEncoder\n\n"
+            + _HEAD
+            + model(
+                "hidden_states = self.encoder(hidden_states)",
+                name="OtherModel",
+                init="self.encoder = ToyEncoder(config)",
+            ),
+        },
+        ("checkpointing = True", "checkpointing = False"),
+        _SAFE,
+        [],
+    ),
+    Pair(
+        "another class is called like the library's",
+        {
+            FILE: toy().replace("from transformers import Pre", "from modeling_other import Pre"),
+            "modeling_other.py": "from torch import nn\nfrom transformers import PreTrainedModel as Base\n\n"
+            "class PreTrainedModel(Base):\n    pass\n",
+        },
+        ("PreTrainedModel(Base)", "PreTrainedModel(nn.Module)"),
+        _SAFE,
+        [],
+    ),
+    Pair(
+        "an heir of a base in a module names the base class first",
+        _two(
+            toy(),
+            "import modeling_toy\nfrom transformers.modeling_layers import GradientCheckpointingLayer\n\n\n"
+            "class OtherLayer(GradientCheckpointingLayer, modeling_toy.ToyLayer):\n    pass\n",
+        ),
+        ("modeling_toy.ToyLayer", "nn.Module"),
+        _ORDER,
+        _SAFE,
+    ),
+    Pair(
+        "an heir of an heir names the base class first",
+        {
+            **_two(toy(), _user("class OtherLayer(ToyLayer):\n    pass\n")),
+            "modeling_third.py": "from modeling_other import OtherLayer\n"
+            "from transformers.modeling_layers import GradientCheckpointingLayer\n\n\n"
+            "class ThirdLayer(GradientCheckpointingLayer, OtherLayer):\n    pass\n",
+        },
+        ("Layer, OtherLayer)", "Layer)"),
+        _ORDER,
+        _SAFE,
+    ),
+    Pair(
+        "the base of what has a branch that stays is only called the same",
+        _two(
+            toy(),
+            "from modeling_toy import ToyLayer\n\n\n"
+            "class OtherLayer(ToyLayer):\n    pass\n\n"
+            + model(
+                BRANCH, name="OtherModel", init=f"{STACK.replace('ToyLayer', 'OtherLayer')}\n{FLAG}"
+            ).replace(
+                "self.gradient_checkpointing and self.training", "self.gradient_checkpointing and mask"
+            ),
+        ),
+        ("from modeling_toy import ToyLayer\n", "class ToyLayer(nn.Module):\n    pass\n"),
+        [
+            found(LAYER, "none", "heir cannot change"),
+            found(LAYER, "none", "another condition", of="OtherLayer"),
+        ],
+        [found(LAYER, "safe"), found(LAYER, "none", "another condition", of="OtherLayer")],
+    ),
+    Pair(
+        "a model takes what runs the layers under another name",
+        {
+            "toy/modeling_toy.py": toy(block(), model(name="ToyEncoder", base="nn.Module", supports="None")),
+            "other/modeling_other.py": "from toy.modeling_toy import ToyEncoder as Encoder\n\n"
+            + _HEAD
+            + model(
+                "hidden_states = self.encoder(hidden_states)",
+                name="OtherModel",
+                init="self.encoder = Encoder(config)",
+            ),
+        },
+        ("checkpointing = True", "checkpointing = False"),
+        _SAFE,
+        [],
+    ),
+    Pair(
+        "another class is called like the library's, in a module with its name",
+        {
+            FILE: toy().replace("from transformers import Pre", "from my_transformers import Pre"),
+            "my_transformers.py": "from torch import nn\nfrom transformers import PreTrainedModel as Base\n\n"
+            "class PreTrainedModel(Base):\n    pass\n",
+        },
+        ("PreTrainedModel(Base)", "PreTrainedModel(nn.Module)"),
+        _SAFE,
+        [],
+    ),
+    Pair(
+        "a list of another file is filled",
+        {
+            FILE: toy(block(f"SEEN.append(1)\n{BODY}"), model(), imports="from modeling_other import SEEN\n"),
+            "modeling_other.py": "SEEN = []\n",
+        },
+        ("from modeling_other import SEEN", "from torch import SEEN"),
+        [found(LAYER, "unsafe", "global")],
+        _SAFE,
+    ),
+    Pair(
+        "a model runs what runs the layers of a module",
+        _two(
+            toy(block(), model(name="ToyEncoder", base="nn.Module", supports="None")),
+            "import modeling_toy\n\n"
+            + model(
+                "hidden_states = self.encoder(hidden_states)",
+                name="OtherModel",
+                init="self.encoder = modeling_toy.ToyEncoder(config)",
+                supports="False",
+            ),
+        ),
+        ("checkpointing = False", "checkpointing = True"),
+        [],
+        _SAFE,
+        wrong="a class that is taken from a module by its full name is not seen to be a part",
+    ),
+    Pair(
+        "a model runs what runs the layers by way of a third file",
+        {
+            FILE: toy(block(), model(name="ToyEncoder", base="nn.Module", supports="None")),
+            "modeling_third.py": "from modeling_toy import ToyEncoder\n\n"
+            + _HEAD
+            + model(
+                "hidden_states = self.encoder(hidden_states)",
+                name="ThirdEncoder",
+                base="nn.Module",
+                init="self.encoder = ToyEncoder(config)",
+                supports="None",
+            ),
+            "modeling_other.py": "from modeling_third import ThirdEncoder\n\n"
+            + _HEAD
+            + model(
+                "hidden_states = self.third(hidden_states)",
+                name="OtherModel",
+                init="self.third = ThirdEncoder(config)",
+            ),
+        },
+        ("checkpointing = True", "checkpointing = False"),
+        _SAFE,
+        [],
     ),
 )
 def test_other_files(decision: Decision, outside: Outside) -> None:

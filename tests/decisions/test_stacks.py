@@ -412,6 +412,155 @@ _MADE = "ToyLayer(config)"
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
     ),
+    Pair(
+        "a dict that another is put into",
+        toy(
+            block(),
+            block(name="ToyOther"),
+            model(
+                "for layer in self.layers.values():\n    hidden_states = layer(hidden_states)",
+                init=f'self.layers = nn.ModuleDict({{"a": {_MADE}}})\n'
+                'self.layers.update({"b": ToyOther(config)})',
+            ),
+        ),
+        ("self.layers.update(", "self.others.update("),
+        _TWO,
+        _SAFE,
+    ),
+    Pair(
+        "a name that hides a class",
+        _filled(f"ToyOther = config.kind\n{STACK}"),
+        ("ToyOther = ", "ToyLayer = "),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a list that is extended",
+        toy(
+            block(),
+            block(name="ToyOther"),
+            model(init=f"self.layers = nn.ModuleList([{_MADE}])\nself.layers.extend([ToyOther(config)])"),
+        ),
+        ("self.layers.extend(", "self.others.extend("),
+        _TWO,
+        _SAFE,
+    ),
+    Pair(
+        "what a method gets, or takes instead",
+        toy(
+            block(),
+            block(name="ToyOther"),
+            model(
+                init="self.layers = nn.ModuleList([self.make(config, ToyLayer)])",
+                more="def make(self, config, kind):\n    if config.x:\n        kind = ToyOther\n"
+                "    return kind(config)\n",
+            ),
+        ),
+        ("    kind = ToyOther", "    other = ToyOther"),
+        _TWO,
+        _SAFE,
+    ),
+    Pair(
+        "a parameter that hides a class",
+        toy().replace("(self, config):\n        super().__init__(config)", "(self, config, ToyOther):"),
+        ("config, ToyOther)", "config, ToyLayer)"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a function that wraps it",
+        _loop(
+            "for other in self.layers:\n    layer = other\n    layer = wrap(layer)\n"
+            "    hidden_states = layer(hidden_states)"
+        ),
+        ("wrap(layer)", "wrap(other)"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a name that is written as a string",
+        _filled(f'setattr(self, "layers", nn.ModuleList([{_MADE}]))'),
+        ('"layers"', '"others"'),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a list that a module is added to",
+        toy(
+            block(),
+            block(name="ToyOther"),
+            model(
+                init=f"self.layers = nn.ModuleList([{_MADE}])\nself.layers.add_module('1', ToyOther(config))"
+            ),
+        ),
+        ("self.layers.add_module(", "self.others.add_module("),
+        _TWO,
+        _SAFE,
+    ),
+    Pair(
+        "a class with some of its arguments",
+        toy(
+            block(),
+            model(init="make = partial(ToyLayer, config)\nself.layers = nn.ModuleList([make()])"),
+            imports="from functools import partial\n",
+        ),
+        ("partial(ToyLayer,", "partial(ToyAttention,"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "an attribute whose name is a string",
+        _loop("for layer in getattr(self, 'layers'):\n    hidden_states = layer(hidden_states)"),
+        ("'layers'", "'others'"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a property",
+        _loop(
+            "for layer in self.every:\n    hidden_states = layer(hidden_states)",
+            more="@property\ndef every(self):\n    return self.config\n",
+        ),
+        ("return self.config", "return self.layers"),
+        [silent(LAYER, "not in a stack")],
+        _SAFE,
+        at="class ToyLayer",
+        wrong="a property is only looked into where an attribute that holds blocks has the same name",
+    ),
+    Pair(
+        "a function makes what runs the layers",
+        toy(
+            block(),
+            model(name="ToyEncoder", base="nn.Module", supports="None"),
+            "def make(config):\n    return ToyEncoder(config)\n",
+            model("hidden_states = self.encoder(hidden_states)", init="self.encoder = make(config)"),
+        ),
+        ("self.encoder = make(", "self.encoder = made("),
+        _SAFE,
+        [silent(LAYER, "no model")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "sequences in a list",
+        toy(
+            block(),
+            model(
+                "for stage in self.stages:\n    for layer in stage:\n"
+                "        hidden_states = layer(hidden_states)",
+                init=f"self.stages = nn.ModuleList([nn.Sequential({_MADE}, {_MADE})])",
+            ),
+        ),
+        ("nn.Sequential(", "nn.Identity("),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
 )
 def test_filling(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

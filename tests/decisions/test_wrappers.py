@@ -14,7 +14,7 @@ from tests.decisions.outside import (
     passed,
     silent,
 )
-from tests.decisions.toy import FLAG, PROTECTED, STACK, block, model, toy
+from tests.decisions.toy import FLAG, PROTECTED, STACK, block, call, model, toy
 
 _SAFE = [found(LAYER, "safe")]
 _IMPORTS = "from functools import partial\nfrom torch.utils.checkpoint import checkpoint\n"
@@ -178,6 +178,18 @@ _NONE = [silent(KEYWORD, "no activation by keyword")]
         ("layer(hidden_states, **options)", "layer(hidden_states, **others)"),
         _INSIDE,
         _NONE,
+    ),
+    Pair(
+        "the call and what it unpacks are wrong",
+        call(
+            "hidden_states, encoder_hidden_states=mask, **options",
+            takes="hidden_states, encoder_hidden_states=None, bias=None",
+            given='options = {"bias": self.up(mask)}',
+            init=f"{STACK}\nself.up = nn.Linear(4, 4)",
+        ),
+        ("self.up(mask)}", "torch.zeros(4)}"),
+        _INSIDE,
+        [found(KEYWORD, "safe")],
     ),
 )
 def test_unpacked_arguments(decision: Decision, outside: Outside) -> None:
