@@ -121,6 +121,13 @@ def _part(statement: str, of_model: str = "") -> str:
         _SAFE,
     ),
     Pair(
+        "a part writes an item of what it keeps",
+        _part("self.memory[0] = states"),
+        ("self.memory[0]", "memory = self.memory"),
+        [found(LAYER, "unsafe", "changes state")],
+        _SAFE,
+    ),
+    Pair(
         "a part keeps what a model reads",
         _part("self.last = states + 1", "def get(self):\n    return self.layers[0].part.last\n"),
         ("part.last", "part.lost"),
@@ -346,4 +353,57 @@ def _global(statements: str) -> str:
     ),
 )
 def test_what_is_outside(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_DRAWN = "return x * random.random()"
+_NOT_DRAWN = ("random.random()", "random.Random")
+
+
+def _based(body: str, *bases: str, more: str = "") -> str:
+    """Write a file whose block inherits from the last of these bases, the first of which draws numbers."""
+    of_bases = [
+        f"class {name}({base}):\n    def {method}(self, x):\n        {text}\n"
+        for name, base, method, text in (each.split("|") for each in bases)
+    ]
+    name = bases[-1].partition("|")[0]
+    return toy(*of_bases, block(body, base=name, more=more), model(), imports="import random\n")
+
+
+_MIX = f"ToyBase|nn.Module|mix|{_DRAWN}"
+
+
+@decisions(
+    Pair(
+        "a method of the base, by `super()`",
+        _based("return hidden_states + super().mix(self.attention(hidden_states))", _MIX),
+        _NOT_DRAWN,
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
+        "a method of the base, by way of another",
+        _based(
+            "return hidden_states + self.mend(self.attention(hidden_states))",
+            f"ToyRoot|nn.Module|mix|{_DRAWN}",
+            "ToyBase|ToyRoot|mend|return super().mix(x)",
+        ),
+        _NOT_DRAWN,
+        [found(LAYER, "unsafe", "random", "shared base")],
+        [found(LAYER, "unsafe", "shared base")],
+    ),
+    Pair(
+        "a method of the base, by the method that overrides it",
+        _based(
+            "return hidden_states + self.mix(self.attention(hidden_states))",
+            _MIX.replace(*_NOT_DRAWN),
+            more="def mix(self, x):\n    return super().mix(x)\n",
+        ),
+        _NOT_DRAWN[::-1],
+        _SAFE,
+        [found(LAYER, "unsafe", "random")],
+        wrong="what an overridden method does is not looked into where its override calls it",
+    ),
+)
+def test_methods_of_bases(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import CACHE, GUARD, LAYER, Decision, Outside, Pair, decisions, found, silent
+from tests.decisions.outside import (
+    CACHE,
+    FILE,
+    GUARD,
+    LAYER,
+    Decision,
+    Outside,
+    Pair,
+    decisions,
+    found,
+    silent,
+)
 from tests.decisions.toy import FLAG, PROTECTED, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
@@ -225,6 +236,31 @@ def _in_context(context: str) -> str:
         ("self.encoder.parameters()", "self.encoder.layers[0](mask)"),
         _UNRECORDED,
         _SAFE,
+    ),
+    Pair(
+        "a part that another file trains",
+        {
+            FILE: toy(
+                block(),
+                model(name="ToyEncoder", base="nn.Module", supports="None").replace(
+                    "super().__init__(config)", "super().__init__()"
+                ),
+                model(
+                    "with torch.no_grad():\n    hidden_states = self.encoder(hidden_states)",
+                    init="self.encoder = ToyEncoder(config)",
+                ),
+            ),
+            "modeling_other.py": "from transformers import PreTrainedModel\n"
+            "from modeling_toy import ToyModel, ToyEncoder\n\n"
+            + model(
+                "hidden_states = self.encoder(hidden_states)",
+                name="OtherModel",
+                init="self.encoder = ToyEncoder(config)",
+            ),
+        },
+        ("import ToyModel, ToyEncoder", "import ToyModel"),
+        _SAFE,
+        _UNRECORDED,
     ),
 )
 def test_contexts(decision: Decision, outside: Outside) -> None:

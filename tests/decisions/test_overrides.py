@@ -19,6 +19,12 @@ def _override(
     return toy(block(base=base, init=more), model(init=f"{STACK}\n{init}", more=method))
 
 
+_MIXIN = """
+class ToyMixin:
+    def start(self, module):
+        self._set_gradient_checkpointing(module, value=True)
+
+"""
 _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
 
 
@@ -86,6 +92,29 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
         ("self.train(True)", "self._set_gradient_checkpointing(self, True)"),
         _GOES,
         [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+    ),
+    Pair(
+        "another base of the model uses it",
+        _override().replace(
+            "class ToyModel(PreTrainedModel)", f"{_MIXIN}class ToyModel(PreTrainedModel, ToyMixin)"
+        ),
+        ("(PreTrainedModel, ToyMixin)", "(PreTrainedModel)"),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
+    ),
+    Pair(
+        "an heir of the model uses it",
+        _override() + _MIXIN.replace("class ToyMixin", "class ToyHeir(ToyModel)"),
+        ("class ToyHeir(ToyModel)", "class ToyHeir(nn.Module)"),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
+    ),
+    Pair(
+        "another base of an heir uses it",
+        _override() + _MIXIN + "class ToyHeir(ToyModel, ToyMixin):\n    pass\n",
+        ("class ToyHeir(ToyModel, ToyMixin)", "class ToyHeir(ToyMixin)"),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
     ),
     Pair(
         "the library raises before",

@@ -64,6 +64,20 @@ _OTHERWISE = [found(LAYER, "none", "branches differ")]
         _LEFT,
     ),
     Pair(
+        "a lambda that computes something of its own parameter",
+        _wrapped("lambda x, y: layer(x, mask.bool())", plain="layer(hidden_states, mask.bool())"),
+        ("layer(x, mask.bool())", "layer(x, y.bool())"),
+        _SAFE,
+        _LEFT,
+    ),
+    Pair(
+        "a lambda that computes something of the rest",
+        _wrapped("lambda x, *y: layer(x, mask.bool())", plain="layer(hidden_states, mask.bool())"),
+        ("layer(x, mask.bool())", "layer(x, y.bool())"),
+        _SAFE,
+        _LEFT,
+    ),
+    Pair(
         "`partial` with keywords",
         _wrapped("partial(layer.__call__, mask=mask)", "hidden_states"),
         ("mask=mask)", "mask=1)"),
