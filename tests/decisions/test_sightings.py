@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,14 +41,14 @@ def _two(other: str, stack: str = STACK) -> str:
 _MIXED = STACK.replace("ToyLayer(config)", "ToyLayer(config) if config.size else ToyOther(config)")
 
 
-def _observed(folder: Path, text: str, block: str = "ToyOther", **facts: object) -> list[Finding]:
+def _observed(folder: Path, text: str, block: str = "ToyOther", **facts: Any) -> list[Finding]:
     """Return what is found in a file whose call was seen to run a block."""
     path = folder / FILE
     path.write_text(text, encoding="utf-8")
     project = Project(Settings(), [path])
     row = text[: text.index("= layer(")].count("\n") + 1
     (known,) = project.paths
-    project.observe(Observations([Observed(known, row, row, block, known, **facts)]))  # type: ignore[arg-type]
+    project.observe(Observations([Observed(known, row, row, block, known, **facts)]))
     return list(check(project, all_rules()).findings)
 
 
@@ -58,7 +59,7 @@ def _observed(folder: Path, text: str, block: str = "ToyOther", **facts: object)
     ("stack", "applicability"), [(STACK, Applicability.PROVABLE), (_MIXED, Applicability.SAFE)]
 )
 def test_what_only_a_run_has_seen_is_repaired_by_a_proof_alone(
-    tmp_path: Path, base: str, facts: dict[str, object], code: str, stack: str, applicability: Applicability
+    tmp_path: Path, base: str, facts: dict[str, Any], code: str, stack: str, applicability: Applicability
 ) -> None:
     findings = _observed(tmp_path, _two(base, stack), **facts)
     (finding,) = (each for each in findings if each.code == code)
