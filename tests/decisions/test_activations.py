@@ -441,6 +441,27 @@ _NOT_PASSED = [silent(KEYWORD, "no activation by keyword")]
         _PASSED,
     ),
     Pair(
+        "a parameter that says whether it requires grad",
+        _inherited(_FROZEN),
+        ("requires_grad=False", "requires_grad=True"),
+        _NOT_PASSED,
+        _PASSED,
+    ),
+    Pair(
+        "a buffer of the base",
+        _inherited("self.register_buffer('pos', torch.zeros(4))"),
+        ("register_buffer(", "register_tensor("),
+        [passed("bias", _NO, "not computed")],
+        [passed("bias", _PERHAPS, "unknown origin")],
+    ),
+    Pair(
+        "a buffer of the base that changes",
+        _inherited("self.register_buffer('pos', torch.zeros(4))", "self.pos.add(1)"),
+        ("pos.add(1)", "pos.add_(1)"),
+        [passed("bias", _NO, "not computed")],
+        [passed("bias", _PERHAPS, "unknown origin")],
+    ),
+    Pair(
         "a parameter that takes the place of another",
         _inherited(_POS, _FROZEN),
         (", requires_grad=False", ""),

@@ -19,6 +19,17 @@ def _effect(decision: str, statements: str, change: tuple[str, str], *kinds: str
 
 
 @decisions(
+    Pair(
+        "statistics of what a table holds",
+        toy(
+            "NORMS = {'batch': nn.BatchNorm1d}\n",
+            block(init="self.norm = NORMS['batch'](4)"),
+            model(),
+        ),
+        ("nn.BatchNorm1d", "nn.LayerNorm"),
+        [found(LAYER, "unsafe", "statistics")],
+        _SAFE,
+    ),
     _effect("an attribute", "self.last = mask", ("self.last", "last"), "stores on self"),
     _effect("an item of an attribute", "self.seen[0] = mask", ("self.seen[0]", "seen"), "stores on self"),
     _effect(
@@ -117,6 +128,13 @@ def _part(statement: str, of_model: str = "") -> str:
         "a part fills",
         _part("self.seen.append(1)"),
         ("self.seen", "[]"),
+        [found(LAYER, "unsafe", "changes state")],
+        _SAFE,
+    ),
+    Pair(
+        "a part changes an attribute in place",
+        _part("self.table.add_(1)"),
+        ("add_(1)", "add(1)"),
         [found(LAYER, "unsafe", "changes state")],
         _SAFE,
     ),
@@ -393,6 +411,33 @@ _MIX = f"ToyBase|nn.Module|mix|{_DRAWN}"
         [found(LAYER, "unsafe", "shared base")],
     ),
     Pair(
+        "a function of the file",
+        toy(
+            f"def noisy(x):\n    {_DRAWN}\n",
+            block("return hidden_states + noisy(self.attention(hidden_states))"),
+            model(),
+            imports="import random\n",
+        ),
+        _NOT_DRAWN,
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
+        "a method of a part that is not its `forward`",
+        toy(
+            f"class ToyNoise(nn.Module):\n    def make(self, x):\n        {_DRAWN}\n",
+            block(
+                "return hidden_states + self.noise.make(self.attention(hidden_states))",
+                init="self.noise = ToyNoise()",
+            ),
+            model(),
+            imports="import random\n",
+        ),
+        _NOT_DRAWN,
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
         "a method of the base, by the method that overrides it",
         _based(
             "return hidden_states + self.mix(self.attention(hidden_states))",
@@ -405,5 +450,5 @@ _MIX = f"ToyBase|nn.Module|mix|{_DRAWN}"
         wrong="what an overridden method does is not looked into where its override calls it",
     ),
 )
-def test_methods_of_bases(decision: Decision, outside: Outside) -> None:
+def test_code_that_is_called(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -103,6 +103,47 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
         _GOES,
     ),
     Pair(
+        "a script uses that of some model",
+        {
+            "modeling_toy.py": _override(),
+            "train.py": "def start(model):\n    model._set_gradient_checkpointing(model, True)\n",
+        },
+        ("model._set_gradient_checkpointing", "model._set_gradient_clipping"),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
+    ),
+    Pair(
+        "that of the library is used by its name",
+        _override(init=f"{FLAG}\nself.start = PreTrainedModel._set_gradient_checkpointing"),
+        ("PreTrainedModel._set_gradient", "ToyModel._set_gradient"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+    ),
+    Pair(
+        "its name is used, or part of a message",
+        _override() + "\n\ndef start(model):\n    return getattr(model, '_set_gradient_checkpointing')\n",
+        ("'_set_gradient_checkpointing'", "'the _set_gradient_checkpointing of old'"),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
+    ),
+    Pair(
+        "another class uses its own, or that of some model",
+        _override()
+        + "\n\nclass ToyOther:\n    def start(self, model):\n"
+        + "        self._set_gradient_checkpointing(model, True)\n",
+        ("self._set_gradient_checkpointing", "model._set_gradient_checkpointing"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+    ),
+    Pair(
+        "an heir of the model uses that of its base",
+        _override()
+        + _MIXIN.replace("class ToyMixin", "class ToyHeir(ToyModel)").replace("self._", "super()._"),
+        ("class ToyHeir(ToyModel)", "class ToyHeir(nn.Module)"),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
+    ),
+    Pair(
         "an heir of the model uses it",
         _override() + _MIXIN.replace("class ToyMixin", "class ToyHeir(ToyModel)"),
         ("class ToyHeir(ToyModel)", "class ToyHeir(nn.Module)"),

@@ -205,6 +205,13 @@ _SET = _none("set from outside")
         _SET,
     ),
     Pair(
+        "a function within another",
+        _script("for each in model.modules():", "    run(each)", "def off(layer):", f"    {_OFF}"),
+        ("    def off(layer):\n", "    def off(layer):\n        layer.modules()\n"),
+        _SET,
+        _SAFE,
+    ),
+    Pair(
         "a part of each layer is off",
         _script("for layer in model.modules():", f"    {_OFF.replace('layer.', 'layer.part.')}"),
         ("layer.part.", "layer."),
