@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import KEYWORD, NESTED, Decision, Outside, Pair, decisions, found, passed
-from tests.decisions.toy import STACK, call
+from tests.decisions.outside import (
+    KEYWORD,
+    NESTED,
+    Decision,
+    Outside,
+    Pair,
+    decisions,
+    found,
+    passed,
+    silent,
+)
+from tests.decisions.toy import PROTECTED, STACK, block, call, model, toy
 
 _X = "hidden_states, x=None"
 _FOUND = [found(KEYWORD, "safe"), passed("x", "activation", "computed")]
@@ -431,4 +441,75 @@ def test_unknown_values(decision: Decision, outside: Outside) -> None:
     ),
 )
 def test_values(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_POS = "self.pos = nn.Parameter(torch.zeros(4))"
+_FROZEN = _POS.replace("zeros(4)", "zeros(4), requires_grad=False")
+
+
+def _inherited(of_base: str, own: str = "") -> str:
+    """Write a file whose model passes a parameter that it or its base creates."""
+    return toy(
+        block(base=PROTECTED, takes="hidden_states, bias=None"),
+        "class ToyBase(PreTrainedModel):\n    def __init__(self, config):\n"
+        f"        super().__init__(config)\n        {of_base}\n",
+        model(
+            "for layer in self.layers:\n    hidden_states = layer(hidden_states, bias=self.pos)",
+            base="ToyBase",
+            init=f"{STACK}\n{own}",
+        ),
+    )
+
+
+_PASSED = [found(KEYWORD, "safe")]
+_NOT_PASSED = [silent(KEYWORD, "no activation by keyword")]
+
+
+@decisions(
+    Pair(
+        "a parameter of the base that is frozen",
+        _inherited(_FROZEN),
+        (", requires_grad=False", ""),
+        _NOT_PASSED,
+        _PASSED,
+    ),
+    Pair(
+        "a parameter that says whether it requires grad",
+        _inherited(_FROZEN),
+        ("requires_grad=False", "requires_grad=True"),
+        _NOT_PASSED,
+        _PASSED,
+    ),
+    Pair(
+        "a buffer of the base",
+        _inherited("self.register_buffer('pos', torch.zeros(4))"),
+        ("register_buffer(", "register_tensor("),
+        [passed("bias", _NO, "not computed")],
+        [passed("bias", _PERHAPS, "unknown origin")],
+    ),
+    Pair(
+        "a buffer of the base that changes",
+        _inherited("self.register_buffer('pos', torch.zeros(4))", "self.pos.add(1)"),
+        ("pos.add(1)", "pos.add_(1)"),
+        [passed("bias", _NO, "not computed")],
+        [passed("bias", _PERHAPS, "unknown origin")],
+    ),
+    Pair(
+        "a parameter that takes the place of another",
+        _inherited(_POS, _FROZEN),
+        (", requires_grad=False", ""),
+        _NOT_PASSED,
+        _PASSED,
+    ),
+    Pair(
+        "a parameter that takes the place of one that is frozen",
+        _inherited(_FROZEN, _FROZEN.replace("zeros", "ones")),
+        ("ones(4), requires_grad=False", "ones(4)"),
+        _NOT_PASSED,
+        _PASSED,
+        wrong="a parameter counts as frozen if a base has created another one, which is, under its name",
+    ),
+)
+def test_inherited_parameters(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

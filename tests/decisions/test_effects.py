@@ -19,6 +19,17 @@ def _effect(decision: str, statements: str, change: tuple[str, str], *kinds: str
 
 
 @decisions(
+    Pair(
+        "statistics of what a table holds",
+        toy(
+            "NORMS = {'batch': nn.BatchNorm1d}\n",
+            block(init="self.norm = NORMS['batch'](4)"),
+            model(),
+        ),
+        ("nn.BatchNorm1d", "nn.LayerNorm"),
+        [found(LAYER, "unsafe", "statistics")],
+        _SAFE,
+    ),
     _effect("an attribute", "self.last = mask", ("self.last", "last"), "stores on self"),
     _effect("an item of an attribute", "self.seen[0] = mask", ("self.seen[0]", "seen"), "stores on self"),
     _effect(
@@ -133,6 +144,20 @@ def _part(statement: str, of_model: str = "", init: str = "") -> str:
         "a part fills",
         _part("self.seen.append(1)"),
         ("self.seen", "[]"),
+        [found(LAYER, "unsafe", "changes state")],
+        _SAFE,
+    ),
+    Pair(
+        "a part changes an attribute in place",
+        _part("self.table.add_(1)"),
+        ("add_(1)", "add(1)"),
+        [found(LAYER, "unsafe", "changes state")],
+        _SAFE,
+    ),
+    Pair(
+        "a part writes an item of what it keeps",
+        _part("self.memory[0] = states"),
+        ("self.memory[0]", "memory = self.memory"),
         [found(LAYER, "unsafe", "changes state")],
         _SAFE,
     ),
@@ -497,4 +522,84 @@ def _global(statements: str) -> str:
     ),
 )
 def test_what_is_outside(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_DRAWN = "return x * random.random()"
+_NOT_DRAWN = ("random.random()", "random.Random")
+
+
+def _based(body: str, *bases: str, more: str = "") -> str:
+    """Write a file whose block inherits from the last of these bases, the first of which draws numbers."""
+    of_bases = [
+        f"class {name}({base}):\n    def {method}(self, x):\n        {text}\n"
+        for name, base, method, text in (each.split("|") for each in bases)
+    ]
+    name = bases[-1].partition("|")[0]
+    return toy(*of_bases, block(body, base=name, more=more), model(), imports="import random\n")
+
+
+_MIX = f"ToyBase|nn.Module|mix|{_DRAWN}"
+
+
+@decisions(
+    Pair(
+        "a method of the base, by `super()`",
+        _based("return hidden_states + super().mix(self.attention(hidden_states))", _MIX),
+        _NOT_DRAWN,
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
+        "a method of the base, by way of another",
+        _based(
+            "return hidden_states + self.mend(self.attention(hidden_states))",
+            f"ToyRoot|nn.Module|mix|{_DRAWN}",
+            "ToyBase|ToyRoot|mend|return super().mix(x)",
+        ),
+        _NOT_DRAWN,
+        [found(LAYER, "unsafe", "random", "shared base")],
+        [found(LAYER, "unsafe", "shared base")],
+    ),
+    Pair(
+        "a function of the file",
+        toy(
+            f"def noisy(x):\n    {_DRAWN}\n",
+            block("return hidden_states + noisy(self.attention(hidden_states))"),
+            model(),
+            imports="import random\n",
+        ),
+        _NOT_DRAWN,
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
+        "a method of a part that is not its `forward`",
+        toy(
+            f"class ToyNoise(nn.Module):\n    def make(self, x):\n        {_DRAWN}\n",
+            block(
+                "return hidden_states + self.noise.make(self.attention(hidden_states))",
+                init="self.noise = ToyNoise()",
+            ),
+            model(),
+            imports="import random\n",
+        ),
+        _NOT_DRAWN,
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
+        "a method of the base, by the method that overrides it",
+        _based(
+            "return hidden_states + self.mix(self.attention(hidden_states))",
+            _MIX.replace(*_NOT_DRAWN),
+            more="def mix(self, x):\n    return super().mix(x)\n",
+        ),
+        _NOT_DRAWN[::-1],
+        _SAFE,
+        [found(LAYER, "unsafe", "random")],
+        wrong="what an overridden method does is not looked into where its override calls it",
+    ),
+)
+def test_code_that_is_called(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

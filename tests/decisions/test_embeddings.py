@@ -103,6 +103,236 @@ def test_changes(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 
+_FLAT = "y = x.view(-1)\n"
+
+
+@decisions(
+    Pair(
+        "a view is read above, and again in the next step",
+        _doing(f"{_FLAT}for z in mask:\n    w = y + z\n    x += 1"),
+        ("for z in mask", "for z in mask:\n            pass\n        if mask"),
+        _SHARED,
+        _FOUND,
+    ),
+    Pair(
+        "a view is read above in `while`",
+        _doing(f"{_FLAT}while mask:\n    w = y + 1\n    x += 1"),
+        ("while mask", "if mask"),
+        _SHARED,
+        _FOUND,
+    ),
+    Pair(
+        "a view is read in a loop above",
+        _doing(f"{_FLAT}for z in mask:\n    w = y + z\nx += 1"),
+        ("x += 1", "    x += 1"),
+        _FOUND,
+        _SHARED,
+    ),
+    Pair(
+        "a view that is deleted",
+        _doing("y = x\ndel y\nx += 1\ny = 2"),
+        ("del y", "del mask"),
+        _FOUND,
+        _SHARED,
+    ),
+    Pair(
+        "the output for something else",
+        _doing("y = self.get_input_embeddings()(mask)\nx += 1\nx = x + y"),
+        ("self.get_input_embeddings()(mask)", "x[0]"),
+        _FOUND,
+        _SHARED,
+    ),
+)
+def test_views(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_SPARED = "x = x.clone()"
+
+
+@decisions(
+    Pair(
+        "a test that is over",
+        _doing("if mask:\n    w = 1\nif not mask:\n    x += 1"),
+        ("if mask:\n            w = 1", "if not mask:\n            return x"),
+        _FOUND,
+        _NONE,
+    ),
+    Pair(
+        "a test behind another",
+        _doing(f"if mask:\n    {_SPARED}\nif self.y:\n    w = 1\nif mask:\n    x += 1"),
+        ("w = 1", "mask = 1"),
+        _NONE,
+        _FOUND,
+    ),
+    Pair(
+        "what is tested is counted down",
+        _doing(f"if mask:\n    {_SPARED}\nself.y -= 1\nif mask:\n    x += 1"),
+        ("self.y -= 1", "mask -= 1"),
+        _NONE,
+        _FOUND,
+    ),
+    Pair(
+        "an attribute that is tested changes",
+        _doing(f"if self.y:\n    {_SPARED}\nself.z = mask\nif self.y:\n    x += 1"),
+        ("self.z = mask", "self.y = mask"),
+        _NONE,
+        _FOUND,
+    ),
+    Pair(
+        "an item that is tested changes",
+        _doing(f"if mask[0]:\n    {_SPARED}\nhidden_states[0] = 1\nif mask[0]:\n    x += 1"),
+        ("hidden_states[0] = 1", "mask[0] = 1"),
+        _NONE,
+        _FOUND,
+    ),
+    Pair(
+        "neither of two is true, or not both",
+        _doing(f"if mask or self.y:\n    {_SPARED}\nif mask:\n    x += 1"),
+        ("mask or self.y", "mask and self.y"),
+        _NONE,
+        _FOUND,
+    ),
+    Pair(
+        "no leaf, and more",
+        _doing(f"if mask or x.is_leaf:\n    {_SPARED}\nx += 1"),
+        ("mask or x.is_leaf", "mask and x.is_leaf"),
+        _NONE,
+        _FOUND,
+    ),
+    Pair(
+        "where it is no leaf",
+        _doing("if not x.is_leaf:\n    x += 1"),
+        ("x.is_leaf", "x.is_sparse"),
+        _NONE,
+        _FOUND,
+    ),
+    Pair(
+        "in training only",
+        _doing(f"if self.training:\n    {_SPARED}\nx += 1"),
+        ("self.training", "self.scaling"),
+        _NONE,
+        _FOUND,
+    ),
+)
+def test_tests(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+@decisions(
+    Pair(
+        "a loop may have no step",
+        _doing(f"for y in mask:\n    {_SPARED}\nx += 1"),
+        ("for y in mask", "with mask as y"),
+        _FOUND,
+        _NONE,
+    ),
+    Pair(
+        "the `else` of a loop",
+        _doing("for y in mask:\n    pass\nelse:\n    x += 1"),
+        ("x += 1", "y += 1"),
+        _FOUND,
+        _NONE,
+    ),
+    Pair(
+        "out of a loop",
+        _doing("for z in mask:\n    y = x\n    if z:\n        break\n    y = 1\ny += 1"),
+        ("break", "pass"),
+        _SHARED,
+        _NONE,
+    ),
+    Pair(
+        "behind `break`",
+        _doing("for y in mask:\n    break\n    x += 1"),
+        ("break", "pass"),
+        _NONE,
+        _FOUND,
+    ),
+    Pair(
+        "out of an inner loop only",
+        _doing("for z in mask:\n    for w in z:\n        y = x\n        break\n    y = 1\ny += 1"),
+        ("    y = 1", "    v = 1"),
+        _NONE,
+        _SHARED,
+    ),
+    Pair(
+        "one of two contexts",
+        _doing("with torch.no_grad(), mask:\n    x += 1"),
+        ("no_grad", "enable_grad"),
+        _NONE,
+        _FOUND,
+    ),
+    Pair(
+        "the `else` of `try`",
+        _doing("try:\n    pass\nexcept ValueError:\n    pass\nelse:\n    x += 1"),
+        ("x += 1", "mask += 1"),
+        _FOUND,
+        _NONE,
+    ),
+    Pair(
+        "in a handler, after a part of what was tried",
+        _doing("try:\n    y = x\n    mask.check()\nexcept ValueError:\n    y += 1"),
+        ("y = x", "y = mask"),
+        _SHARED,
+        _NONE,
+    ),
+    Pair(
+        "in `finally`",
+        _doing("try:\n    pass\nfinally:\n    x += 1"),
+        ("x += 1", "mask += 1"),
+        _FOUND,
+        _NONE,
+    ),
+    Pair(
+        "no case may match",
+        _doing(f"match mask:\n    case 1:\n        {_SPARED}\nx += 1"),
+        ("case 1:", "case _:"),
+        _FOUND,
+        _NONE,
+        wrong="a case that always matches counts as one that may not",
+    ),
+    Pair(
+        "a case knows nothing of another",
+        _doing(f"match mask:\n    case 1:\n        {_SPARED}\n    case 2:\n        x += 1"),
+        ("x += 1", "mask += 1"),
+        _FOUND,
+        _NONE,
+    ),
+    Pair(
+        "one clone is enough, until the embeddings are called again",
+        _doing("x += 1\ny = 1\nx += 2"),
+        ("y = 1", "x = self.embed_tokens(mask)"),
+        _FOUND,
+        _FOUND * 2,
+    ),
+)
+def test_ways(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+@decisions(
+    Pair(
+        "a tensor among the indices makes a copy",
+        _doing("y = x[0, 1]\ny += 1"),
+        ("x[0, 1]", "x[0, mask]"),
+        _SHARED,
+        _NONE,
+    ),
+    Pair(
+        "an item that a mask selects, and a copy of it",
+        _doing("x[mask] += 1"),
+        ("x[mask] += 1", "x[mask].add_(1)"),
+        _FOUND,
+        _NONE,
+    ),
+    Pair("an inner function", _doing("y = [x.add_(1)]"), ("[x.add_(1)]", "lambda: x.add_(1)"), _FOUND, _NONE),
+    Pair("a method of an operator", _doing("y = x.__abs__()"), ("x.__abs__()", "x.abs_()"), _NONE, _FOUND),
+    Pair("an annotated name", _doing("y: object = x\ny += 1"), ("object = x", "object = 1"), _SHARED, _NONE),
+)
+def test_statements(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
 _GETTER = "def get_input_embeddings(self):\n    return self.words\n"
 _WORDS = "self.words = nn.Embedding(4, 4)"
 _CHANGING = "x = self.embed_tokens(hidden_states)\nx += 1\nfor layer in self.layers:\n    x = layer(x)"
@@ -219,6 +449,41 @@ _CHANGING = "x = self.embed_tokens(hidden_states)\nx += 1\nfor layer in self.lay
         _OTHER,
         releases=">=4.57",
         at="for layer",
+    ),
+    Pair(
+        "another of two that a model has",
+        _doing("x += 1", init=f"{_WORDS}\n{_NAME}", more=_GETTER),
+        ("return self.words", "return self.embed_tokens"),
+        _OTHER,
+        _FOUND,
+    ),
+    Pair(
+        "the embeddings of something else",
+        _doing("x += 1", made="x = mask.get_input_embeddings()(hidden_states)"),
+        ("mask.get_input", "self.get_input"),
+        _NONE,
+        _FOUND,
+    ),
+    Pair(
+        "a method without gradients",
+        _doing(
+            "pass",
+            more="@torch.no_grad()\n"
+            "def run(self, hidden_states):\n    x = self.embed_tokens(hidden_states)\n    x += 1\n",
+        ),
+        ("no_grad", "enable_grad"),
+        _NONE,
+        _FOUND,
+    ),
+    Pair(
+        "what prepares generation",
+        _doing(
+            "pass",
+            more="def run(self, hidden_states):\n    x = self.embed_tokens(hidden_states)\n    x += 1\n",
+        ),
+        ("def run(", "def _prepare_model_inputs("),
+        _FOUND,
+        _NONE,
     ),
 )
 def test_modules(decision: Decision, outside: Outside) -> None:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import CACHE, GUARD, LAYER, Decision, Outside, Pair, decisions, found, silent
+from tests.decisions.outside import (
+    CACHE,
+    FILE,
+    GUARD,
+    LAYER,
+    Decision,
+    Outside,
+    Pair,
+    decisions,
+    found,
+    silent,
+)
 from tests.decisions.toy import FLAG, PROTECTED, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
@@ -226,8 +237,72 @@ def _in_context(context: str) -> str:
         _UNRECORDED,
         _SAFE,
     ),
+    Pair(
+        "a part that another file trains",
+        {
+            FILE: toy(
+                block(),
+                model(name="ToyEncoder", base="nn.Module", supports="None").replace(
+                    "super().__init__(config)", "super().__init__()"
+                ),
+                model(
+                    "with torch.no_grad():\n    hidden_states = self.encoder(hidden_states)",
+                    init="self.encoder = ToyEncoder(config)",
+                ),
+            ),
+            "modeling_other.py": "from transformers import PreTrainedModel\n"
+            "from modeling_toy import ToyModel, ToyEncoder\n\n"
+            + model(
+                "hidden_states = self.encoder(hidden_states)",
+                name="OtherModel",
+                init="self.encoder = ToyEncoder(config)",
+            ),
+        },
+        ("import ToyModel, ToyEncoder", "import ToyModel"),
+        _SAFE,
+        _UNRECORDED,
+    ),
 )
 def test_contexts(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_RUN = "with torch.no_grad():\n    hidden_states = self.encoder(hidden_states)"
+_HOLDS = "self.encoder = ToyEncoder(config)"
+
+
+def _frozen(more: str = "", method: str = "forward") -> str:
+    """Write a file with a part that a model runs without gradients, and more of it."""
+    part = model(name="ToyEncoder", base="nn.Module", supports="None")
+    part = part.replace("super().__init__(config)", "super().__init__()")
+    part = part.replace("def forward(", f"def {method}(")
+    return toy(block(), part, more, model(_RUN, init=_HOLDS))
+
+
+@decisions(
+    Pair(
+        "a function makes such a part as well",
+        _frozen("def make(config):\n    return ToyEncoder(config)\n"),
+        ("return ToyEncoder(config)", "return ToyAttention(config)"),
+        _SAFE,
+        _UNRECORDED,
+    ),
+    Pair(
+        "a part that may be trained by itself",
+        toy(block(), model(name="ToyEncoder"), model(_RUN, init=_HOLDS)),
+        ("class ToyEncoder(PreTrainedModel)", "class ToyEncoder(nn.Module)"),
+        _SAFE,
+        _UNRECORDED,
+    ),
+    Pair(
+        "another method of such a part",
+        _frozen(method="run"),
+        ("def run(", "def forward("),
+        _SAFE,
+        _UNRECORDED,
+    ),
+)
+def test_frozen_parts(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 

@@ -450,7 +450,24 @@ def _generated(statistics: str = "") -> Files:
     }
 
 
+def _generated_with(bases: str) -> Files:
+    """Write the same where both classes, and the modular file, name a further base."""
+    mixin = "class PushMixin:\n    pass\n\n\n"
+    files = _generated()
+    alpha, beta, modular = (each for each in files if "/alpha/" in each or "/beta/" in each)
+    return {
+        **files,
+        alpha: _named(toy(mixin, block(base="PushMixin, nn.Module"), model()), "Alpha"),
+        beta: _GENERATED + _named(toy(mixin, block(base=bases), model()), "Beta"),
+        modular: _MODULAR.replace(
+            "class BetaLayer(AlphaLayer)", f"{mixin}class BetaLayer(AlphaLayer, PushMixin)"
+        ),
+    }
+
+
 _ALONE = "class AlphaLayer(GradientCheckpointingLayer):"
+_IMPORT = "from ..alpha.modeling_alpha import"
+_PUSHED = "class AlphaLayer(PushMixin, GradientCheckpointingLayer):"
 _BOTH = f"{_ALONE} | class BetaLayer(GradientCheckpointingLayer):"
 _BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(GradientCheckpointingLayer):"
 
@@ -472,6 +489,28 @@ _BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(Gra
         ("nn.GroupNorm", "nn.BatchNorm1d"),
         [found(LAYER, "safe", of="AlphaLayer")],
         [found(LAYER, "unsafe", "statistics", of="AlphaLayer")],
+    ),
+    Pair(
+        "a class whose parent has its other base as well",
+        _generated_with("PushMixin"),
+        ("class BetaLayer(PushMixin)", "class BetaLayer(PushMixin, nn.Module)"),
+        [found(LAYER, "safe", of="AlphaLayer", code=_PUSHED)],
+        [found(LAYER, "safe", of="AlphaLayer", code=f"{_PUSHED} | {_PUSHED.replace('Alpha', 'Beta')}")],
+    ),
+    Pair(
+        "a base without effect, and a second parent",
+        {
+            path: text.replace(
+                "class BetaLayer(AlphaLayer)", "class BetaLayer(AlphaLayer, nn.Module)"
+            ).replace(_IMPORT, f"from torch import nn\n{_IMPORT}")
+            for path, text in _generated().items()
+        },
+        ("(AlphaLayer, nn.Module)", "(AlphaLayer, AlphaModel)"),
+        [found(LAYER, "safe", of="AlphaLayer", code=_BOTH)],
+        [
+            found(LAYER, "safe", of="AlphaLayer", code=_ALONE),
+            found(LAYER, "none", "copy cannot change", of="BetaLayer", code=""),
+        ],
     ),
 )
 def test_generated_files(decision: Decision, outside: Outside) -> None:

@@ -19,6 +19,12 @@ def _override(
     return toy(block(base=base, init=more), model(init=f"{STACK}\n{init}", more=method))
 
 
+_MIXIN = """
+class ToyMixin:
+    def start(self, module):
+        self._set_gradient_checkpointing(module, value=True)
+
+"""
 _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
 
 
@@ -93,6 +99,70 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
         ("self.train(True)", "self._set_gradient_checkpointing(self, True)"),
         _GOES,
         [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+    ),
+    Pair(
+        "another base of the model uses it",
+        _override().replace(
+            "class ToyModel(PreTrainedModel)", f"{_MIXIN}class ToyModel(PreTrainedModel, ToyMixin)"
+        ),
+        ("(PreTrainedModel, ToyMixin)", "(PreTrainedModel)"),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
+    ),
+    Pair(
+        "a script uses that of some model",
+        {
+            "modeling_toy.py": _override(),
+            "train.py": "def start(model):\n    model._set_gradient_checkpointing(model, True)\n",
+        },
+        ("model._set_gradient_checkpointing", "model._set_gradient_clipping"),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
+    ),
+    Pair(
+        "that of the library is used by its name",
+        _override(init=f"{FLAG}\nself.start = PreTrainedModel._set_gradient_checkpointing"),
+        ("PreTrainedModel._set_gradient", "ToyModel._set_gradient"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+    ),
+    Pair(
+        "its name is used, or part of a message",
+        _override() + "\n\ndef start(model):\n    return getattr(model, '_set_gradient_checkpointing')\n",
+        ("'_set_gradient_checkpointing'", "'the _set_gradient_checkpointing of old'"),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
+    ),
+    Pair(
+        "another class uses its own, or that of some model",
+        _override()
+        + "\n\nclass ToyOther:\n    def start(self, model):\n"
+        + "        self._set_gradient_checkpointing(model, True)\n",
+        ("self._set_gradient_checkpointing", "model._set_gradient_checkpointing"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+    ),
+    Pair(
+        "an heir of the model uses that of its base",
+        _override()
+        + _MIXIN.replace("class ToyMixin", "class ToyHeir(ToyModel)").replace("self._", "super()._"),
+        ("class ToyHeir(ToyModel)", "class ToyHeir(nn.Module)"),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
+    ),
+    Pair(
+        "an heir of the model uses it",
+        _override() + _MIXIN.replace("class ToyMixin", "class ToyHeir(ToyModel)"),
+        ("class ToyHeir(ToyModel)", "class ToyHeir(nn.Module)"),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
+    ),
+    Pair(
+        "another base of an heir uses it",
+        _override() + _MIXIN + "class ToyHeir(ToyModel, ToyMixin):\n    pass\n",
+        ("class ToyHeir(ToyModel, ToyMixin)", "class ToyHeir(ToyMixin)"),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
     ),
     Pair(
         "the library raises before",

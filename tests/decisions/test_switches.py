@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found
+from tests.decisions.outside import LAYER, Decision, Files, Outside, Pair, decisions, found
 from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
@@ -155,4 +155,89 @@ def _none(*kinds: str) -> list[str]:
     ),
 )
 def test_switches(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+def _script(*lines: str) -> Files:
+    """Write a model, and a function of a script."""
+    body = "".join(f"    {line}\n" for line in lines)
+    return {
+        "modeling_toy.py": _branch(),
+        "train.py": f"from modeling_toy import ToyModel\n\n\ndef start(model, run):\n{body}",
+    }
+
+
+_OFF = "layer.gradient_checkpointing = False"
+_ON = "layer.gradient_checkpointing = True"
+_SET = _none("set from outside")
+
+
+@decisions(
+    Pair(
+        "some layers are off, or all",
+        _script("for layer in model.layers[:2]:", f"    {_OFF}"),
+        ("model.layers[:2]", "model.modules()"),
+        _SET,
+        _SAFE,
+    ),
+    Pair(
+        "all layers are on, with the function",
+        _script(
+            "for layer in model.modules():", f"    {_ON}", "    layer._gradient_checkpointing_func = run"
+        ),
+        ("    layer._gradient_checkpointing_func = run\n", "    layer._gradient_tool = run\n"),
+        _SAFE,
+        _SET,
+    ),
+    Pair(
+        "some layers are on, with the function",
+        _script("for layer in model.layers:", f"    {_ON}", "    layer._gradient_checkpointing_func = run"),
+        ("model.layers", "model.modules()"),
+        _SET,
+        _SAFE,
+    ),
+    Pair(
+        "the function by its name",
+        _script(
+            "for layer in model.modules():",
+            f"    {_ON}",
+            "    setattr(layer, '_gradient_checkpointing_func', run)",
+        ),
+        ("setattr(layer", "setattr(run"),
+        _SAFE,
+        _SET,
+    ),
+    Pair(
+        "what has a flag is off",
+        _script("for layer in run:", "    if hasattr(layer, 'gradient_checkpointing'):", f"        {_OFF}"),
+        ("hasattr(layer,", "hasattr(model,"),
+        _SAFE,
+        _SET,
+    ),
+    Pair(
+        "a function within another",
+        _script("for each in model.modules():", "    run(each)", "def off(layer):", f"    {_OFF}"),
+        ("    def off(layer):\n", "    def off(layer):\n        layer.modules()\n"),
+        _SET,
+        _SAFE,
+    ),
+    Pair(
+        "a part of each layer is off",
+        _script("for layer in model.modules():", f"    {_OFF.replace('layer.', 'layer.part.')}"),
+        ("layer.part.", "layer."),
+        _SET,
+        _SAFE,
+    ),
+    Pair(
+        "outside of a function",
+        {
+            "modeling_toy.py": _branch(),
+            "train.py": f"from modeling_toy import model\nfor layer in model.modules():\n    {_OFF}\n",
+        },
+        ("layer.gradient_checkpointing", "layer.gradient_clipping"),
+        _SET,
+        _SAFE,
+    ),
+)
+def test_scripts(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -1,0 +1,140 @@
+"""What runs have seen of calls: which class each runs, and whether it was recomputed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gclint.engine.check import CheckResult, check
+from gclint.engine.evidence import weigh
+from gclint.finding import Applicability, Evidence, Finding, Refusal
+from gclint.observations import Observations, Observed
+from gclint.rule import all_rules
+from gclint.settings import Settings
+from gclint.source.project import Project
+from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.protocol import ClassResult, Place, RunSite
+from tests.decisions import reports
+from tests.decisions.outside import FILE
+from tests.decisions.toy import PROTECTED, STACK, block, model, toy
+
+_CALL = "hidden_states = layer(hidden_states, bias=self.up(hidden_states))"
+_TAKES = "hidden_states, bias=None"
+_LEFT_OUT: dict[str, Any] = {"is_left_out": True}
+_LOST: dict[str, Any] = {"causes": frozenset((Cause.KEYWORD_ACTIVATION,))}
+
+
+def _two(other: str, stack: str = STACK) -> str:
+    """Write a file with a layer and another class, whose model has a stack."""
+    call = _CALL if other == PROTECTED else "hidden_states = layer(hidden_states)"
+    return toy(
+        block(base=PROTECTED, takes=_TAKES),
+        block(name="ToyOther", base=other, takes=_TAKES),
+        model(
+            f"for layer in self.layers:\n    {call}",
+            init=f"{stack}\nself.up = nn.Linear(4, 4)",
+        ),
+    )
+
+
+_MIXED = STACK.replace("ToyLayer(config)", "ToyLayer(config) if config.size else ToyOther(config)")
+
+
+def _observed(folder: Path, text: str, block: str = "ToyOther", rows: int = 1, **facts: Any) -> list[Finding]:
+    """Return what is found in a file in which a call of so many rows was seen to run a block."""
+    path = folder / FILE
+    path.write_text(text, encoding="utf-8")
+    project = Project(Settings(), [path])
+    row = text[: text.index("= layer(")].count("\n") + 1
+    (known,) = project.paths
+    project.observe(Observations([Observed(known, row, row + rows - 1, block, known, **facts)]))
+    return list(check(project, all_rules()).findings)
+
+
+@pytest.mark.parametrize(
+    ("base", "facts", "code"), [("nn.Module", _LEFT_OUT, "GC001"), (PROTECTED, _LOST, "GC003")]
+)
+@pytest.mark.parametrize(
+    ("stack", "applicability"), [(STACK, Applicability.PROVABLE), (_MIXED, Applicability.SAFE)]
+)
+def test_what_only_a_run_has_seen_is_repaired_by_a_proof_alone(
+    tmp_path: Path, base: str, facts: dict[str, Any], code: str, stack: str, applicability: Applicability
+) -> None:
+    findings = _observed(tmp_path, _two(base, stack), **facts)
+    (finding,) = (each for each in findings if each.code == code)
+    assert finding.fix is not None
+    assert finding.fix.applicability is applicability
+
+
+def test_it_counts_which_class_a_run_has_seen(tmp_path: Path) -> None:
+    assert _observed(tmp_path, _two("nn.Module"), "ToyAbsent", **_LEFT_OUT) == []
+
+
+@pytest.mark.parametrize(("base", "is_found"), [("nn.Module", True), ("object", False)])
+def test_what_is_no_module_is_not_a_block(tmp_path: Path, base: str, is_found: bool) -> None:
+    assert bool(_observed(tmp_path, _two(base), **_LEFT_OUT)) is is_found
+
+
+@pytest.mark.parametrize(("rows", "is_found"), [(1, True), (2, False)])
+def test_a_call_that_begins_on_the_same_row_is_another_one(tmp_path: Path, rows: int, is_found: bool) -> None:
+    assert bool(_observed(tmp_path, _two("nn.Module"), rows=rows, **_LEFT_OUT)) is is_found
+
+
+def _site(path: Path, row: int, *, recomputed: bool | None) -> RunSite:
+    """Return a call of a block that a run came to."""
+    return RunSite(
+        Place(str(path), row, row),
+        "OtterLayer",
+        Place(str(path), 6, 9),
+        is_layer=True,
+        is_trunk=True,
+        calls=1,
+        recomputed=recomputed,
+    )
+
+
+@pytest.mark.parametrize(
+    ("recomputed", "evidence"),
+    [
+        ([True], Evidence.CONTRADICTED),
+        ([True, True], Evidence.CONTRADICTED),
+        # Of one it is not known.
+        ([True, None], None),
+        ([None, True], None),
+        ([None], None),
+        # One is wrong, whatever is known of the others.
+        ([None, False], Evidence.CONFIRMED),
+        ([True, False], Evidence.CONFIRMED),
+    ],
+)
+def test_several_calls_of_a_block(
+    tmp_path: Path, recomputed: list[bool | None], evidence: Evidence | None
+) -> None:
+    first = _row("class OtterLayer")
+    sites = [(row, each) for row, each in enumerate(recomputed, start=first)]
+    assert _said(tmp_path, *sites) is evidence
+
+
+@pytest.mark.parametrize("others", [(), ("class OtterLayer",), ("class OtterLayer", "class OtterModel")])
+def test_one_of_several_calls_is_a_checkpointed_one(tmp_path: Path, others: tuple[str, ...]) -> None:
+    rows = [_row(each) for each in (*others, "supports_gradient_checkpointing")]
+    assert _said(tmp_path, *((each, True) for each in rows)) is Evidence.UNSEEN
+
+
+def _row(words: str) -> int:
+    return reports.SAFE[: reports.SAFE.index(words)].count("\n") + 1
+
+
+def _said(folder: Path, *seen: tuple[int, bool | None]) -> Evidence | None:
+    """Return what is said of a class whose calls, on some rows, were recomputed or not."""
+    path = folder / "modeling_otter.py"
+    path.write_text(reports.SAFE, encoding="utf-8")
+    start = reports.SAFE.index("class OtterLayer")
+    finding = Finding("GC001", "a-rule", "goes wrong", path, start, start + 5, "OtterLayer", Refusal("no"))
+    sites = tuple(_site(path, row, recomputed=each) for row, each in seen)
+    run = ClassResult(str(path), "OtterModel", "failed", sites=sites)
+    project = Project(Settings(), [path])
+    (weighed,) = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings
+    return weighed.evidence
