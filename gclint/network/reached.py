@@ -11,7 +11,7 @@ import libcst as cst
 from gclint.network.evaluation.body import nodes_in
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import Bound, Function, Instance
+from gclint.network.evaluation.values import Bound, ClassValue, Function, Instance
 from gclint.network.evaluation.walk import dotted_name
 
 _MOST = 60
@@ -73,23 +73,39 @@ def _entered(info: ClassInfo, scope: Scope, call: cst.Call) -> Iterator[Scope]:
                 yield scope.enter(value, call.args)
     elif isinstance(func, cst.Attribute):
         name = func.attr.value
-        is_own = scope.owner is info and _is_own(scope, func.value)
-        if is_own and name != "forward":
+        if scope.owner is info and name != "forward" and _is_super(func.value):
+            yield from _inherited(info, scope, name)
+            return
+        if scope.owner is info and name != "forward" and _is_self(scope, func.value):
             method = info.method_scope(name)
             if method is not None:
                 yield method
             return
         for value in scope.evaluate(func.value):
-            if isinstance(value, Instance) and name not in ("forward", "__call__"):
+            if isinstance(value, ClassValue | Instance) and name not in ("forward", "__call__"):
                 method = value.info.method_scope(name)
                 if method is not None:
                     yield method
 
 
-def _is_own(scope: Scope, holder: cst.BaseExpression) -> bool:
-    if isinstance(holder, cst.Call) and dotted_name(holder.func) == "super":
-        return True
+def _is_super(holder: cst.BaseExpression) -> bool:
+    return isinstance(holder, cst.Call) and dotted_name(holder.func) == "super"
+
+
+def _is_self(scope: Scope, holder: cst.BaseExpression) -> bool:
     return scope.self_name is not None and dotted_name(holder) == scope.self_name
+
+
+def _inherited(info: ClassInfo, scope: Scope, name: str) -> Iterator[Scope]:
+    """Yield the scope of the method that ``super()`` finds behind the class whose code it stands in."""
+    definition = None if scope.body is None else scope.body.definition
+    inside = [each for each in info.mro if any(method is definition for method in each.methods())]
+    behind = info.mro[info.mro.index(inside[0]) + 1 :] if inside else info.mro
+    for each in behind:
+        method = each.definition.method(name)
+        if method is not None:
+            yield info.scope(method, each.module)
+            return
 
 
 def is_known_method(scope: Scope, func: cst.BaseExpression) -> bool:

@@ -598,7 +598,33 @@ _MIX = f"ToyBase|nn.Module|mix|{_DRAWN}"
         _NOT_DRAWN[::-1],
         _SAFE,
         [found(LAYER, "unsafe", "random")],
-        wrong="what an overridden method does is not looked into where its override calls it",
+    ),
+    Pair(
+        "the `forward` of the base, by `super()`",
+        _based(
+            "return super().forward(self.attention(hidden_states))",
+            f"ToyBase|nn.Module|forward|{_DRAWN}",
+        ),
+        _NOT_DRAWN,
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
+        "the `forward` of the base, by the name of the base",
+        _based(
+            "return ToyBase.forward(self, self.attention(hidden_states))",
+            f"ToyBase|nn.Module|forward|{_DRAWN}",
+        ),
+        _NOT_DRAWN,
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+    Pair(
+        "a method of the base, by the name of the base",
+        _based("return hidden_states + ToyBase.mix(self, self.attention(hidden_states))", _MIX),
+        _NOT_DRAWN,
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
     ),
 )
 def test_code_that_is_called(decision: Decision, outside: Outside) -> None:
