@@ -102,10 +102,11 @@ def test_a_signal_is_told(number: signal.Signals, cause: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit what is mapped")
-def test_more_memory_than_allowed_is_refused_and_told() -> None:
+@pytest.mark.parametrize("number", [2_000_000_000, 40_000_000_000])
+def test_more_memory_than_allowed_is_refused_and_told(number: int) -> None:
     def fill(send: Send) -> None:
         send("before")
-        bytearray(40_000_000_000)
+        bytearray(number)
 
     lines, end = _run(fill, gigabytes=1.0)
     assert lines == ["before"]

@@ -92,3 +92,31 @@ def test_the_meter_counts_what_torchs_tracker_counts(model: str, name: str, mode
         else:
             peaks.append(sum(each["Total"] for each in watch.get_tracker_snapshot("peak").values()))
     assert peaks[0] == peaks[1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "ends", "groups"),
+    [
+        ((8, 16), (3, 16, 32), (2, 5, 8), 1),
+        ((3, 8, 16), (3, 16, 32), None, 3),
+        ((3, 8, 16), (16, 24), (8, 16, 24), 1),
+        ((16, 8), (8, 32), (2, 5, 8), 1),
+    ],
+)
+def test_the_shape_of_a_product_of_groups_is_that_of_the_real_one(
+    one: tuple[int, ...], other: tuple[int, ...], ends: tuple[int, ...] | None, groups: int
+) -> None:
+    import torch
+
+    from gclint.verify.worker.footprint.fake import PartlyFake
+    from gclint.verify.worker.footprint.meter import Meter
+
+    given = torch.ones(one), torch.ones(other)
+    offsets = torch.tensor(ends, dtype=torch.int32) if ends else None
+    with Meter(torch.nn.Identity()) as meter:
+        real = torch._grouped_mm(*given, offs=offsets)
+    assert meter.flops == 2 * groups * one[-2] * one[-1] * other[-1]
+    fake = PartlyFake()
+    converted = fake.convert(given)
+    with fake:
+        assert torch._grouped_mm(*converted, offs=offsets).shape == real.shape

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from gclint.verify.sources import target_of
 from gclint.verify.worker import memory
 from gclint.verify.worker.ending import end_of_exception
 from gclint.verify.worker.memory import apply_gpu_limit, is_crowded_out, limit_gpu_memory
+from gclint.verify.worker.models import Models
 from gclint.verify.worker.protocol import Request, encode
+from gclint.verify.worker.server import CannotWork
 
 _REFUSED = (
     "CUDA out of memory. Tried to allocate {tried}. GPU 0 has a total capacity of 79.15 GiB of which 1.19 "
@@ -81,6 +84,33 @@ def test_the_memory_limit_is_one_of_gpu_memory(
     torch = _Cuda()
     apply_gpu_limit(torch, "cuda:0")
     assert torch.fraction == fraction
+
+
+@pytest.mark.parametrize(
+    ("wanted", "number", "found"),
+    [
+        ("cpu", 2, ["cpu"]),
+        ("auto", 0, ["cpu"]),
+        ("auto", 2, ["cuda:0", "cuda:1"]),
+        ("cuda", 2, ["cuda:0", "cuda:1"]),
+        ("cuda:1", 2, ["cuda:1"]),
+        ("cuda", 0, "there is no device 'cuda'; torch finds only the CPU"),
+        ("cuda:2", 2, "there is no device 'cuda:2'; torch finds cuda:0, cuda:1"),
+    ],
+)
+def test_gpus_are_used_where_there_are_some_and_none_is_made_up(
+    monkeypatch: pytest.MonkeyPatch, wanted: str, number: int, found: list[str] | str
+) -> None:
+    cuda = SimpleNamespace(
+        is_available=lambda: number > 0, device_count=lambda: number, get_device_name="GPU {}".format
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    if isinstance(found, list):
+        assert [device for device, _ in Models().devices(wanted)] == found
+    else:
+        with pytest.raises(CannotWork) as caught:
+            Models().devices(wanted)
+        assert str(caught.value) == found
 
 
 # A GPU that says it is there; whatever else is asked of it raises, in the processes that are forked from.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -102,3 +103,28 @@ def test_stability_of_experts_is_measured_once_and_not_for_each_feature(
         scenarios._measure_stability()
     assert bool(findings.stability) is is_measured
     assert all(each.grade == "stable" for each in findings.stability)
+
+
+@pytest.mark.parametrize(
+    ("loss", "recorded", "adds_nothing"),
+    [
+        (1.0, (2, 4), True),
+        (1.0, (2, 3), False),
+        (1.0, (1, 4), False),
+        (2.0, (2, 4), False),
+    ],
+)
+def test_layers_are_dropped_where_any_block_runs_less_often(
+    loss: float, recorded: tuple[int, int], adds_nothing: bool
+) -> None:
+    from gclint.verify.worker.scenarios import SCENARIOS
+
+    scenario = next(each for each in SCENARIOS if each.layerdrop)
+    names = ("layers.0", "layers.1")
+    blocks = [SimpleNamespace(name=name, runs=runs) for name, runs in zip(names, (1, 2), strict=True)]
+    steps = [SimpleNamespace(loss=loss), SimpleNamespace(loss=3.0)]
+    run = SimpleNamespace(steps=steps, recorded=dict(zip(names, recorded, strict=True)))
+    usual = SimpleNamespace(steps=[SimpleNamespace(loss=1.0)])
+    with _scenarios("default") as (scenarios, _):
+        scenarios._case = SimpleNamespace(reference=usual, blocks=blocks)
+        assert scenarios._adds_nothing(scenario, run) is adds_nothing

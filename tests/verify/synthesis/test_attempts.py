@@ -12,8 +12,31 @@ transformers = pytest.importorskip("transformers")
 
 from gclint.verify.worker.specimen import NotSynthesisable  # noqa: E402
 from gclint.verify.worker.synthesis.attempts import trial  # noqa: E402
+from gclint.verify.worker.synthesis.attempts.arguments import constructor_arguments  # noqa: E402
+from gclint.verify.worker.synthesis.attempts.outer import recorded  # noqa: E402
 from gclint.verify.worker.synthesis.attempts.search import specimens  # noqa: E402
-from tests.verify.synthesis.one_layer import OneLayerModel, first  # noqa: E402
+from tests.verify.synthesis.one_layer import OneLayerConfig, OneLayerModel, first  # noqa: E402
+
+
+class InnerModel(OneLayerModel):
+    """A model that others run."""
+
+
+class InnerHeir(InnerModel):
+    def another(self) -> Any:
+        return InnerModel(self.config)
+
+
+class Holder(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.inner = InnerModel(config)
+
+
+class OuterModel(OneLayerModel):
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.holder = Holder(config)
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -104,3 +127,32 @@ def test_a_model_that_stays_large_is_not_built() -> None:
     with pytest.raises(NotSynthesisable) as caught:
         first(Large)
     assert caught.value.category == "too large"
+
+
+def test_only_models_that_are_others_are_tried_as_the_outer_ones() -> None:
+    tried = []
+
+    def make(outer_class: Any) -> Any:
+        tried.append(outer_class)
+        raise NotSynthesisable("too large", "it is too large")
+
+    assert recorded(InnerModel, "default", make) is None
+    assert tried == [OuterModel]
+
+
+@pytest.mark.parametrize(
+    ("fields", "side"),
+    [
+        ({}, 4),
+        ({"image_size": 64}, 8),
+        ({"image_size": (64, 48)}, 8),
+        ({"patch_size": 4}, 8),
+        ({"patch_size": [16, 16]}, 2),
+    ],
+)
+def test_a_grid_has_as_many_places_as_an_image_has_patches(fields: dict[str, Any], side: int) -> None:
+    class Gridded(OneLayerModel):
+        def __init__(self, config: Any, input_resolution: Any) -> None:
+            super().__init__(config)
+
+    assert constructor_arguments(Gridded, OneLayerConfig(**fields)) == {"input_resolution": (side, side)}

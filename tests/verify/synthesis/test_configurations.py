@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from gclint.verify.worker.synthesis.configurations.backbones import use_native_backbones  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.towers import drop_unread_layers  # noqa: E402
 from tests.verify.synthesis.one_layer import OneLayerConfig  # noqa: E402
@@ -50,3 +53,43 @@ def test_a_tower_hands_on_as_many_layers_as_the_text_has_to_add_them_to() -> Non
     config.vision_config.deepstack_visual_indexes = [2, 3, 4]
     drop_unread_layers(config)
     assert config.vision_config.deepstack_visual_indexes == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("fields", "indices"),
+    [({}, [4]), ({"num_feature_levels": 1}, [4]), ({"num_feature_levels": 4}, [2, 3, 4])],
+)
+def test_a_native_backbone_returns_several_levels_only_where_they_are_read(
+    fields: dict[str, int], indices: list[int]
+) -> None:
+    config = OneLayerConfig(use_timm_backbone=True, backbone="resnet50", backbone_config=None, **fields)
+    use_native_backbones(config)
+    assert list(config.backbone_config.out_indices) == indices
+    assert (config.use_timm_backbone, config.backbone) == (False, None)
+
+
+def test_kinds_of_layers_that_are_not_listed_are_named() -> None:
+    small = shrink(OneLayerConfig(num_hidden_layers=12, mlp_layer_types=None), Sizes())
+    assert small.mlp_layer_types == ["dense", "dense", "sparse", "sparse"]
+    assert small.num_hidden_layers == 4
+
+
+def test_of_the_numbers_of_rotary_positions_only_the_length_shrinks() -> None:
+    config = OneLayerConfig(num_attention_heads=12)
+    config.rope_parameters = {"original_max_position_embeddings": 4096, "beta_fast": 128, "factor": 4.0}
+    small = shrink(config, Sizes())
+    assert small.rope_parameters == {"original_max_position_embeddings": 64, "beta_fast": 128, "factor": 4.0}
+
+
+@pytest.mark.parametrize("sequence", [list, tuple])
+def test_the_channels_between_stages_stay_and_other_widths_shrink(sequence: type) -> None:
+    channels = sequence((32, 48, 96)), sequence((48, 96, 192))
+    small = shrink(OneLayerConfig(in_channels=channels[0], out_channels=channels[1]), Sizes())
+    assert (small.out_channels, small.hidden_size) == (channels[1], 64)
+    assert shrink(OneLayerConfig(out_channels=768, in_channels=3), Sizes()).out_channels == 64
+
+
+@pytest.mark.parametrize(("depths", "width"), [([2, 2, 6, 2], 128), ((2, 2, 6, 2), 128), (None, 64)])
+def test_a_stage_of_a_pyramid_is_wider_than_the_first(depths: Any, width: int) -> None:
+    config = OneLayerConfig(hidden_size=768, embed_dim=96, depths=depths)
+    assert shrink(config, Sizes()).hidden_size == width

@@ -2,16 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tests.verify.synthesis.one_layer import first  # noqa: E402
+from gclint.verify.worker.synthesis.inputs.forward import make_inputs  # noqa: E402
+from gclint.verify.worker.synthesis.inputs.plan import Plan  # noqa: E402
+from gclint.verify.worker.synthesis.inputs.situation import Situation  # noqa: E402
+from tests.verify.synthesis.one_layer import OneLayerConfig, OneLayerModel, first  # noqa: E402
+
+
+def _inputs(forward: Callable[..., Any], **fields: Any) -> dict[str, Any]:
+    """Return the inputs of a model with this forward pass, for a configuration with these fields."""
+    config = OneLayerConfig(**fields)
+    model_class = type("Given", (OneLayerModel,), {"forward": forward})
+    return make_inputs(Situation(model_class, config, Plan(), config))
 
 
 def test_an_image_takes_part_where_a_text_has_places_for_it() -> None:
     specimen = first(transformers.LlavaForConditionalGeneration)
     assert "pixel_values" in specimen.inputs()
     assert not [each for each in specimen.not_covered if each.endswith("vision_tower")]
+
+
+@pytest.mark.parametrize(("fields", "length"), [({}, 4), ({"prediction_length": 7}, 7)])
+def test_as_many_future_values_are_given_as_are_to_be_predicted(fields: dict[str, int], length: int) -> None:
+    inputs = _inputs(lambda self, future_values: None, **fields)
+    assert inputs["future_values"].shape == (2, length)
+
+
+@pytest.mark.parametrize("size", [(64, 16), (16, 64), [16, 16], 16, {"height": 64, "width": 16}])
+def test_points_lie_in_the_image(size: Any) -> None:
+    inputs = _inputs(lambda self, input_points, input_boxes: None, image_size=size)
+    for places in inputs.values():
+        assert places.min() >= 0
+        assert 4 < places.max() <= 16
+
+
+@pytest.mark.parametrize(("fields", "number"), [({}, 4), ({"latent_query_num": 2}, 2)])
+def test_a_text_has_as_many_places_as_an_image_has_queries(fields: dict[str, int], number: int) -> None:
+    inputs = _inputs(lambda self, image_embeds_position_mask: None, **fields)
+    assert inputs["image_embeds_position_mask"].sum(dim=1).tolist() == [number, number]
+
+
+@pytest.mark.parametrize(
+    ("strides", "hop"), [([5, 8], 40), ((5, 8), 40), ((2, 2), 16), (40, 320), (None, 320)]
+)
+def test_samples_are_enough_for_all_convolutions(strides: Any, hop: int) -> None:
+    inputs = _inputs(lambda self, input_values: None, conv_stride=strides)
+    assert inputs["input_values"].shape == (2, 24 * hop + 80)
