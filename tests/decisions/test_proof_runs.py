@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -202,31 +203,40 @@ def _journals(tmp_path: Path, *files: str) -> Journals:
     return Journals(folder, "0123456789abcdef", [Path(each) for each in files])
 
 
+_USUAL = {"otter": "first", "seal": "first", "whale": "first"}
+
+
 @pytest.mark.parametrize(
-    ("text", "changed", "settings", "is_again"),
+    ("texts", "changed", "settings", "is_again"),
     [
-        ("first", "", {}, False),
-        ("second", "", {}, True),
-        # Any file of the project may be imported.
-        ("first", _OTHER, {}, True),
-        ("first", "configuration_otter.py", {}, True),
-        ("first", "README.md", {}, False),
-        ("first", "", {"seconds": 7.0}, True),
-        ("first", "", {"jobs": 1}, False),
+        ({}, "", {}, False),
+        ({"otter": "second"}, "", {}, True),
+        # Any file of the project may be imported, and another one as well if a repair is about it.
+        ({"seal": "second"}, "", {}, True),
+        ({"whale": "second"}, "", {}, True),
+        ({}, "configuration_otter.py", {}, True),
+        ({}, "README.md", {}, False),
+        ({}, "", {"seconds": 7.0}, True),
+        ({}, "", {"jobs": 1}, False),
     ],
 )
 def test_results_of_an_interrupted_run_are_those_of_the_same_texts(
-    text: str, changed: str, settings: Any, is_again: bool, tmp_path: Path, worker: Callable[..., _Worker]
+    texts: dict[str, str],
+    changed: str,
+    settings: Any,
+    is_again: bool,
+    tmp_path: Path,
+    worker: Callable[..., _Worker],
 ) -> None:
+    Path("modeling_whale.py").write_text(GOOD, encoding="utf-8")
     files = (_MODEL, _OTHER, "configuration_otter.py")
-    with_journals = runner(_SETTINGS, journals=_journals(tmp_path, *files))
     worker()
-    _notes(with_journals, _MODEL, otter="first")
+    _notes(runner(_SETTINGS, journals=_journals(tmp_path, *files)), _MODEL, **_USUAL)
     if changed:
         Path(changed).write_text(GOOD + "# changed\n", encoding="utf-8")
     used = worker()
     later = runner(replace(_SETTINGS, **settings), journals=_journals(tmp_path, *files))
-    assert _notes(later, _MODEL, otter=text) == [text]
+    assert _notes(later, _MODEL, **{**_USUAL, **texts}) == [texts.get("otter", "first")]
     assert used.ran == [[_MODEL] if is_again else []]
 
 
@@ -245,8 +255,9 @@ def test_results_that_were_cleared_or_are_of_another_project_are_not_kept(
     assert used.ran == [[], [_MODEL]]
 
 
-def _verified(earlier: Any = None, **facts: Any) -> Any:
-    return verify([_target()], replace(_SETTINGS, **facts), earlier=earlier)
+def _verified(earlier: Any = None, texts: Any = None, only: tuple[str, ...] = ()) -> Any:
+    target = replace(_target(), source=replace(_target().source, only=only))
+    return verify([target], _SETTINGS, earlier=earlier, texts=texts)
 
 
 @pytest.mark.parametrize(
@@ -275,13 +286,32 @@ def test_earlier_results_are_kept_only_of_what_has_not_changed(
     assert {each.outcome for each in results.sorted()} == {"not run" if kept else "passed"}
 
 
-def test_only_classes_that_are_missing_are_run_again(worker: Callable[..., _Worker]) -> None:
+@pytest.mark.parametrize(("text", "is_again"), [("first", False), ("second", True), (None, True)])
+def test_earlier_results_of_another_text_are_not_kept(
+    text: str | None, is_again: bool, worker: Callable[..., _Worker]
+) -> None:
+    worker()
+    earlier = _verified(texts={Path(_MODEL): "first"})
+    used = worker()
+    results = _verified(earlier, {} if text is None else {Path(_MODEL): text})
+    assert used.ran == [[_MODEL] if is_again else []]
+    assert {each.notes for each in results.sorted()} == {(text or "as it is",)}
+
+
+@pytest.mark.parametrize(
+    ("only", "left"),
+    [((), [("Pup",)]), (("Pup",), [("Pup",)]), (("Otter",), []), (("Otter", "Pup"), [("Pup",)])],
+)
+def test_only_classes_that_are_missing_and_wanted_are_run_again(
+    only: tuple[str, ...], left: list[tuple[str, ...]], worker: Callable[..., _Worker]
+) -> None:
     worker()
     earlier = _verified()
     del earlier.classes[str(Path(_MODEL).absolute()), "Pup"]
     used = worker()
-    assert [each.name for each in _verified(earlier).sorted()] == ["Otter", "Pup"]
-    assert [source.only for each in used.requests for source in each.sources] == [("Pup",)]
+    results = _verified(earlier, only=only)
+    assert [each.name for each in results.sorted()] == ["Otter", *(["Pup"] if left else [])]
+    assert [source.only for each in used.requests for source in each.sources] == left
 
 
 @pytest.mark.parametrize(
@@ -293,6 +323,7 @@ def test_only_classes_that_are_missing_are_run_again(worker: Callable[..., _Work
         ({"device": "a GPU"}, True),
         # It does not change a number.
         ({"isolation": ("without a network",)}, False),
+        ({"python": "3.13.0", "isolation": ("without a network",)}, True),
     ],
 )
 def test_results_of_another_environment_are_not_continued(
@@ -302,8 +333,9 @@ def test_results_of_another_environment_are_not_continued(
     earlier = _verified()
     worker(environment=replace(_ENVIRONMENT, **changes))
     if is_another:
-        with pytest.raises(EnvironmentChanged, match=next(iter(changes))):
+        with pytest.raises(EnvironmentChanged, match=next(iter(changes))) as raised:
             _verified(earlier)
+        assert "isolation" not in str(raised.value)
     else:
         assert len(_verified(earlier).classes) == 2
 
@@ -452,12 +484,14 @@ def test_only_what_later_runs_need_is_kept() -> None:
     kept = (_ENVIRONMENT, _FOUND, _FAILED, Unusable("it cannot be imported", "b.py"))
     # What ended one run may not end the next.
     _written(_OLD, *kept, step, _ESTIMATE, Unusable("there is no torch"), Done(), finish=True)
-    results = merge([Path("results.jsonl")])
+    path = Path("results.jsonl")
+    kinds = [json.loads(line).get("kind") for line in path.read_text(encoding="utf-8").splitlines()]
+    assert kinds == [None, "Environment", "Discovered", "ClassResult", "Unusable", None]
+    results = merge([path])
     assert results.environments == {None: _ENVIRONMENT}
     assert results.discovered == {"a.py": ("A", "B")}
     assert [each.outcome for each in results.sorted()] == ["failed"]
     assert list(results.unusable) == ["b.py"]
-    assert results.problem is None
     assert results.digests == {"a.py": "before", "b.py": "before"}
 
 

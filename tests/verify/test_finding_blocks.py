@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -49,6 +50,98 @@ def test_the_blocks_of_a_stack_are_found_and_their_activations_are_not_kept() ->
     trained = [name for name, _ in model.named_parameters()]
     assert [each.name for each in finder.blocks(trained)] == ["layers.0", "layers.1"]
     assert all(each.is_trunk for each in finder.blocks(trained))
+
+
+def _found(model: Any, run: Callable[[Any], Any], without: str = "nothing") -> tuple[Any, ...]:
+    """Return the blocks that are found in a forward pass.
+
+    Args:
+        model: the model.
+        run: does the forward pass.
+        without: the beginning of the names of parameters that receive no gradient.
+    """
+    from gclint.verify.worker.examination.block_finder import BlockFinder
+
+    with BlockFinder(model) as finder:
+        run(model)
+    trained = [name for name, _ in model.named_parameters() if not name.startswith(without)]
+    blocks: tuple[Any, ...] = finder.blocks(trained)
+    return blocks
+
+
+def _through(model: Any, times: int = 1, layers: Any = None) -> Any:
+    import torch
+
+    states = model.embed(torch.ones(1, 3, 4))
+    for _ in range(times):
+        for layer in model.layers if layers is None else layers:
+            states = layer(states)
+    return states
+
+
+def _in_advance(model: Any) -> Any:
+    """Run the blocks twice without gradients, as a recurrent model does that is trained on its last pass."""
+    import torch
+
+    with torch.no_grad():
+        _through(model, 2)
+    return _through(model)
+
+
+def _afterwards(model: Any) -> Any:
+    import torch
+
+    states = _through(model)
+    with torch.no_grad():
+        _through(model, 3)
+    return states
+
+
+@pytest.mark.parametrize(
+    ("run", "runs"),
+    [
+        (_through, 1),
+        (lambda model: _through(model, 2), 2),
+        (_in_advance, 1),
+        (_afterwards, 1),
+        (lambda model: _in_advance(model) + _through(model), 2),
+    ],
+)
+def test_only_runs_with_gradients_are_runs_to_recompute(run: Callable[[Any], Any], runs: int) -> None:
+    found = [(each.name, each.inside, each.runs) for each in _found(_stacked(), run)]
+    assert found == [(name, f"{name}.dense", runs) for name in ("layers.0", "layers.1")]
+
+
+def _never(model: Any) -> Any:
+    import torch
+
+    with torch.no_grad():
+        return _through(model)
+
+
+def _beside_one_another(model: Any) -> None:
+    for each in model.layers:
+        _through(model, layers=[each])
+
+
+@pytest.mark.parametrize(
+    ("run", "without", "names", "is_lone"),
+    [
+        (_through, "nothing", ["layers.0", "layers.1"], False),
+        (_through, "layers.1", ["layers.0"], False),
+        (_through, "layers", [], False),
+        (_never, "nothing", [], False),
+        # Of blocks that do not feed one another, it is unclear whether they are blocks.
+        (lambda model: _through(model, layers=model.layers[:1]), "nothing", ["layers.0"], True),
+        (_beside_one_another, "nothing", ["layers.0", "layers.1"], True),
+    ],
+)
+def test_a_block_runs_with_gradients_and_receives_some(
+    run: Callable[[Any], Any], without: str, names: list[str], is_lone: bool
+) -> None:
+    found = _found(_stacked(), run, without)
+    assert [each.name for each in found] == names
+    assert all((each.is_lone, each.is_trunk) == (is_lone, not is_lone) for each in found)
 
 
 @pytest.mark.parametrize(
