@@ -409,6 +409,39 @@ def test_a_worker_that_says_what_cannot_be_is_not_believed_from_there_on(
     assert _believed(monkeypatch, messages, sources) == (list(messages[:-left]), False)
 
 
+@pytest.mark.xfail(
+    reason="a source that is announced again is taken for one whose classes were never announced",
+    strict=True,
+)
+@pytest.mark.parametrize("again", [(), ("A",)])
+def test_a_source_is_announced_once(again: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    messages = (_FOUND, Discovered("a.py", again), *[_A for _ in again], Done())
+    assert not _believed(monkeypatch, messages, ("a.py",))[1]
+
+
+@pytest.mark.xfail(
+    reason="a message about a source that was not asked for ends the run with a traceback",
+    raises=KeyError,
+    strict=True,
+)
+@pytest.mark.parametrize(
+    "message",
+    [
+        Discovered("elsewhere.py", ()),
+        Unusable("it cannot be imported", "elsewhere.py"),
+        Progress("elsewhere.py", "A", "default", "plain", "the forward pass"),
+    ],
+)
+def test_a_message_about_another_source_is_not_believed(
+    message: Message, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = _target().source.path
+    messages = (_ENVIRONMENT, Discovered(source, ()), message, Done())
+    monkeypatch.setattr(process, "converse", lambda *_: (each for each in messages))
+    results = verify([_target()], replace(_SETTINGS, python=Path(sys.executable)))
+    assert "cannot be believed" in str(results.problem)
+
+
 @pytest.mark.parametrize(
     ("facts", "messages", "is_believed"),
     [
