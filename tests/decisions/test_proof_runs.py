@@ -114,7 +114,7 @@ class _Worker:
             known = ("Otter", "Pup")
             yield Discovered(source.path, known)
             for name in source.only or known:
-                ended = {"category": self._category} if self._category else {}
+                ended: dict[str, Any] = {"category": self._category} if self._category else {}
                 outcome: Any = "not run" if ended else "passed"
                 yield ClassResult(source.path, name, outcome, notes=(text,), **ended)
         yield Done()
@@ -415,7 +415,7 @@ def test_a_worker_that_says_what_cannot_be_is_not_believed_from_there_on(
 )
 @pytest.mark.parametrize("again", [(), ("A",)])
 def test_a_source_is_announced_once(again: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    messages = (_FOUND, Discovered("a.py", again), *[_A for _ in again], Done())
+    messages: list[Message] = [_FOUND, Discovered("a.py", again), *[_A for _ in again], Done()]
     assert not _believed(monkeypatch, messages, ("a.py",))[1]
 
 

@@ -41,9 +41,12 @@ class _Runner:
         self.made.append(conditions)
         facts = dict(self._given(conditions))
         replay, each = facts.pop("replay", None), facts.pop("step", {})
+        total = facts.pop("total", None)
         steps = facts.pop("steps", [each] * conditions.scenario.steps)
         run = proofs.run(conditions.mode, steps, **facts)
         run.conditions = conditions
+        if total is not None:
+            run.steps = [replace(each, loss=total) for each in run.steps]
         if conditions.finds_blocks:
             run.blocks = tuple(map(proofs.block, proofs.LAYERS))
         if replay is not None:
@@ -184,3 +187,96 @@ def test_what_a_perturbation_changes_as_much_is_rounding(
     result, _ = examine(given)
     assert result.outcome == ("passed" if is_noisy else "failed")
     assert {each.mode for each in result.failures} == (set() if is_noisy else {"reentrant", "non-reentrant"})
+
+
+def _modes(made: list[Any], scenario: str) -> list[str]:
+    """Return the modes in which a scenario was run with checkpointing, without repetitions of a run."""
+    return [
+        each.mode
+        for each in made
+        if each.scenario.name == scenario and each.mode != "plain"
+        if not (each.inspected or each.perturbed or each.exact)
+    ]
+
+
+_BOTH = ["non-reentrant", "reentrant"]
+
+
+@pytest.mark.parametrize(
+    ("found", "with_all", "with_adapters"),
+    [
+        ({}, _BOTH, _BOTH),
+        # A mode that fails, or loses gradients even of the whole model, does not train adapters either.
+        ({"error": ("ValueError", "no"), "steps": []}, ["non-reentrant"], ["non-reentrant"]),
+        ({"step": _LOST}, _BOTH, ["non-reentrant"]),
+        ({"step": _WRONG}, _BOTH, ["non-reentrant"]),
+        ({"step": _OTHER_STATES}, _BOTH, _BOTH),
+        ({"attributes": {"count": 1}}, _BOTH, _BOTH),
+    ],
+)
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_a_mode_that_cannot_be_used_is_not_run_again_unless_versions_are_compared(
+    found: Facts, with_all: list[str], with_adapters: list[str], is_complete: bool, examine: Examine
+) -> None:
+    def given(conditions: Any) -> Facts:
+        is_first = (conditions.scenario.name, conditions.mode) == ("default", "reentrant")
+        return found if is_first else {"step": _STATES} if conditions.scenario.name == "default" else {}
+
+    _, made = examine(given, "two forwards", "frozen base", complete=is_complete)
+    assert _modes(made, "default") == _BOTH
+    assert _modes(made, "two forwards") == (_BOTH if is_complete else with_all)
+    assert _modes(made, "frozen base") == (_BOTH if is_complete else with_adapters)
+
+
+def test_what_fails_in_a_later_scenario_stops_no_other(examine: Examine) -> None:
+    def given(conditions: Any) -> Facts:
+        is_second = (conditions.scenario.name, conditions.mode) == ("two forwards", "reentrant")
+        return {"step": _WRONG} if is_second else {}
+
+    result, made = examine(given, "two forwards", "frozen base")
+    assert {(each.scenario, each.mode) for each in result.failures} == {("two forwards", "reentrant")}
+    assert _modes(made, "frozen base") == _BOTH
+
+
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_a_mode_that_is_only_compared_has_verdicts_and_no_more_failures(
+    is_complete: bool, examine: Examine
+) -> None:
+    def given(conditions: Any) -> Facts:
+        if conditions.mode != "reentrant":
+            return {}
+        if conditions.scenario.name == "default":
+            return {"error": ("ValueError", "no"), "steps": []}
+        return {"attributes": {"count": 1}, "step": _WRONG}
+
+    result, _ = examine(given, "two forwards", complete=is_complete)
+    assert [(each.check, each.scenario) for each in result.failures] == [("error", "default")]
+    seen = {(each.scenario, each.mode): each.observations for each in result.verdicts}
+    assert (("two forwards", "reentrant") in seen) is is_complete
+    assert bool(seen.get(("two forwards", "reentrant"))) is is_complete
+
+
+@pytest.mark.parametrize(
+    ("loss", "when", "outcome"),
+    [
+        (1.0, {"default", "two forwards"}, "passed"),
+        (float("nan"), {"default"}, "not run"),
+        (float("inf"), {"default"}, "not run"),
+        # A later scenario that cannot be judged is only noted.
+        (float("nan"), {"two forwards"}, "passed"),
+    ],
+)
+def test_losses_that_are_not_finite_judge_nothing(
+    loss: float, when: set[str], outcome: str, examine: Examine
+) -> None:
+    def given(conditions: Any) -> Facts:
+        is_odd = conditions.mode == "plain" and conditions.scenario.name in when
+        return {"total": loss} if is_odd else {"step": _WRONG} if outcome == "not run" else {}
+
+    result, made = examine(given, "two forwards")
+    assert (result.outcome, result.failures) == (outcome, ())
+    is_noted = loss != 1.0 and outcome == "passed"
+    assert list(result.notes) == (
+        ["two forwards, without checkpointing: the loss is not a finite number"] if is_noted else []
+    )
+    assert _modes(made, "two forwards") == (_BOTH if outcome == "passed" and not is_noted else [])
