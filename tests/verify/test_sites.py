@@ -172,3 +172,29 @@ def test_lone_blocks_are_not_counted_and_known_at_their_call_sites(recomputed: i
     sites.judge(case)
     assert sites.counts() == (1, 1)
     assert [(each.recomputed, each.is_trunk) for each in sites.facts()] == [(is_known, False)]
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"),
+    [
+        ({"layers.0": 1, "layers.1": 1}, True),
+        ({"layers.0": 1}, False),
+        ({"layers.1": 1}, False),
+        ({}, False),
+    ],
+)
+def test_a_call_site_is_recomputed_if_all_blocks_that_it_calls_are(
+    again: dict[str, int], expected: bool
+) -> None:
+    from gclint.verify.worker.examination.sites import Sites
+    from gclint.verify.worker.examination.trace import Call
+    from tests.decisions import proofs
+
+    kind = type("ToyLayer", (), {})
+    case = proofs.case({}, {"again": again}, kinds=dict.fromkeys(proofs.LAYERS, kind))
+    place = Place("modeling_toy.py", 7, 7)
+    case.run.calls += [Call(name, place, {}, {}, (), {}, {}, True) for name in proofs.LAYERS]
+    sites = Sites()
+    sites.add(case)
+    sites.judge(case)
+    assert [(each.calls, each.recomputed) for each in sites.facts()] == [(2, expected)]
