@@ -46,7 +46,8 @@ class _Runner:
         run = proofs.run(conditions.mode, steps, **facts)
         run.conditions = conditions
         if total is not None:
-            run.steps = [replace(each, loss=total) for each in run.steps]
+            # The last step is the odd one.
+            run.steps[-1] = replace(run.steps[-1], loss=total)
         if conditions.finds_blocks:
             run.blocks = tuple(map(proofs.block, proofs.LAYERS))
         if replay is not None:
@@ -238,6 +239,18 @@ def test_what_fails_in_a_later_scenario_stops_no_other(examine: Examine) -> None
     assert _modes(made, "frozen base") == _BOTH
 
 
+@pytest.mark.parametrize(("scenario", "recomputed"), [("two forwards", 0), ("frozen base", 2)])
+def test_blocks_count_as_recomputed_by_the_runs_that_train_all_of_them(
+    scenario: str, recomputed: int, examine: Examine
+) -> None:
+    result, _ = examine(
+        lambda conditions: {"again": {}} if conditions.scenario.name == scenario else {},
+        "two forwards",
+        "frozen base",
+    )
+    assert (result.blocks, result.recomputed) == (2, recomputed)
+
+
 @pytest.mark.parametrize("is_complete", [False, True])
 def test_a_mode_that_is_only_compared_has_verdicts_and_no_more_failures(
     is_complete: bool, examine: Examine
@@ -247,7 +260,7 @@ def test_a_mode_that_is_only_compared_has_verdicts_and_no_more_failures(
             return {}
         if conditions.scenario.name == "default":
             return {"error": ("ValueError", "no"), "steps": []}
-        return {"attributes": {"count": 1}, "step": _WRONG}
+        return {"values": {"mean": [1.0]}}
 
     result, _ = examine(given, "two forwards", complete=is_complete)
     assert [(each.check, each.scenario) for each in result.failures] == [("error", "default")]
@@ -270,7 +283,8 @@ def test_losses_that_are_not_finite_judge_nothing(
     loss: float, when: set[str], outcome: str, examine: Examine
 ) -> None:
     def given(conditions: Any) -> Facts:
-        is_odd = conditions.mode == "plain" and conditions.scenario.name in when
+        # The repetition has only one step, with which nothing is wrong.
+        is_odd = conditions.mode == "plain" and conditions.scenario.name in when and not conditions.traced
         return {"total": loss} if is_odd else {"step": _WRONG} if outcome == "not run" else {}
 
     result, made = examine(given, "two forwards")
