@@ -135,6 +135,54 @@ def one_step(**facts: Any) -> Facts:
     return {"steps": [facts]}
 
 
+def origin(what: Any = "output", kind: str = "operation", **facts: Any) -> Any:
+    """Return where a recomputation begins to differ: at an operation, if nothing else is named."""
+    from gclint.verify.worker.examination.inspection.difference import Origin
+
+    seen: dict[str, Any] = {"name": "sin", "other": "sin", "stack": (), "other_stack": (), **facts}
+    return Origin(what, kind, **seen)
+
+
+def change(holder: str, name: str, owner: str = "", **facts: Any) -> Any:
+    """Return the change of something that a model can read."""
+    from gclint.verify.worker.examination.inspection.readable import Change
+
+    known: Any = holder
+    return Change(known, name, "1", "2", owner, **facts)
+
+
+def checkpointed(line: int = 7, **facts: Any) -> Any:
+    """Return what was seen of a checkpoint on a line: nothing that is wrong, but for the facts."""
+    from gclint.verify.worker.examination.inspection.inspector import Checkpointed
+    from gclint.verify.worker.examination.inspection.tape import Event
+    from gclint.verify.worker.protocol import Place
+
+    seen: dict[str, Any] = {
+        "modules": (),
+        "is_reentrant": False,
+        "preserves_random_state": True,
+        "outer": None,
+        "returned_in": "",
+        "captured": (),
+        "has_gradient": True,
+        "drawn": frozenset(),
+        "first": Event("checkpoint", "", ()),
+        "origin": None,
+        "changes": (),
+        "modified": (),
+    }
+    return Checkpointed(Place("modeling_toy.py", line, line), **{**seen, **facts})
+
+
+def inspected(*checkpoints: Any, **facts: Any) -> Any:
+    """Return the inspection of a run with these checkpoints."""
+    from gclint.verify.worker.examination.inspection.inspector import Inspection
+    from gclint.verify.worker.examination.inspection.tape import Event
+
+    seen: dict[str, Any] = {"forward": Event("checkpoint", "", ()), "settings": {}, **facts}
+    return Inspection(checkpoints=checkpoints, **seen)
+
+
 def symptoms(compared: Any, without: Collection[str] = ()) -> dict[str, Any]:
     """Return what the checks of the run's scenario find, by the names of the checks."""
     from gclint.verify.worker.examination.checks import CHECKS

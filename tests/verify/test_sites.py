@@ -97,3 +97,104 @@ def test_only_blocks_that_ran_and_have_gradients_count(
     ran: int, lost: tuple[str, ...], expected: tuple[int, int]
 ) -> None:
     assert _sites(10, recomputed=0, ran=ran, lost=lost).counts() == expected
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"),
+    [
+        ([1, 1], True),
+        ([1, 0], False),
+        ([0, 1], False),
+        ([0, 0], False),
+        # A third run, in another scenario, makes up for nothing.
+        ([0, 1, 1], False),
+        ([1, 1, 0], False),
+    ],
+)
+def test_a_block_counts_as_recomputed_only_where_every_mode_recomputes_it(
+    again: list[int], expected: bool
+) -> None:
+    from gclint.verify.worker.examination.sites import Sites
+    from tests.decisions import proofs
+
+    sites, modes = Sites(), ("non-reentrant", "reentrant", "reentrant")
+    for mode, times in zip(modes, again, strict=False):
+        sites.judge(proofs.case({}, {"again": {"layers.0": times, "layers.1": 1}}, mode=mode))
+    assert sites.counts() == (2, 1 + expected)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ({}, (2, 2)),
+        # A run that failed shows nothing, unless checkpointing cannot even be enabled.
+        ({"again": {}, "error": ("ValueError", "no"), "stage": "the backward pass"}, (2, 2)),
+        ({"error": ("ValueError", "no"), "stage": "enabling checkpointing"}, (2, 0)),
+        ({"again": {"layers.1": 1}}, (2, 1)),
+        # What did not run in it, or lost all its gradients, is as it was before.
+        ({"ran": {"layers.1": 1}}, (2, 2)),
+        ({"again": {"layers.1": 1}, "lost": "layers.0.weight"}, (2, 2)),
+        ({"again": {"layers.1": 1}, "lost": "embed"}, (2, 1)),
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_one_run_decides_only_about_blocks_of_which_it_shows_something(
+    found: dict[str, Any], expected: tuple[int, int], is_first: bool
+) -> None:
+    from gclint.verify.worker.examination.sites import Sites
+    from tests.decisions import proofs
+
+    facts = dict(found)
+    if "lost" in facts:
+        facts |= proofs.one_step(gradients={**proofs.RIGHT, facts.pop("lost"): None})
+    sites = Sites()
+    compared = [proofs.case({}, facts), proofs.case(mode="non-reentrant")]
+    for each in compared if is_first else reversed(compared):
+        sites.judge(each)
+    assert sites.counts() == expected
+
+
+@pytest.mark.parametrize(("recomputed", "is_known"), [(1, True), (0, False)])
+def test_lone_blocks_are_not_counted_and_known_at_their_call_sites(recomputed: int, is_known: bool) -> None:
+    from dataclasses import replace
+
+    from gclint.verify.worker.examination.sites import Sites
+    from gclint.verify.worker.examination.trace import Call
+    from tests.decisions import proofs
+
+    lone = replace(proofs.block("layers.1"), is_lone=True, is_trunk=False)
+    found = {"again": {"layers.0": 1, "layers.1": recomputed}}
+    case = proofs.case({}, found, blocks=(proofs.block("layers.0"),), lone=(lone,))
+    case.run.calls.append(Call("layers.1", Place("modeling_toy.py", 7, 7), {}, {}, (), {}, {}, True))
+    sites = Sites()
+    sites.add(case)
+    assert [each.recomputed for each in sites.facts()] == [None]
+    sites.judge(case)
+    assert sites.counts() == (1, 1)
+    assert [(each.recomputed, each.is_trunk) for each in sites.facts()] == [(is_known, False)]
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"),
+    [
+        ({"layers.0": 1, "layers.1": 1}, True),
+        ({"layers.0": 1}, False),
+        ({"layers.1": 1}, False),
+        ({}, False),
+    ],
+)
+def test_a_call_site_is_recomputed_if_all_blocks_that_it_calls_are(
+    again: dict[str, int], expected: bool
+) -> None:
+    from gclint.verify.worker.examination.sites import Sites
+    from gclint.verify.worker.examination.trace import Call
+    from tests.decisions import proofs
+
+    kind = type("ToyLayer", (), {})
+    case = proofs.case({}, {"again": again}, kinds=dict.fromkeys(proofs.LAYERS, kind))
+    place = Place("modeling_toy.py", 7, 7)
+    case.run.calls += [Call(name, place, {}, {}, (), {}, {}, True) for name in proofs.LAYERS]
+    sites = Sites()
+    sites.add(case)
+    sites.judge(case)
+    assert [(each.calls, each.recomputed) for each in sites.facts()] == [(2, expected)]
