@@ -10,6 +10,7 @@ transformers = pytest.importorskip("transformers")
 
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.towers import drop_unread_layers  # noqa: E402
+from gclint.verify.worker.synthesis.configurations.tree import own_fields  # noqa: E402
 from tests.verify.synthesis.one_layer import OneLayerConfig  # noqa: E402
 
 
@@ -50,3 +51,15 @@ def test_a_tower_hands_on_as_many_layers_as_the_text_has_to_add_them_to() -> Non
     config.vision_config.deepstack_visual_indexes = [2, 3, 4]
     drop_unread_layers(config)
     assert config.vision_config.deepstack_visual_indexes == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("transformers_version", "architectures", "id2label", "label2id", "dtype", "torch_dtype"),
+        *("problem_type", "return_dict", "output_hidden_states", "output_attentions"),
+        *("chunk_size_feed_forward", "name_or_path", "_name_or_path"),
+    ],
+)
+def test_what_says_how_a_model_was_loaded_is_not_among_its_fields(name: str) -> None:
+    assert own_fields({name: 1, "hidden_size": 8, 4: 1}) == [("hidden_size", 8)]
