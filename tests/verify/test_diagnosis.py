@@ -98,6 +98,53 @@ def test_where_nothing_else_is_known_the_call_of_the_checkpoint_is_shown() -> No
     assert "`sin` at modeling_toy.py:3" in failure.explanation
 
 
+@pytest.mark.parametrize("preserves", [True, False])
+def test_checkpointing_without_the_state_of_random_numbers_is_the_cause(preserves: bool) -> None:
+    from gclint.verify.worker.cause import Cause
+    from gclint.verify.worker.examination.explaining.recomputing import TORCH
+    from gclint.verify.worker.examination.inspection.difference import Origin
+    from gclint.verify.worker.examination.inspection.readable import Change
+
+    checkpoint = _checkpointed(
+        _CALL,
+        preserves_random_state=preserves,
+        origin=Origin("output", "operation", "dropout", "dropout", _SINE, _SINE),
+        changes=(Change("torch", TORCH, "", ""),),
+    )
+    failure = _diagnosed("reentrant", "gradients", checkpoint)
+    assert failure.cause == (Cause.DISAGREEMENT if preserves else Cause.RANDOM_NUMBERS)
+    assert ("`preserve_rng_state=False`" in failure.explanation) is not preserves
+
+
+@pytest.mark.parametrize(
+    ("held", "read", "named"),
+    [
+        # By its value, by its name, and neither: then each of the two may be it.
+        ("", ("1", "2"), "`layers.count`, whose"),
+        ("layers.mean", ("5", "6"), "`layers.mean`, whose"),
+        ("", ("5", "6"), "`layers.mean`, `layers.count`, whose"),
+    ],
+)
+def test_of_all_that_has_changed_what_the_first_difference_reads_is_named(
+    held: str, read: tuple[str, str], named: str
+) -> None:
+    from gclint.verify.worker.examination.inspection.difference import Origin
+    from gclint.verify.worker.examination.inspection.digest import Digest
+    from gclint.verify.worker.examination.inspection.readable import Change
+    from gclint.verify.worker.examination.inspection.tape import Input
+
+    one, other = (Input("0", "kept", Digest(each), held) for each in read)
+    checkpoint = _checkpointed(
+        _CALL,
+        origin=Origin("input", "operation", "mul", "mul", _SINE, _SINE, ((one, other),)),
+        changes=(
+            Change("attribute", "mean", "", "", "layers", "3", "4"),
+            Change("attribute", "count", "1", "2", "layers", "1", "2"),
+        ),
+    )
+    assert f"reads {named}" in _diagnosed("reentrant", "gradients", checkpoint).explanation
+
+
 @pytest.mark.parametrize(
     ("operations", "sentence"),
     [
