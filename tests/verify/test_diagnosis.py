@@ -98,22 +98,35 @@ def test_where_nothing_else_is_known_the_call_of_the_checkpoint_is_shown() -> No
     assert "`sin` at modeling_toy.py:3" in failure.explanation
 
 
-@pytest.mark.parametrize("preserves", [True, False])
-def test_checkpointing_without_the_state_of_random_numbers_is_the_cause(preserves: bool) -> None:
+@pytest.mark.parametrize(
+    ("changed", "preserves", "drawn", "is_cause"),
+    [
+        (("torch", "the state of torch's random numbers"), False, (), True),
+        (("torch", "the state of torch's random numbers"), True, (), False),
+        (("attribute", "count"), False, (), False),
+        (("generator", "random"), True, ("random",), True),
+        # Something else has drawn from it.
+        (("generator", "random"), True, (), False),
+        (("generator", "random"), True, ("numpy.random",), False),
+    ],
+)
+def test_random_numbers_are_the_cause_if_a_block_draws_them_and_their_state_is_not_restored(
+    changed: tuple[Any, str], preserves: bool, drawn: tuple[str, ...], is_cause: bool
+) -> None:
     from gclint.verify.worker.cause import Cause
-    from gclint.verify.worker.examination.explaining.recomputing import TORCH
     from gclint.verify.worker.examination.inspection.difference import Origin
     from gclint.verify.worker.examination.inspection.readable import Change
 
     checkpoint = _checkpointed(
         _CALL,
         preserves_random_state=preserves,
+        drawn=frozenset(drawn),
         origin=Origin("output", "operation", "dropout", "dropout", _SINE, _SINE),
-        changes=(Change("torch", TORCH, "", ""),),
+        changes=(Change(*changed, "", ""),),
     )
     failure = _diagnosed("reentrant", "gradients", checkpoint)
-    assert failure.cause == (Cause.DISAGREEMENT if preserves else Cause.RANDOM_NUMBERS)
-    assert ("`preserve_rng_state=False`" in failure.explanation) is not preserves
+    assert (failure.cause is Cause.RANDOM_NUMBERS) is is_cause
+    assert ("`preserve_rng_state=False`" in failure.explanation) is (is_cause and not preserves)
 
 
 @pytest.mark.parametrize(
