@@ -275,6 +275,16 @@ def test_only_tensors_with_the_same_bits_are_shared_between_runs(values: Any, is
     assert (second.steps[0].outputs["a"] is first.steps[0].outputs["a"]) is is_shared
 
 
+@pytest.mark.parametrize("is_sparse", [(True, False), (False, True), (True, True)])
+def test_tensors_without_plain_storage_are_not_shared(is_sparse: tuple[bool, bool]) -> None:
+    from tests.decisions import proofs
+
+    made = [tensor([1.0, 2.0]).to_sparse() if each else tensor([1.0, 2.0]) for each in is_sparse]
+    first, second = (proofs.run("plain", [{"gradients": {"a": each}}]) for each in made)
+    second.share(first)
+    assert second.steps[0].gradients["a"] is made[1]
+
+
 @pytest.mark.parametrize(
     ("outputs", "has_loss"),
     [({"a": True}, True), ({"a": False}, False), ({}, False), ({"a": False, "b": True}, True)],

@@ -11,11 +11,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from gclint.verify.worker import child
 from gclint.verify.worker.child import Send, Task, run
 from gclint.verify.worker.ending import End
+from gclint.verify.worker.processes import are_visible
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 
@@ -259,3 +262,27 @@ def test_what_is_no_error_is_an_exit(error: BaseException) -> None:
         raise error
 
     assert _run(leave)[1].cause == "exit"
+
+
+def _dead(status: int) -> int:
+    """Return a child of this process that has ended, and that nobody has waited for."""
+    process = os.fork()
+    if not process:
+        os._exit(status)
+    os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+    return process
+
+
+# Python warns of threads, which the processes here do not use.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.skipif(not are_visible(), reason="this system does not show who started whom")
+def test_only_what_tasks_have_left_behind_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "_adopts", [True])
+    older = _dead(3)
+    observer = child._Observer()
+    own, left = _dead(4), _dead(5)
+    observer.clear([SimpleNamespace(process=own)])  # type: ignore[list-item]
+    # Whoever runs them takes their status, which says how they ended.
+    assert [os.waitpid(each, 0)[1] >> 8 for each in (older, own)] == [3, 4]
+    with pytest.raises(ChildProcessError):
+        os.waitpid(left, os.WNOHANG)

@@ -99,6 +99,66 @@ def test_where_nothing_else_is_known_the_call_of_the_checkpoint_is_shown() -> No
 
 
 @pytest.mark.parametrize(
+    ("changed", "preserves", "drawn", "is_cause"),
+    [
+        (("torch", "the state of torch's random numbers"), False, (), True),
+        (("torch", "the state of torch's random numbers"), True, (), False),
+        (("attribute", "count"), False, (), False),
+        (("generator", "random"), True, ("random",), True),
+        # Something else has drawn from it.
+        (("generator", "random"), True, (), False),
+        (("generator", "random"), True, ("numpy.random",), False),
+    ],
+)
+def test_random_numbers_are_the_cause_if_a_block_draws_them_and_their_state_is_not_restored(
+    changed: tuple[Any, str], preserves: bool, drawn: tuple[str, ...], is_cause: bool
+) -> None:
+    from gclint.verify.worker.cause import Cause
+    from gclint.verify.worker.examination.inspection.difference import Origin
+    from gclint.verify.worker.examination.inspection.readable import Change
+
+    checkpoint = _checkpointed(
+        _CALL,
+        preserves_random_state=preserves,
+        drawn=frozenset(drawn),
+        origin=Origin("output", "operation", "dropout", "dropout", _SINE, _SINE),
+        changes=(Change(*changed, "", ""),),
+    )
+    failure = _diagnosed("reentrant", "gradients", checkpoint)
+    assert (failure.cause is Cause.RANDOM_NUMBERS) is is_cause
+    assert ("`preserve_rng_state=False`" in failure.explanation) is (is_cause and not preserves)
+
+
+@pytest.mark.parametrize(
+    ("held", "read", "named"),
+    [
+        # By its value, by its name, and neither: then each of the two may be it.
+        ("", ("1", "2"), "`layers.count`, whose"),
+        ("layers.mean", ("5", "6"), "`layers.mean`, whose"),
+        ("", ("5", "6"), "`layers.mean`, `layers.count`, whose"),
+    ],
+)
+def test_of_all_that_has_changed_what_the_first_difference_reads_is_named(
+    held: str, read: tuple[str, str], named: str
+) -> None:
+    from gclint.verify.worker.examination.inspection.difference import Origin
+    from gclint.verify.worker.examination.inspection.digest import Digest
+    from gclint.verify.worker.examination.inspection.readable import Change
+    from gclint.verify.worker.examination.inspection.tape import Input
+
+    one, other = (Input("0", "kept", Digest(each), held) for each in read)
+    checkpoint = _checkpointed(
+        _CALL,
+        origin=Origin("input", "operation", "mul", "mul", _SINE, _SINE, ((one, other),)),
+        changes=(
+            Change("attribute", "mean", "", "", "layers", "3", "4"),
+            Change("attribute", "count", "1", "2", "layers", "1", "2"),
+        ),
+    )
+    assert f"reads {named}" in _diagnosed("reentrant", "gradients", checkpoint).explanation
+
+
+@pytest.mark.parametrize(
     ("operations", "sentence"),
     [
         (("sin", ""), "`sin` at modeling_toy.py:3, which only the forward pass runs"),

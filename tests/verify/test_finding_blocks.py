@@ -251,6 +251,50 @@ def test_a_module_between_blocks_is_one_if_it_is_as_large(mixes: Any, size: int,
 
 
 @pytest.mark.parametrize(
+    ("weigh", "is_found"),
+    [
+        (lambda states, weight: states @ states.transpose(-1, -2) @ states, True),
+        # What is computed from parameters alone is a weight as well.
+        (lambda states, weight: states @ weight, False),
+        (lambda states, weight: states @ (weight * 2.0), False),
+        (lambda states, weight: states @ (weight + states.mean()), True),
+    ],
+)
+def test_only_two_activations_that_are_contracted_mix_tokens(weigh: Any, is_found: bool) -> None:
+    import torch
+
+    from gclint.verify.worker.examination.block_finder import BlockFinder
+
+    class Block(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = torch.nn.Linear(4, 4)
+            self.weight = torch.nn.Parameter(torch.ones(4, 4))
+
+        def forward(self, states: Any) -> Any:
+            return states + weigh(self.dense(states), self.weight)
+
+    model: Any = torch.nn.Module()
+    model.embed = torch.nn.Linear(4, 4)
+    model.layers = torch.nn.ModuleList([Block(), Block()])
+    with BlockFinder(model) as finder:
+        states = model.embed(torch.ones(1, 3, 4))
+        for layer in model.layers:
+            states = layer(states)
+    found = finder.blocks([name for name, _ in model.named_parameters()])
+    assert [each.name for each in found if each.is_trunk] == ["layers.0", "layers.1"] * is_found
+
+
+def test_embeddings_that_feed_the_first_block_already_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gclint.verify.worker.examination.embeddings import embeddings
+    from gclint.verify.worker.examination.subject import Subject
+
+    with imported("frozen_images") as planted:
+        monkeypatch.setattr(planted.ToyModel, "get_input_embeddings", lambda self: self.patches)
+        assert embeddings(Subject(specimen(planted), "cpu"), ["layers.0", "layers.1"]) == ()
+
+
+@pytest.mark.parametrize(
     ("name", "module", "present", "fails"),
     [
         # Nothing is returned, and a layer of the framework makes the input.

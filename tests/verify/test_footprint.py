@@ -120,3 +120,33 @@ def test_the_shape_of_a_product_of_groups_is_that_of_the_real_one(
     converted = fake.convert(given)
     with fake:
         assert torch._grouped_mm(*converted, offs=offsets).shape == real.shape
+
+
+@pytest.mark.parametrize(("more", "is_fake"), [(0, False), (1, True)])
+def test_whole_numbers_are_real_up_to_64_mebibytes(more: int, is_fake: bool) -> None:
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    from gclint.verify.worker.footprint.fake import PartlyFake
+
+    with PartlyFake():
+        made = torch.zeros((1 << 26) + more, dtype=torch.uint8)
+    assert isinstance(made, FakeTensor) is is_fake
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "for_each"),
+    [("adamw", 4), ("adamw-fp32", 12), ("adamw-8bit", 2), ("sgd", 0), ("sgd-momentum", 2), ("none", 0)],
+)
+def test_the_state_of_an_optimizer_in_bfloat16(optimizer: str, for_each: int) -> None:
+    from gclint.verify.worker.estimates import MemoryEstimate
+    from gclint.verify.worker.footprint.building import trainee_of
+    from gclint.verify.worker.footprint.estimate import _described
+
+    sizes = {"vocab_size": 32, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
+    question = Question(config={**sizes, **heads}, optimizer=optimizer)
+    trainee = trainee_of([_class("llama", "LlamaForCausalLM")], question)
+    found = _described(trainee, question, MemoryEstimate("modeling_llama.py", "LlamaForCausalLM"))
+    assert found.gradient_bytes == 2 * found.parameters
+    assert found.optimizer_bytes == for_each * found.parameters

@@ -55,6 +55,29 @@ def test_a_set_has_changed_if_its_members_have() -> None:
     assert _changed(model, lambda: model.seen.add(3)) == {("attribute", "seen")}
 
 
+class _Seen:
+    """What a model might keep in an object of its own."""
+
+    def __init__(self) -> None:
+        self.lengths = [4]
+        self.by_layer = {"first": [4]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda seen: setattr(seen, "lengths", [5]),
+        lambda seen: seen.lengths.append(5),
+        lambda seen: seen.by_layer.update(second=[4]),
+    ],
+)
+def test_an_object_of_the_model_has_changed_if_what_is_in_it_has(change: Any) -> None:
+    model = _model()
+    model.kept = _Seen()
+    assert _changed(model, lambda: None) == set()
+    assert _changed(model, lambda: change(model.kept)) == {("attribute", "kept")}
+
+
 @pytest.mark.parametrize(("name", "value"), [("window", 5), ("scale", 0.25), ("is_causal", False)])
 def test_settings_of_all_plain_types_are_read(name: str, value: object) -> None:
     model = _model()

@@ -52,6 +52,45 @@ def test_a_plain_run_leaves_checkpointing_alone(
     assert (run.error, done) == (None, expected)
 
 
+@pytest.mark.parametrize(("mode", "is_recorded"), [("plain", False), ("reentrant", True)])
+def test_only_checkpointed_steps_are_traced_and_kept_before_the_backward_pass(
+    mode: Any, is_recorded: bool
+) -> None:
+    from gclint.verify.worker.examination.run import Conditions
+    from gclint.verify.worker.examination.steps import Steps
+    from gclint.verify.worker.scenarios import scenario_named
+
+    kept: list[str] = []
+    with _subject("healthy") as subject:
+        conditions = Conditions(scenario_named("default"), mode)
+        watched = ["layers.0"]
+        run = Steps(
+            subject, conditions, (), watched, {}, lambda _stage: None, lambda run: kept.append(run.stage)
+        ).take()
+    assert run.error is None
+    assert bool(run.calls) is is_recorded
+    assert kept == ["the forward pass", "the forward pass of the second step"] * is_recorded
+
+
+@pytest.mark.parametrize("mode", ["plain", "non-reentrant"])
+def test_what_a_model_warns_of_in_a_step_is_recorded(monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+    import warnings
+
+    from gclint.verify.worker.examination.run import Conditions
+    from gclint.verify.worker.scenarios import scenario_named
+
+    with _subject("healthy") as subject:
+        forward = subject.model.forward
+
+        def warning(input_ids: Any) -> Any:
+            warnings.warn("the tokens are odd", stacklevel=1)
+            return forward(input_ids)
+
+        monkeypatch.setattr(subject.model, "forward", warning)
+        run = _take(subject, Conditions(scenario_named("default"), mode))
+    assert run.warnings.count("the tokens are odd") == 2
+
+
 def test_evaluation_with_a_cache_computes_one_more_token(monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers.modeling_outputs import BaseModelOutputWithPast
 
@@ -132,6 +171,21 @@ def test_each_step_draws_numbers_of_its_own_and_each_run_the_same() -> None:
     first, second = drawn(0), drawn(1)
     assert all(one != other for one, other in zip(first, second, strict=True))
     assert (drawn(0), drawn(1)) == (first, second)
+
+
+@pytest.mark.parametrize(("is_used", "expected"), [(False, []), (True, [7])])
+def test_gpus_are_seeded_only_once_they_are_in_use(
+    monkeypatch: pytest.MonkeyPatch, is_used: bool, expected: list[int]
+) -> None:
+    import torch
+
+    from gclint.verify.worker.randomness import seed
+
+    seeded: list[int] = []
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: is_used)
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+    seed(7)
+    assert seeded == expected
 
 
 def test_only_what_a_run_itself_has_changed_counts_as_changed() -> None:

@@ -13,6 +13,7 @@ transformers = pytest.importorskip("transformers")
 from gclint.verify.worker.synthesis.configurations.backbones import use_native_backbones  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.towers import drop_unread_layers  # noqa: E402
+from gclint.verify.worker.synthesis.configurations.tree import own_fields  # noqa: E402
 from tests.verify.synthesis.one_layer import OneLayerConfig  # noqa: E402
 
 
@@ -93,3 +94,15 @@ def test_the_channels_between_stages_stay_and_other_widths_shrink(sequence: type
 def test_a_stage_of_a_pyramid_is_wider_than_the_first(depths: Any, width: int) -> None:
     config = OneLayerConfig(hidden_size=768, embed_dim=96, depths=depths)
     assert shrink(config, Sizes()).hidden_size == width
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("transformers_version", "architectures", "id2label", "label2id", "dtype", "torch_dtype"),
+        *("problem_type", "return_dict", "output_hidden_states", "output_attentions"),
+        *("chunk_size_feed_forward", "name_or_path", "_name_or_path"),
+    ],
+)
+def test_what_says_how_a_model_was_loaded_is_not_among_its_fields(name: str) -> None:
+    assert own_fields({name: 1, "hidden_size": 8, 4: 1}) == [("hidden_size", 8)]

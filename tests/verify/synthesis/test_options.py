@@ -58,6 +58,40 @@ def test_options_that_do_not_go_together_are_left_out() -> None:
     assert [each.field for each in largest(situation, options, run)] == ["a", "b"]
 
 
+_READING = """
+class ReadingModel:
+    def forward(self, states):
+        if self.config.{field}:
+            states = states + states
+        return states
+"""
+
+
+@torch
+@pytest.mark.parametrize(
+    ("field", "is_tried"),
+    [("is_hydrogenated", True), ("use_bias", True), ("drop_path", False), ("use_cache", False)],
+)
+def test_fields_that_have_a_feature_of_their_own_are_no_options(
+    monkeypatch: pytest.MonkeyPatch, field: str, is_tried: bool
+) -> None:
+    import ast
+
+    from torch import nn
+    from transformers import PretrainedConfig
+
+    from gclint.verify.worker.synthesis.attempts import options
+    from gclint.verify.worker.synthesis.inputs.plan import Plan
+    from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+    (read,) = ast.parse(_READING.format(field=field)).body
+    monkeypatch.setattr(options, "_classes", lambda _module: {"ReadingModel": read})
+    config = PretrainedConfig(**{field: False})
+    kind = type("ReadingModel", (nn.Module,), {})
+    found = options.find_options(Situation(kind, config, Plan(), config), kind())
+    assert [str(each) for each in found] == [f"{field}=True"] * is_tried
+
+
 def test_each_option_has_scenarios_of_its_own() -> None:
     plain, cached = scenarios_of("option is_decoder=True")
     assert (plain.name, cached.name) == ("option is_decoder=True", "option is_decoder=True, cache object")
