@@ -236,21 +236,23 @@ def test_what_can_be_neither_written_nor_put_back_is_left_to_the_next_run(
     assert (_others(), _journals()) == ([], [])
 
 
-@pytest.mark.parametrize("edited", _NAMES[:3])
-def test_what_somebody_has_edited_since_is_left_alone(edited: str) -> None:
+@pytest.mark.parametrize("edited", [*((each,) for each in _NAMES[:3]), _NAMES[1:3], _NAMES[:3]])
+def test_what_somebody_has_edited_since_is_left_alone(edited: tuple[str, ...]) -> None:
     _interrupt_halfway()
-    Path(edited).write_text("x = 'mine'\n")
+    for name in edited:
+        Path(name).write_text("x = 'mine'\n")
     before = {name: Path(name).read_text() for name in _NAMES}
     for _ in range(2):
         with pytest.raises(Unfinished) as stopped:
             recover([Path(_NAMES[0])])
-        assert f"{edited}" in str(stopped.value)
+        assert f"{', '.join(edited)} changed since then" in str(stopped.value)
         (journal,) = _journals()
         assert f"then delete {shown(journal)} and run gclint again" in str(stopped.value)
         assert {name: Path(name).read_text() for name in _NAMES} == before
     # The new texts that waited are not needed for anything.
     assert _others() == []
-    Path(edited).write_text(_OLD)
+    for name in edited:
+        Path(name).write_text(_OLD)
     recover([Path(_NAMES[0])])
     assert not _is_mixed()
     assert (_others(), _journals()) == ([], [])

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import pytest
+
+from gclint.engine.fix import fix
+from gclint.finding import Edit
+from gclint.settings import Settings
+from gclint.source.project import Project
 from tests.decisions.outside import (
     KEYWORD,
     LAYER,
@@ -13,6 +22,7 @@ from tests.decisions.outside import (
     found,
 )
 from tests.decisions.toy import ABSOLUTE, LIBRARY, MODELS, PROTECTED, RELATIVE, block, model, toy
+from tests.toys import WordRule
 
 _COPIED = "# Copied from transformers.models.alpha.modeling_alpha.AlphaLayer with Alpha->Beta\n"
 
@@ -221,3 +231,18 @@ def encode(self, hidden_states, mask=None):
 )
 def test_calls_in_copied_classes(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_of_code_and_its_copy_both_are_repaired_or_neither(is_broken: bool, outside: Outside) -> None:
+    def repaired(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        at_top = (Edit(path, 0, 2, "#"), Edit(path, 1, 3, "#")) if is_broken and "beta" in path.name else ()
+        return (Edit(path, *match.span(), "good"), *at_top)
+
+    copied = f"# the copy\n\n{_COPIED}class BetaLayer:\n    x = bad\n"
+    files = _tree(copied, "class AlphaLayer:\n    x = bad\n")
+    outside.write(files)
+    given = [Path(name) for name in files if "/modeling_" in name and MODELS in name]
+    result = fix(Project(Settings(), given), [WordRule("bad", repaired)], unsafe=True)
+    assert sorted(result.changed) == ([] if is_broken else sorted(given))
+    assert len(result.problems) == int(is_broken)

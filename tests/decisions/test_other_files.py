@@ -517,6 +517,26 @@ def test_generated_files(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 
+_BY_MIXIN = {
+    f"{MODELS}/alpha/mixin_alpha.py": toy(block(name="AlphaMixin", base="object")),
+    f"{MODELS}/beta/modular_beta.py": "from ..alpha.mixin_alpha import AlphaMixin\n"
+    + toy("class ToyLayer(AlphaMixin, nn.Module):\n    pass\n\n\n", model()),
+}
+
+
+@decisions(
+    Pair(
+        "a modular file whose class comes from a file that is not given",
+        _BY_MIXIN,
+        ("class AlphaMixin(object)", "class AlphaMixin(nn.Module)"),
+        [found(LAYER, "safe")],
+        [found(LAYER, "none", "base elsewhere")],
+    ),
+)
+def test_modular_files(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
 _TWICE = """
 for layer in self.layers:
     hidden_states = layer(hidden_states=(hidden_states
