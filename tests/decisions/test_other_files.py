@@ -491,6 +491,16 @@ _BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(Gra
         [found(LAYER, "unsafe", "statistics", of="AlphaLayer")],
     ),
     Pair(
+        "a generated class that has no fix",
+        _generated(),
+        (
+            "class BetaModel(PreTrainedModel)",
+            "GradientCheckpointingLayer = 1\nclass BetaModel(PreTrainedModel)",
+        ),
+        [found(LAYER, "safe", of="AlphaLayer")],
+        [found(LAYER, "none", "name taken", of="AlphaLayer")],
+    ),
+    Pair(
         "a class whose parent has its other base as well",
         _generated_with("PushMixin"),
         ("class BetaLayer(PushMixin)", "class BetaLayer(PushMixin, nn.Module)"),
