@@ -258,6 +258,16 @@ def test_what_somebody_has_edited_since_is_left_alone(edited: tuple[str, ...]) -
     assert (_others(), _journals()) == ([], [])
 
 
+def test_a_file_that_changes_by_itself_may_be_edited_at_any_time() -> None:
+    _interrupt_halfway()
+    Path(_NAMES[3]).write_text("x = 'mine'\n")
+    assert refuse_unfinished([Path(_NAMES[3])]) == []
+    assert recover([Path(_NAMES[3])]) == [
+        "Finished the interrupted fix of a/modeling_a.py, b/modeling_b.py, b/modeling_c.py."
+    ]
+    assert (Path(_NAMES[3]).read_text(), _others(), _journals()) == ("x = 'mine'\n", [], [])
+
+
 def test_what_somebody_has_deleted_or_linked_since_counts_as_edited(tmp_path: Path) -> None:
     _interrupt_halfway()
     Path(_NAMES[2]).unlink()
@@ -409,9 +419,10 @@ def test_a_journal_of_files_that_were_deleted_is_swept_after_a_month(monkeypatch
     month = 31 * 24 * 3600
     os.utime(path, (0, path.stat().st_mtime - month))
     Path("other").mkdir()
-    assert recover([Path("other")]) == []
-    assert _journals() == [path]
+    # Also as long as one of them is left.
     for name in _NAMES:
+        assert recover([Path("other")]) == []
+        assert _journals() == [path]
         Path(name).unlink()
     with monkeypatch.context() as patched:
         patched.setattr("platform.node", lambda: "elsewhere")
