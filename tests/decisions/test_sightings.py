@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 
 from gclint.engine.check import CheckResult, check
 from gclint.engine.evidence import weigh
-from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Heir, Refusal
+from gclint.engine.fix import FixResult
+from gclint.engine.provable import Reached
+from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Heir, Part, Refusal, Repair
 from gclint.observations import Observations, Observed
 from gclint.rule import all_rules
 from gclint.settings import Settings
@@ -223,3 +226,50 @@ def test_a_failure_in_an_heir_is_about_its_base(
     project = Project(Settings(), [path])
     (weighed,) = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings
     assert (weighed.evidence is Evidence.CONFIRMED) is (is_confirmed and is_heir)
+
+
+@pytest.mark.parametrize(
+    ("repairs", "is_made"),
+    [
+        (((1, 2),), True),
+        # It repairs something else as well, or nothing else than the other one leaves to it.
+        (((1, 2), (5, 6)), False),
+        (((1, 2), (3, 4)), False),
+        ((), False),
+    ],
+)
+def test_a_repair_is_made_with_one_that_a_run_can_prove_if_it_is_a_part_of_that(
+    path: Path, repairs: tuple[tuple[int, int], ...], is_made: bool
+) -> None:
+    project = Project(Settings(), [path])
+    (known,) = project.paths
+    row = _row("class OtterLayer")
+    project.observe(
+        Observations([Observed(known, row, row, "OtterLayer", known, shown=frozenset(("GC001",)))])
+    )
+
+    def fixed(symbol: str, *spans: tuple[int, int]) -> Finding:
+        whole = tuple(Repair(Part.CALL, known, *span) for span in spans)
+        fix = Fix("Repair", (Edit(known, 0, 0, "#"),), Applicability.SAFE, repairs=whole)
+        return replace(_about(known, "GC001", "class OtterLayer", fix), symbol=symbol)
+
+    seen, other = fixed("OtterLayer", (1, 2), (3, 4)), fixed("SealLayer", *repairs)
+    assert Reached(project, all_rules()).provable([seen, other]) == [seen, *([other] if is_made else [])]
+
+
+@pytest.mark.parametrize(("is_here", "is_provable"), [(False, True), (True, False)])
+def test_a_call_on_the_same_row_of_another_file_is_another_one(
+    path: Path, is_here: bool, is_provable: bool
+) -> None:
+    other = path.with_name("modeling_seal.py")
+    other.write_text(reports.SAFE, encoding="utf-8")
+    project = Project(Settings(), [path, other])
+    known, beside = project.paths
+    row = _row("class OtterLayer")
+    shown = Observed(beside, 1, 1, "OtterLayer", known, shown=frozenset(("GC001",)))
+    silent = Observed(known if is_here else beside, row, row, "OtterLayer", known)
+    project.observe(Observations([shown, silent]))
+    fix = Fix("Repair", (Edit(known, 0, 0, "#"),), Applicability.SAFE)
+    finding = _about(known, "GC001", "class OtterLayer", fix)
+    (left,) = Reached(project, all_rules()).judged(FixResult((finding,), (), 1, (), {}, groups=())).findings
+    assert (left.fix is not None) is is_provable
