@@ -102,6 +102,14 @@ def test_crash_of_a_rule_is_gclints_fault_and_ends_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize(("pattern", "is_told"), [("a.py", False), ("b.py", True)])
+def test_crash_of_a_rule_is_not_told_where_the_settings_ignore_it(pattern: str, is_told: bool) -> None:
+    settings = Settings(root=Path.cwd(), per_file_ignores=((pattern, ("TOY9",)),))
+    result = check(Project(settings, [_write("a.py", "boom = 1\n")]), [CrashingRule()])
+    assert bool(result.problems) is is_told
+    assert all("TOY9" not in ran for ran in result.ran.values())
+
+
 def test_comment_for_a_rule_that_crashed_is_not_called_unused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gclint.engine.check.all_rules", lambda: (CrashingRule(),))
     path = _write("a.py", "boom = 1  # gclint: ignore[TOY9]\n")

@@ -236,24 +236,36 @@ def test_what_can_be_neither_written_nor_put_back_is_left_to_the_next_run(
     assert (_others(), _journals()) == ([], [])
 
 
-@pytest.mark.parametrize("edited", _NAMES[:3])
-def test_what_somebody_has_edited_since_is_left_alone(edited: str) -> None:
+@pytest.mark.parametrize("edited", [*((each,) for each in _NAMES[:3]), _NAMES[1:3], _NAMES[:3]])
+def test_what_somebody_has_edited_since_is_left_alone(edited: tuple[str, ...]) -> None:
     _interrupt_halfway()
-    Path(edited).write_text("x = 'mine'\n")
+    for name in edited:
+        Path(name).write_text("x = 'mine'\n")
     before = {name: Path(name).read_text() for name in _NAMES}
     for _ in range(2):
         with pytest.raises(Unfinished) as stopped:
             recover([Path(_NAMES[0])])
-        assert f"{edited}" in str(stopped.value)
+        assert f"{', '.join(edited)} changed since then" in str(stopped.value)
         (journal,) = _journals()
         assert f"then delete {shown(journal)} and run gclint again" in str(stopped.value)
         assert {name: Path(name).read_text() for name in _NAMES} == before
     # The new texts that waited are not needed for anything.
     assert _others() == []
-    Path(edited).write_text(_OLD)
+    for name in edited:
+        Path(name).write_text(_OLD)
     recover([Path(_NAMES[0])])
     assert not _is_mixed()
     assert (_others(), _journals()) == ([], [])
+
+
+def test_a_file_that_changes_by_itself_may_be_edited_at_any_time() -> None:
+    _interrupt_halfway()
+    Path(_NAMES[3]).write_text("x = 'mine'\n")
+    assert refuse_unfinished([Path(_NAMES[3])]) == []
+    assert recover([Path(_NAMES[3])]) == [
+        "Finished the interrupted fix of a/modeling_a.py, b/modeling_b.py, b/modeling_c.py."
+    ]
+    assert (Path(_NAMES[3]).read_text(), _others(), _journals()) == ("x = 'mine'\n", [], [])
 
 
 def test_what_somebody_has_deleted_or_linked_since_counts_as_edited(tmp_path: Path) -> None:
@@ -407,9 +419,10 @@ def test_a_journal_of_files_that_were_deleted_is_swept_after_a_month(monkeypatch
     month = 31 * 24 * 3600
     os.utime(path, (0, path.stat().st_mtime - month))
     Path("other").mkdir()
-    assert recover([Path("other")]) == []
-    assert _journals() == [path]
+    # Also as long as one of them is left.
     for name in _NAMES:
+        assert recover([Path("other")]) == []
+        assert _journals() == [path]
         Path(name).unlink()
     with monkeypatch.context() as patched:
         patched.setattr("platform.node", lambda: "elsewhere")

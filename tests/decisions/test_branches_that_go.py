@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found
+import pytest
+
+from tests.decisions.outside import FILE, LAYER, Decision, Outside, Pair, decisions, found
 from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
@@ -267,3 +269,37 @@ def _cached(legacy: str = "None", plain: str = "past_key_values", guard: str = "
 )
 def test_caches_of_branches(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
+
+
+_HELPER = "def halved(x):\n    return x * 0.5\n"
+_WRAPPER = """\
+def wrapped(module):
+    def run(*inputs):
+        return module(*inputs)
+    return run
+"""
+
+
+@pytest.mark.parametrize(
+    ("helper", "loop", "is_kept"),
+    [
+        (_WRAPPER, BRANCH.replace("layer.__call__", "wrapped(layer)"), False),
+        # The plain side uses it as well, or what follows.
+        (_HELPER, BRANCH.replace("hidden_states, mask)", "halved(hidden_states), mask)"), True),
+        (_HELPER, BRANCH.replace("hidden_states, mask)", "hidden_states, halved(mask))"), True),
+        (
+            _WRAPPER,
+            BRANCH.replace("layer.__call__", "wrapped(layer)") + "self.made = wrapped\n",
+            True,
+        ),
+    ],
+)
+def test_a_helper_goes_with_the_branch_that_alone_uses_it(
+    helper: str, loop: str, is_kept: bool, outside: Outside
+) -> None:
+    outside.write({FILE: _branch(helper + loop.strip())})
+    outside.run("check", "--no-cache", "--fix", "--unsafe-fixes", FILE)
+    text = (outside.folder / FILE).read_text(encoding="utf-8")
+    assert "class ToyLayer(GradientCheckpointingLayer)" in text
+    name = helper[len("def ") :].partition("(")[0]
+    assert (f"def {name}(" in text) is is_kept

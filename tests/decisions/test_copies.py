@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import pytest
+
+from gclint.engine.fix import fix
+from gclint.finding import Edit
+from gclint.settings import Settings
+from gclint.source.project import Project
 from tests.decisions.outside import (
     KEYWORD,
     LAYER,
@@ -13,6 +22,7 @@ from tests.decisions.outside import (
     found,
 )
 from tests.decisions.toy import ABSOLUTE, LIBRARY, MODELS, PROTECTED, RELATIVE, block, model, toy
+from tests.toys import WordRule, replacing, without_fix
 
 _COPIED = "# Copied from transformers.models.alpha.modeling_alpha.AlphaLayer with Alpha->Beta\n"
 
@@ -221,3 +231,47 @@ def encode(self, hidden_states, mask=None):
 )
 def test_calls_in_copied_classes(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
+
+
+def _words(text: str) -> tuple[Files, list[Path]]:
+    """Write a class and its copy, and return the files and those to check."""
+    files = _tree(f"# the copy\n\n{_COPIED}class BetaLayer{text}", f"class AlphaLayer{text}")
+    return files, [Path(name) for name in files if "/modeling_" in name and MODELS in name]
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_of_code_and_its_copy_both_are_repaired_or_neither(is_broken: bool, outside: Outside) -> None:
+    def repaired(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        at_top = (Edit(path, 0, 2, "#"), Edit(path, 1, 3, "#")) if is_broken and "beta" in path.name else ()
+        return (Edit(path, *match.span(), "good"), *at_top)
+
+    files, given = _words(":\n    x = bad\n")
+    outside.write(files)
+    result = fix(Project(Settings(), given), [WordRule("bad", repaired)], unsafe=True)
+    assert sorted(result.changed) == ([] if is_broken else sorted(given))
+    assert len(result.problems) == int(is_broken)
+
+
+@pytest.mark.parametrize(("code", "is_made"), [("TOY1", False), ("TOY2", True)])
+def test_what_the_same_rule_cannot_repair_in_a_copy_stays(code: str, is_made: bool, outside: Outside) -> None:
+    files, given = _words("(bad):\n    y = worse\n")
+    outside.write(files)
+    rules = [
+        WordRule(r"(?<=AlphaLayer\()bad", replacing("good")),
+        WordRule("worse", without_fix, code=code),
+    ]
+    result = fix(Project(Settings(), given), rules, unsafe=True)
+    assert sorted(result.changed) == (sorted(given) if is_made else [])
+
+
+@pytest.mark.parametrize(("there", "is_made"), [("good", True), ("better", False)])
+def test_two_findings_of_copies_go_together_if_they_change_alike(
+    there: str, is_made: bool, outside: Outside
+) -> None:
+    def repaired(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        return (Edit(path, *match.span(), there if "beta" in path.name else "good"),)
+
+    files, given = _words("(bad):\n    pass\n")
+    outside.write(files)
+    result = fix(Project(Settings(), given), [WordRule("bad", repaired)], unsafe=False)
+    assert sorted(result.changed) == (sorted(given) if is_made else [])

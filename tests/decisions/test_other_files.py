@@ -491,6 +491,16 @@ _BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(Gra
         [found(LAYER, "unsafe", "statistics", of="AlphaLayer")],
     ),
     Pair(
+        "a generated class that has no fix",
+        _generated(),
+        (
+            "class BetaModel(PreTrainedModel)",
+            "GradientCheckpointingLayer = 1\nclass BetaModel(PreTrainedModel)",
+        ),
+        [found(LAYER, "safe", of="AlphaLayer")],
+        [found(LAYER, "none", "name taken", of="AlphaLayer")],
+    ),
+    Pair(
         "a class whose parent has its other base as well",
         _generated_with("PushMixin"),
         ("class BetaLayer(PushMixin)", "class BetaLayer(PushMixin, nn.Module)"),
@@ -514,6 +524,26 @@ _BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(Gra
     ),
 )
 def test_generated_files(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_BY_MIXIN = {
+    f"{MODELS}/alpha/mixin_alpha.py": toy(block(name="AlphaMixin", base="object")),
+    f"{MODELS}/beta/modular_beta.py": "from ..alpha.mixin_alpha import AlphaMixin\n"
+    + toy("class ToyLayer(AlphaMixin, nn.Module):\n    pass\n\n\n", model()),
+}
+
+
+@decisions(
+    Pair(
+        "a modular file whose class comes from a file that is not given",
+        _BY_MIXIN,
+        ("class AlphaMixin(object)", "class AlphaMixin(nn.Module)"),
+        [found(LAYER, "safe")],
+        [found(LAYER, "none", "base elsewhere")],
+    ),
+)
+def test_modular_files(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 

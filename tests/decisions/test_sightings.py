@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,15 @@ import pytest
 
 from gclint.engine.check import CheckResult, check
 from gclint.engine.evidence import weigh
-from gclint.finding import Applicability, Evidence, Finding, Refusal
+from gclint.engine.fix import FixResult
+from gclint.engine.provable import Reached
+from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Heir, Part, Refusal, Repair
 from gclint.observations import Observations, Observed
 from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Place, RunSite
+from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
 from tests.decisions import reports
 from tests.decisions.outside import FILE
 from tests.decisions.toy import PROTECTED, STACK, block, model, toy
@@ -138,3 +141,135 @@ def _said(folder: Path, *seen: tuple[int, bool | None]) -> Evidence | None:
     project = Project(Settings(), [path])
     (weighed,) = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings
     return weighed.evidence
+
+
+def _about(path: Path, code: str, words: str, remedy: Fix | Refusal, **more: Any) -> Finding:
+    """Return a finding about the class that some words are in."""
+    start = reports.SAFE.index(words)
+    return Finding(code, "a-rule", "goes wrong", path, start, start + 5, "OtterLayer", remedy, **more)
+
+
+def _failure(cause: Cause, *places: Place) -> Failure:
+    return Failure("gradients", "reentrant", "default", "goes wrong", places=places, cause=cause)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "modeling_otter.py"
+    path.write_text(reports.SAFE, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("seen", "needs_run"), [((), False), (("class OtterLayer",), True), (("class OtterModel",), True)]
+)
+def test_a_fix_that_rests_on_a_run_in_one_of_its_parts_needs_one(
+    path: Path, seen: tuple[str, ...], needs_run: bool
+) -> None:
+    both = ("class OtterLayer", "class OtterModel")
+    findings = tuple(
+        _about(
+            path,
+            "GC003",
+            words,
+            Fix("Repair", (Edit(path, row, row, "x"),), Applicability.SAFE),
+            evidence=Evidence.CONFIRMED if words in seen else None,
+        )
+        for row, words in enumerate(both)
+    )
+    places = tuple(Place(str(path), _row(words), _row(words)) for words in both)
+    failure = _failure(Cause.KEYWORD_ACTIVATION, *places)
+    run = ClassResult(str(path), "OtterModel", "failed", failures=(failure,))
+    weighed = weigh(Project(Settings(), [path]), CheckResult(findings, (), 1, groups=()), [run], all_rules())
+    (hint,) = weighed.hints_of(run, failure)
+    assert hint.needs_run is needs_run
+
+
+@pytest.mark.parametrize(("code", "others"), [("GC114", []), ("GC113", []), ("GC003", ["GC113"])])
+def test_what_one_of_several_rules_has_found_is_not_found_again_by_another(
+    path: Path, code: str, others: list[str]
+) -> None:
+    finding = _about(path, code, "class OtterModel", Refusal("no"))
+    row = _row("class OtterModel")
+    failure = _failure(Cause.NO_INPUT_GRADIENT, Place(str(path), row, row))
+    run = ClassResult(str(path), "OtterModel", "failed", failures=(failure,))
+    project = Project(Settings(), [path])
+    weighed = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings
+    assert sorted(each.code for each in weighed) == sorted([code, *others])
+
+
+@pytest.mark.parametrize(
+    ("row", "block", "is_confirmed"),
+    [
+        # In the class that inherits the defect, whatever it runs.
+        ("self.attention =", "", True),
+        # Elsewhere only if the class was run there.
+        ("supports_gradient_checkpointing", "", False),
+        ("supports_gradient_checkpointing", "SealLayer", True),
+        ("supports_gradient_checkpointing", "OtterLayer", False),
+    ],
+)
+@pytest.mark.parametrize("is_heir", [True, False])
+def test_a_failure_in_an_heir_is_about_its_base(
+    path: Path, row: str, block: str, is_confirmed: bool, is_heir: bool
+) -> None:
+    other = path.with_name("modeling_seal.py")
+    third = path.with_name("modeling_zebra.py")
+    for each in (other, third):
+        each.write_text(reports.SAFE.replace("Otter", "Seal"), encoding="utf-8")
+    heirs = (Heir(other if is_heir else third, "SealLayer"),)
+    finding = _about(path, "GC003", "class OtterLayer", Refusal("no"), heirs=heirs)
+    place = Place(str(other), _row(row), _row(row))
+    failure = _failure(Cause.KEYWORD_ACTIVATION, place)
+    sites = (RunSite(place, block, Place(str(third), 1, 1), True, True, 0, None),) if block else ()
+    run = ClassResult(str(other), "SealModel", "failed", failures=(failure,), sites=sites)
+    project = Project(Settings(), [path])
+    (weighed,) = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings
+    assert (weighed.evidence is Evidence.CONFIRMED) is (is_confirmed and is_heir)
+
+
+@pytest.mark.parametrize(
+    ("repairs", "is_made"),
+    [
+        (((1, 2),), True),
+        # It repairs something else as well, or nothing else than the other one leaves to it.
+        (((1, 2), (5, 6)), False),
+        (((1, 2), (3, 4)), False),
+        ((), False),
+    ],
+)
+def test_a_repair_is_made_with_one_that_a_run_can_prove_if_it_is_a_part_of_that(
+    path: Path, repairs: tuple[tuple[int, int], ...], is_made: bool
+) -> None:
+    project = Project(Settings(), [path])
+    (known,) = project.paths
+    row = _row("class OtterLayer")
+    project.observe(
+        Observations([Observed(known, row, row, "OtterLayer", known, shown=frozenset(("GC001",)))])
+    )
+
+    def fixed(symbol: str, *spans: tuple[int, int]) -> Finding:
+        whole = tuple(Repair(Part.CALL, known, *span) for span in spans)
+        fix = Fix("Repair", (Edit(known, 0, 0, "#"),), Applicability.SAFE, repairs=whole)
+        return replace(_about(known, "GC001", "class OtterLayer", fix), symbol=symbol)
+
+    seen, other = fixed("OtterLayer", (1, 2), (3, 4)), fixed("SealLayer", *repairs)
+    assert Reached(project, all_rules()).provable([seen, other]) == [seen, *([other] if is_made else [])]
+
+
+@pytest.mark.parametrize(("is_here", "is_provable"), [(False, True), (True, False)])
+def test_a_call_on_the_same_row_of_another_file_is_another_one(
+    path: Path, is_here: bool, is_provable: bool
+) -> None:
+    other = path.with_name("modeling_seal.py")
+    other.write_text(reports.SAFE, encoding="utf-8")
+    project = Project(Settings(), [path, other])
+    known, beside = project.paths
+    row = _row("class OtterLayer")
+    shown = Observed(beside, 1, 1, "OtterLayer", known, shown=frozenset(("GC001",)))
+    silent = Observed(known if is_here else beside, row, row, "OtterLayer", known)
+    project.observe(Observations([shown, silent]))
+    fix = Fix("Repair", (Edit(known, 0, 0, "#"),), Applicability.SAFE)
+    finding = _about(known, "GC001", "class OtterLayer", fix)
+    (left,) = Reached(project, all_rules()).judged(FixResult((finding,), (), 1, (), {}, groups=())).findings
+    assert (left.fix is not None) is is_provable
