@@ -21,6 +21,7 @@ def _returning(value: str, before: str = "pass") -> str:
 
 
 _STATES = "hidden_states + self.attention(hidden_states)"
+_TORCH = BRANCH.replace("self._gradient_checkpointing_func(", "checkpoint(")
 _HELD = [found(LAYER, "unsafe", "returns a container")]
 
 
@@ -83,6 +84,17 @@ _HELD = [found(LAYER, "unsafe", "returns a container")]
         ("self._gradient_checkpointing_func(layer.__call__,", "unknown(layer.__call__,"),
         _SAFE,
         _HELD,
+    ),
+    Pair(
+        "a block that was recomputed before, in another mode in one of two loops",
+        toy(
+            block(f"return [{_STATES}]"),
+            model(f"{BRANCH}\n{_TORCH}", init=f"{STACK}\n{FLAG}"),
+            imports="from torch.utils.checkpoint import checkpoint\n",
+        ),
+        ("= checkpoint(", "= self._gradient_checkpointing_func("),
+        _HELD,
+        _SAFE,
     ),
 )
 def test_what_is_returned(decision: Decision, outside: Outside) -> None:

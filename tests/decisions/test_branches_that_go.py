@@ -200,6 +200,16 @@ def _unsafe(*kinds: str) -> list[str]:
         _unsafe("call changes"),
         [found("mismatched-checkpoint-branches", "none", "author"), *_unsafe("call changes")],
     ),
+    Pair(
+        "positions of a cache that are something else",
+        _branch(
+            BRANCH.replace("layer(hidden_states, mask)", "layer(hidden_states, cache_position)"),
+            takes="hidden_states, cache_position=None, mask=None",
+        ),
+        ("layer.__call__, hidden_states, mask)", "layer.__call__, hidden_states)"),
+        [found("mismatched-checkpoint-branches", "none", "author"), *_none("branches differ")],
+        _unsafe("call changes"),
+    ),
 )
 def test_branches(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -61,6 +61,9 @@ def _user(body: str, imported: str = "ToyLayer") -> str:
 
 _OTHER_MODEL = model(name="OtherModel")
 _SAFE = [found(LAYER, "safe")]
+_PASSED = "past_key_values"
+_PAST = f"hidden_states, {_PASSED}=None"
+_BASE = "class ToyLayer(GradientCheckpointingLayer):"
 _ORDER = [found(LAYER, "none", "order of bases")]
 
 
@@ -75,6 +78,23 @@ _ORDER = [found(LAYER, "none", "order of bases")]
         ),
         _SAFE,
         [found(LAYER, "none", "leftover")],
+    ),
+    Pair(
+        "another file runs the block with its cache by position",
+        _two(
+            toy(block(takes=_PAST), model()),
+            _user(
+                model(
+                    "for layer in self.layers:\n    hidden_states = layer(hidden_states, past_key_values)",
+                    name="OtherModel",
+                    takes=_PAST,
+                    supports="False",
+                )
+            ),
+        ),
+        ("layer(hidden_states, past_key_values)", "layer(hidden_states)"),
+        [found(LAYER, "safe", code=f"{_BASE} | hidden_states = layer(hidden_states, {_PASSED}={_PASSED})")],
+        [found(LAYER, "safe", code=_BASE)],
     ),
     Pair(
         "an heir in another file has a branch that stays",

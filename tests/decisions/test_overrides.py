@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.decisions.outside import LAYER, OVERRIDE, Decision, Outside, Pair, decisions, found, silent
-from tests.decisions.toy import FLAG, STACK, block, model, toy
+from tests.decisions.toy import FLAG, PROTECTED, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
 _METHOD = """\
@@ -82,6 +82,16 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
     Pair(
         "a layer keeps statistics",
         _override(more="self.norm = nn.LayerNorm(4)"),
+        ("nn.LayerNorm", "nn.BatchNorm1d"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "statistics", of="ToyModel")],
+    ),
+    Pair(
+        "a layer of an heir keeps statistics",
+        _override()
+        + block(name="ToyOther", base=PROTECTED, init="self.norm = nn.LayerNorm(4)")
+        + "class ToyHeir(ToyModel):\n    def __init__(self, config):\n"
+        "        super().__init__(config)\n        self.other = ToyOther(config)\n",
         ("nn.LayerNorm", "nn.BatchNorm1d"),
         _GOES,
         [found(OVERRIDE, "unsafe", "statistics", of="ToyModel")],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.decisions.outside import (
     CACHE,
     KEYWORD,
+    LAYER,
     Decision,
     Outside,
     Pair,
@@ -46,6 +47,15 @@ def _two(other: str, loop: str = "", more: str = "") -> str:
         ),
         [found(KEYWORD, "safe")],
         _refused("other orders"),
+    ),
+    Pair(
+        "the arguments fit one of two layers",
+        _two("hidden_states", f"for layer in self.layers:\n    {_CALL}hidden_states, mask)").replace(
+            "ToyLayer(GradientCheckpointingLayer)", "ToyLayer(nn.Module)"
+        ),
+        ("forward(self, hidden_states):", "forward(self, hidden_states, x=None):"),
+        [found(LAYER, "unsafe", "not matched")],
+        [found(LAYER, "safe")],
     ),
 )
 def test_several_blocks(decision: Decision, outside: Outside) -> None:
@@ -130,6 +140,21 @@ def _doubt(*kinds: str) -> list[str]:
             "    @wrap\n    def forward(self, hidden_states, mask=None):\n        return",
         ),
         ("        return f(*args, **kwargs)", "        kwargs.get('x')\n        return f(*args, **kwargs)"),
+        _OK,
+        _doubt("reading decorator"),
+    ),
+    Pair(
+        "a decorator that counts",
+        toy(
+            "def wrap(f):\n    def inner(*args, **kwargs):\n        count(1)\n"
+            "        return f(*args, **kwargs)\n    return inner\n",
+            block(base=PROTECTED),
+            model(_KEYWORD),
+        ).replace(
+            "    def forward(self, hidden_states, mask=None):\n        return",
+            "    @wrap\n    def forward(self, hidden_states, mask=None):\n        return",
+        ),
+        ("count(1)", "count(args)"),
         _OK,
         _doubt("reading decorator"),
     ),
@@ -241,6 +266,54 @@ def _doubt(*kinds: str) -> list[str]:
         ("self.layers if config.x", "config.x if self.layers"),
         _doubt("unknown filling"),
         _OK,
+    ),
+    Pair(
+        "an heir fills it",
+        _received() + "class ToyHeir(ToyModel):\n    def __init__(self, config):\n"
+        "        super().__init__(config)\n        self.layers.append(make())\n",
+        ("self.layers.append(", "self.others.append("),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a list of what it holds",
+        toy(
+            block(base=PROTECTED),
+            model(
+                _KEYWORD.replace("in self.layers", "in every"), init=f"{STACK}\nself.layers.append(make())"
+            ).replace("        for layer", "        every = list(self.layers)\n        for layer"),
+        ),
+        ("self.layers.append(", "self.others.append("),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a method gives an item of it",
+        toy(
+            block(base=PROTECTED),
+            model(
+                f"for i in range(2):\n    layer = self.pick(i)\n    {_CALL}hidden_states=hidden_states)",
+                init=f"{STACK}\nself.layers.append(make())",
+                more="def pick(self, i):\n    return self.layers[i]\n",
+            ),
+        ),
+        ("self.layers.append(", "self.others.append("),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a method gives all of it",
+        toy(
+            block(base=PROTECTED),
+            model(
+                _KEYWORD,
+                more="def every(self):\n    return self.layers\n",
+            ),
+        ),
+        ("in self.layers:", "in self.every():"),
+        _OK,
+        _OK,
+        wrong="a method that returns a whole stack is not looked into where a loop goes over what it returns",
     ),
     Pair(
         "a decorator that takes something for itself",
