@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.decisions.outside import (
+    BRANCHES,
     FILE,
     KEYWORD,
     LAYER,
@@ -110,6 +111,23 @@ _ORDER = [found(LAYER, "none", "order of bases")]
         [
             found(LAYER, "none", "heir cannot change"),
             found(LAYER, "none", "another condition", of="OtherLayer"),
+        ],
+    ),
+    Pair(
+        "an heir in another file has a branch whose sides differ",
+        _two(
+            toy(),
+            _user(
+                "class OtherLayer(ToyLayer):\n    pass\n\n"
+                + model(BRANCH, name="OtherModel", init=f"{STACK.replace('ToyLayer', 'OtherLayer')}\n{FLAG}")
+            ),
+        ),
+        ("layer.__call__, hidden_states, mask)", "layer.__call__, hidden_states, 1)"),
+        [found(LAYER, "safe"), found(LAYER, "safe", of="OtherLayer")],
+        [
+            found(BRANCHES, "none", "author", of="OtherLayer"),
+            found(LAYER, "none", "heir cannot change"),
+            found(LAYER, "none", "branches differ", of="OtherLayer"),
         ],
     ),
     Pair(
