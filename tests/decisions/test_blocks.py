@@ -138,6 +138,34 @@ def test_what_is_returned(decision: Decision, outside: Outside) -> None:
         _SAFE,
     ),
     Pair(
+        "a flag of its base",
+        toy(
+            block(name="ToyBase", init="self.gradient_clipping = False"),
+            "class ToyLayer(ToyBase):\n    pass\n",
+            model(),
+        ),
+        ("self.gradient_clipping", "self.gradient_checkpointing"),
+        _SAFE,
+        [found(LAYER, "unsafe", "own flag")],
+    ),
+    Pair(
+        "a checkpoint function of its own",
+        _doing("pass", init="self._gradient_clipping_func = None"),
+        ("_gradient_clipping_func", "_gradient_checkpointing_func"),
+        _SAFE,
+        [found(LAYER, "unsafe", "own flag")],
+    ),
+    Pair(
+        "a coroutine",
+        toy(),
+        (
+            "    def forward(self, hidden_states, mask=None):\n        return hidden_states +",
+            "    async def forward(self, hidden_states, mask=None):\n        return hidden_states +",
+        ),
+        _SAFE,
+        [found(LAYER, "unsafe", "generator")],
+    ),
+    Pair(
         "subclasses are registered",
         _doing("pass", more="def __init_subclass__(cls):\n    pass\n"),
         (

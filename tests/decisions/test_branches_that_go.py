@@ -8,6 +8,7 @@ from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
 _SAFE = [found(LAYER, "safe")]
 _ON = "self._gradient_checkpointing_func(layer.__call__, hidden_states, mask)"
 _OFF = "layer(hidden_states, mask)"
+_FLAG_TEST = "if self.gradient_checkpointing and self.training"
 
 
 def _branch(loop: str = BRANCH, init: str = "", takes: str = "hidden_states, mask=None", **more: str) -> str:
@@ -105,6 +106,18 @@ def _unsafe(*kinds: str) -> list[str]:
         ("if not (self", "if (self"),
         _SAFE,
         _none("no branch of its own"),
+    ),
+    Pair(
+        "the flag alone, the other way around",
+        _branch(
+            BRANCH.replace(_FLAG_TEST, f"{_FLAG_TEST.replace('if ', 'if not (')})")
+            .replace(_ON, "ON")
+            .replace(_OFF, _ON)
+            .replace("ON", _OFF, 1)
+        ),
+        (" and self.training)", ")"),
+        _SAFE,
+        _unsafe("checkpoints in evaluation"),
     ),
     Pair(
         "the same arguments",
@@ -217,7 +230,6 @@ def test_branches(decision: Decision, outside: Outside) -> None:
 
 _AUTHOR = [found("mismatched-checkpoint-branches", "none", "author")]
 _ONE = BRANCH.replace("hidden_states, mask)", "hidden_states, 1)", 1)
-_FLAG_TEST = "if self.gradient_checkpointing and self.training"
 _GUARD = "past_key_values = None"
 
 

@@ -60,10 +60,29 @@ def _user(body: str, imported: str = "ToyLayer") -> str:
     return f"from modeling_toy import {imported}\n\n{body}"
 
 
-_OTHER_MODEL = model(name="OtherModel")
-_SAFE = [found(LAYER, "safe")]
 _PASSED = "past_key_values"
 _PAST = f"hidden_states, {_PASSED}=None"
+
+
+def _inheriting(called: str) -> Files:
+    """Write a model that calls its layers so, and an heir with layers of its own in another file."""
+    loop = f"for layer in self.layers:\n    hidden_states = {called}"
+    return _two(
+        toy(block(), model(loop, takes=_PAST, supports="None")),
+        _user(
+            "class OtherAttention(nn.Module):\n    pass\n\n"
+            "class OtherLayer(nn.Module):\n    def __init__(self):\n"
+            "        self.attention = OtherAttention()\n"
+            f"    def forward(self, {_PAST}):\n        return hidden_states\n\n"
+            "class OtherModel(ToyModel):\n    supports_gradient_checkpointing = True\n"
+            "    def __init__(self, config):\n        self.layers = nn.ModuleList([OtherLayer()])\n",
+            "ToyModel",
+        ),
+    )
+
+
+_OTHER_MODEL = model(name="OtherModel")
+_SAFE = [found(LAYER, "safe")]
 _BASE = "class ToyLayer(GradientCheckpointingLayer):"
 _ORDER = [found(LAYER, "none", "order of bases")]
 
@@ -279,6 +298,38 @@ _ORDER = [found(LAYER, "none", "order of bases")]
             found(LAYER, "none", "inherited call", of="OtherLayer"),
         ],
         [found(LAYER, "safe"), found(LAYER, "safe", of="OtherLayer")],
+    ),
+    Pair(
+        "an heir inherits a call with its cache by position",
+        _inheriting("layer(hidden_states, past_key_values)"),
+        ("layer(hidden_states, past_key_values)", "layer(hidden_states)"),
+        [found(LAYER, "safe"), found(LAYER, "none", "inherited call", of="OtherLayer")],
+        [found(LAYER, "safe"), found(LAYER, "safe", of="OtherLayer")],
+    ),
+    Pair(
+        "an heir inherits a call that does not fit its layers",
+        _inheriting("layer(hidden_states)"),
+        ("layer(hidden_states)", "layer(hidden_states, 1, 2)"),
+        [found(LAYER, "safe"), found(LAYER, "safe", of="OtherLayer")],
+        [
+            found(LAYER, "unsafe", "not matched"),
+            found(LAYER, "none", "inherited call", of="OtherLayer"),
+        ],
+    ),
+    Pair(
+        "an heir in another file checkpoints something",
+        _two(
+            toy(),
+            _user(
+                "from torch.utils.checkpoint import checkpoint\n\n"
+                "class OtherModel(ToyModel):\n    def forward(self, x):\n"
+                "        return checkpoint(self.run, x)\n",
+                "ToyModel",
+            ),
+        ),
+        ("return checkpoint(", "return print("),
+        [found(LAYER, "none", "leftover")],
+        _SAFE,
     ),
     Pair(
         "an heir in the file puts others into the stack",

@@ -420,8 +420,8 @@ def _filled(statement: str, before: str = "") -> str:
     ),
     Pair(
         "another object keeps it",
-        _filled("config.stack = self.layers"),
-        ("config.stack", "stack"),
+        _filled("kept.stack = self.layers"),
+        ("kept.stack", "stack"),
         _doubt("unknown filling"),
         _OK,
     ),
