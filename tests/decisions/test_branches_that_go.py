@@ -108,18 +108,6 @@ def _unsafe(*kinds: str) -> list[str]:
         _none("no branch of its own"),
     ),
     Pair(
-        "the flag alone, the other way around",
-        _branch(
-            BRANCH.replace(_FLAG_TEST, f"{_FLAG_TEST.replace('if ', 'if not (')})")
-            .replace(_ON, "ON")
-            .replace(_OFF, _ON)
-            .replace("ON", _OFF, 1)
-        ),
-        (" and self.training)", ")"),
-        _SAFE,
-        _unsafe("checkpoints in evaluation"),
-    ),
-    Pair(
         "the same arguments",
         _branch(),
         ("layer.__call__, hidden_states, mask)", "layer.__call__, hidden_states, self.mask)"),

@@ -516,8 +516,8 @@ def _decorated(before: str, lines: str = "@wrap", base: str = PROTECTED) -> str:
     ),
     Pair(
         "what is only taken by position",
-        _decorated(_WRAP.replace("*args", "self, *args")),
-        ("inner(self, *args", "inner(self, /, *args"),
+        _decorated(_WRAP),
+        ("inner(*args", "inner(self, /, *args"),
         _OK,
         _doubt("decorator"),
     ),
