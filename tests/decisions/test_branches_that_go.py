@@ -270,28 +270,6 @@ _GUARD = "past_key_values = None"
         [*_AUTHOR, *_unsafe("call changes")],
     ),
     Pair(
-        "what a test says is None anyway",
-        _branch(
-            BRANCH.replace("if self.gradient", "if mask is None and self.gradient").replace(
-                "hidden_states, mask)", "hidden_states, None)", 1
-            )
-        ),
-        ("mask is None", "mask is not None"),
-        _none("another condition"),
-        [*_AUTHOR, *_none("another condition")],
-    ),
-    Pair(
-        "something else where a test says it is None",
-        _branch(
-            BRANCH.replace("if self.gradient", "if mask is None and self.gradient").replace(
-                "hidden_states, mask)", "hidden_states, None)", 1
-            )
-        ),
-        ("hidden_states, None)", "hidden_states, 1)"),
-        _none("another condition"),
-        [*_AUTHOR, *_none("another condition")],
-    ),
-    Pair(
         "a test that asks for no mode",
         _branch(_ONE.replace(_FLAG_TEST, "if self.training")),
         ("if self.training", "if self.scales"),
