@@ -74,6 +74,7 @@ KINDS: Mapping[str, str] = {
     "the call runs an inner function": "inner function",
     "and no fix makes it one": "not recomputed",
     "the arguments cannot be matched to parameters": "not matched",
+    "cannot be matched to `forward`": "not matched",
     "passes the same arguments, caches aside": "same arguments",
     "has no single plain call": "no single plain call",
     "so there are no two calls to compare": "no branch",

@@ -21,6 +21,7 @@ def _returning(value: str, before: str = "pass") -> str:
 
 
 _STATES = "hidden_states + self.attention(hidden_states)"
+_TORCH = BRANCH.replace("self._gradient_checkpointing_func(", "checkpoint(")
 _HELD = [found(LAYER, "unsafe", "returns a container")]
 
 
@@ -84,6 +85,17 @@ _HELD = [found(LAYER, "unsafe", "returns a container")]
         _SAFE,
         _HELD,
     ),
+    Pair(
+        "a block that was recomputed before, in another mode in one of two loops",
+        toy(
+            block(f"return [{_STATES}]"),
+            model(f"{BRANCH}\n{_TORCH}", init=f"{STACK}\n{FLAG}"),
+            imports="from torch.utils.checkpoint import checkpoint\n",
+        ),
+        ("= checkpoint(", "= self._gradient_checkpointing_func("),
+        _HELD,
+        _SAFE,
+    ),
 )
 def test_what_is_returned(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
@@ -124,6 +136,34 @@ def test_what_is_returned(decision: Decision, outside: Outside) -> None:
         ("self.gradient_checkpointing", "self.gradient_clipping"),
         [found(LAYER, "unsafe", "own flag")],
         _SAFE,
+    ),
+    Pair(
+        "a flag of its base",
+        toy(
+            block(name="ToyBase", init="self.gradient_clipping = False"),
+            "class ToyLayer(ToyBase):\n    pass\n",
+            model(),
+        ),
+        ("self.gradient_clipping", "self.gradient_checkpointing"),
+        _SAFE,
+        [found(LAYER, "unsafe", "own flag")],
+    ),
+    Pair(
+        "a checkpoint function of its own",
+        _doing("pass", init="self._gradient_clipping_func = None"),
+        ("_gradient_clipping_func", "_gradient_checkpointing_func"),
+        _SAFE,
+        [found(LAYER, "unsafe", "own flag")],
+    ),
+    Pair(
+        "a coroutine",
+        toy(),
+        (
+            "    def forward(self, hidden_states, mask=None):\n        return hidden_states +",
+            "    async def forward(self, hidden_states, mask=None):\n        return hidden_states +",
+        ),
+        _SAFE,
+        [found(LAYER, "unsafe", "generator")],
     ),
     Pair(
         "subclasses are registered",

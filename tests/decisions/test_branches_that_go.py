@@ -10,6 +10,7 @@ from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
 _SAFE = [found(LAYER, "safe")]
 _ON = "self._gradient_checkpointing_func(layer.__call__, hidden_states, mask)"
 _OFF = "layer(hidden_states, mask)"
+_FLAG_TEST = "if self.gradient_checkpointing and self.training"
 
 
 def _branch(loop: str = BRANCH, init: str = "", takes: str = "hidden_states, mask=None", **more: str) -> str:
@@ -202,8 +203,100 @@ def _unsafe(*kinds: str) -> list[str]:
         _unsafe("call changes"),
         [found("mismatched-checkpoint-branches", "none", "author"), *_unsafe("call changes")],
     ),
+    Pair(
+        "positions of a cache that are something else",
+        _branch(
+            BRANCH.replace("layer(hidden_states, mask)", "layer(hidden_states, cache_position)"),
+            takes="hidden_states, cache_position=None, mask=None",
+        ),
+        ("layer.__call__, hidden_states, mask)", "layer.__call__, hidden_states)"),
+        [found("mismatched-checkpoint-branches", "none", "author"), *_none("branches differ")],
+        _unsafe("call changes"),
+    ),
 )
 def test_branches(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_AUTHOR = [found("mismatched-checkpoint-branches", "none", "author")]
+_ONE = BRANCH.replace("hidden_states, mask)", "hidden_states, 1)", 1)
+_GUARD = "past_key_values = None"
+
+
+@decisions(
+    Pair(
+        "a guard, and the sides are the other way around",
+        _branch(
+            f"for layer in self.layers:\n    {_FLAG_TEST.replace('if ', 'if not (')}):\n"
+            f"        hidden_states = {_OFF}\n"
+            f"    else:\n        {_GUARD}\n        hidden_states = {_ON}"
+        ),
+        (f"                {_GUARD}\n", ""),
+        _none("branches differ"),
+        _SAFE,
+    ),
+    Pair(
+        "the default of the second of two layers",
+        toy(
+            block(),
+            block(name="ToyOther", takes="hidden_states, mask=None, x=None"),
+            model(
+                BRANCH.replace("hidden_states, mask)", "hidden_states, None)", 1).replace(
+                    _OFF, "layer(hidden_states)"
+                ),
+                init=f"{STACK}\n{FLAG}\nself.layers.append(ToyOther(config))",
+            ),
+        ),
+        ("mask=None, x=None", "mask=1, x=None"),
+        [*_SAFE, found(LAYER, "safe", of="ToyOther")],
+        [*_AUTHOR, *_unsafe("call changes"), found(LAYER, "unsafe", "call changes", of="ToyOther")],
+    ),
+    Pair(
+        "an argument that may be among unpacked ones",
+        _branch(
+            BRANCH.replace("hidden_states, mask)", "hidden_states, **options)", 1),
+            takes="hidden_states, mask=None, options=None",
+        ),
+        ("hidden_states, **options)", "hidden_states)"),
+        _none("no cache"),
+        [*_AUTHOR, *_unsafe("call changes")],
+    ),
+    Pair(
+        "an argument that may be among those that the plain call unpacks",
+        _branch(
+            BRANCH.replace(_OFF, "layer(hidden_states, **options)"),
+            takes="hidden_states, mask=None, options=None",
+        ),
+        ("hidden_states, **options)", "hidden_states)"),
+        _none("no cache"),
+        [*_AUTHOR, *_unsafe("call changes")],
+    ),
+    Pair(
+        "a test that asks for no mode",
+        _branch(_ONE.replace(_FLAG_TEST, "if self.training")),
+        ("if self.training", "if self.scales"),
+        [*_AUTHOR, *_none("no branch of its own")],
+        _none("no branch of its own"),
+    ),
+    Pair(
+        "both sides checkpoint",
+        _branch(_ONE),
+        ("= layer(", "= self._gradient_checkpointing_func(layer, "),
+        [*_AUTHOR, *_none("branches differ")],
+        _none("no branch of its own"),
+    ),
+    Pair(
+        "two calls on one side",
+        _branch(_ONE.replace("    else:", "        self.seen = 1\n    else:")),
+        (
+            "self.seen = 1",
+            "hidden_states = self._gradient_checkpointing_func(layer.__call__, hidden_states, 2)",
+        ),
+        [*_AUTHOR, *_none("branches differ")],
+        _none("branches differ"),
+    ),
+)
+def test_differences(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 
@@ -248,6 +341,13 @@ def _cached(legacy: str = "None", plain: str = "past_key_values", guard: str = "
         "a guard in front",
         _cached(guard="        past_key_values = None\n", legacy="past_key_values"),
         ("    past_key_values = None\n", "    mask = None\n"),
+        _SAFE,
+        _none("branches differ"),
+    ),
+    Pair(
+        "a guard in front that is for more than the cache",
+        _cached(guard="        past_key_values = None\n", legacy="past_key_values"),
+        ("    past_key_values = None\n", "    past_key_values = mask = None\n"),
         _SAFE,
         _none("branches differ"),
     ),

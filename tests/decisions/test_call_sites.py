@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.decisions.outside import (
     CACHE,
     KEYWORD,
+    LAYER,
     NESTED,
     Decision,
     Outside,
@@ -16,6 +17,7 @@ from tests.decisions.outside import (
 from tests.decisions.toy import PROTECTED, block, call, model, toy
 
 _CALL = "hidden_states = layer("
+_BASE = "class ToyLayer(GradientCheckpointingLayer):"
 
 
 def _written(arguments: str) -> list[str]:
@@ -130,6 +132,20 @@ _KEYWORDS = "hidden_states, encoder_hidden_states=mask"
         [found(KEYWORD, "unsafe", "reordered")],
     ),
     Pair(
+        "a call in evaluation stays as it is",
+        toy(
+            block(),
+            model(
+                "if not self.training:\n    for layer in self.layers:\n"
+                f"        {_CALL}hidden_states=hidden_states)\n"
+                f"for layer in self.layers:\n    {_CALL}hidden_states)\n"
+            ),
+        ),
+        ("not self.training", "not self.scales"),
+        [found(LAYER, "safe", code=_BASE)],
+        [*_written("hidden_states"), found(LAYER, "safe", code=f"{_BASE} | {_CALL}hidden_states)")],
+    ),
+    Pair(
         "what may be a tensor moves along",
         call("hidden_states=hidden_states, x=mask.shape", takes="hidden_states, x=None"),
         ("x=None):", "x: int = None):"),
@@ -196,6 +212,18 @@ def _moved(arguments: str) -> list[str]:
         ),
         [found(CACHE, "safe")],
         [found(CACHE, "unsafe", "reordered")],
+    ),
+    Pair(
+        "what may be an activation, behind the cache of a block that becomes a layer",
+        _positional("hidden_states, past_key_values, mask").replace(
+            "ToyLayer(GradientCheckpointingLayer)", "ToyLayer(nn.Module)"
+        ),
+        (
+            "past_key_values=None, mask=None):\n        return hidden_states +",
+            "past_key_values=None, x=None):\n        return hidden_states +",
+        ),
+        [found(CACHE, "safe"), found(LAYER, "safe")],
+        [found(CACHE, "unsafe", "uncertain keyword"), found(LAYER, "unsafe", "uncertain keyword")],
     ),
     Pair(
         "names that arrive elsewhere",

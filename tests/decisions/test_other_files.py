@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.decisions.outside import (
+    BRANCHES,
     FILE,
     KEYWORD,
     LAYER,
@@ -59,8 +60,30 @@ def _user(body: str, imported: str = "ToyLayer") -> str:
     return f"from modeling_toy import {imported}\n\n{body}"
 
 
+_PASSED = "past_key_values"
+_PAST = f"hidden_states, {_PASSED}=None"
+
+
+def _inheriting(called: str) -> Files:
+    """Write a model that calls its layers so, and an heir with layers of its own in another file."""
+    loop = f"for layer in self.layers:\n    hidden_states = {called}"
+    return _two(
+        toy(block(), model(loop, takes=_PAST, supports="None")),
+        _user(
+            "class OtherAttention(nn.Module):\n    pass\n\n"
+            "class OtherLayer(nn.Module):\n    def __init__(self):\n"
+            "        self.attention = OtherAttention()\n"
+            f"    def forward(self, {_PAST}):\n        return hidden_states\n\n"
+            "class OtherModel(ToyModel):\n    supports_gradient_checkpointing = True\n"
+            "    def __init__(self, config):\n        self.layers = nn.ModuleList([OtherLayer()])\n",
+            "ToyModel",
+        ),
+    )
+
+
 _OTHER_MODEL = model(name="OtherModel")
 _SAFE = [found(LAYER, "safe")]
+_BASE = "class ToyLayer(GradientCheckpointingLayer):"
 _ORDER = [found(LAYER, "none", "order of bases")]
 
 
@@ -77,6 +100,23 @@ _ORDER = [found(LAYER, "none", "order of bases")]
         [found(LAYER, "none", "leftover")],
     ),
     Pair(
+        "another file runs the block with its cache by position",
+        _two(
+            toy(block(takes=_PAST), model()),
+            _user(
+                model(
+                    "for layer in self.layers:\n    hidden_states = layer(hidden_states, past_key_values)",
+                    name="OtherModel",
+                    takes=_PAST,
+                    supports="False",
+                )
+            ),
+        ),
+        ("layer(hidden_states, past_key_values)", "layer(hidden_states)"),
+        [found(LAYER, "safe", code=f"{_BASE} | hidden_states = layer(hidden_states, {_PASSED}={_PASSED})")],
+        [found(LAYER, "safe", code=_BASE)],
+    ),
+    Pair(
         "an heir in another file has a branch that stays",
         _two(
             toy(),
@@ -90,6 +130,23 @@ _ORDER = [found(LAYER, "none", "order of bases")]
         [
             found(LAYER, "none", "heir cannot change"),
             found(LAYER, "none", "another condition", of="OtherLayer"),
+        ],
+    ),
+    Pair(
+        "an heir in another file has a branch whose sides differ",
+        _two(
+            toy(),
+            _user(
+                "class OtherLayer(ToyLayer):\n    pass\n\n"
+                + model(BRANCH, name="OtherModel", init=f"{STACK.replace('ToyLayer', 'OtherLayer')}\n{FLAG}")
+            ),
+        ),
+        ("layer.__call__, hidden_states, mask)", "layer.__call__, hidden_states, 1)"),
+        [found(LAYER, "safe"), found(LAYER, "safe", of="OtherLayer")],
+        [
+            found(BRANCHES, "none", "author", of="OtherLayer"),
+            found(LAYER, "none", "heir cannot change"),
+            found(LAYER, "none", "branches differ", of="OtherLayer"),
         ],
     ),
     Pair(
@@ -241,6 +298,38 @@ _ORDER = [found(LAYER, "none", "order of bases")]
             found(LAYER, "none", "inherited call", of="OtherLayer"),
         ],
         [found(LAYER, "safe"), found(LAYER, "safe", of="OtherLayer")],
+    ),
+    Pair(
+        "an heir inherits a call with its cache by position",
+        _inheriting("layer(hidden_states, past_key_values)"),
+        ("layer(hidden_states, past_key_values)", "layer(hidden_states)"),
+        [found(LAYER, "safe"), found(LAYER, "none", "inherited call", of="OtherLayer")],
+        [found(LAYER, "safe"), found(LAYER, "safe", of="OtherLayer")],
+    ),
+    Pair(
+        "an heir inherits a call that does not fit its layers",
+        _inheriting("layer(hidden_states)"),
+        ("layer(hidden_states)", "layer(hidden_states, 1, 2)"),
+        [found(LAYER, "safe"), found(LAYER, "safe", of="OtherLayer")],
+        [
+            found(LAYER, "unsafe", "not matched"),
+            found(LAYER, "none", "inherited call", of="OtherLayer"),
+        ],
+    ),
+    Pair(
+        "an heir in another file checkpoints something",
+        _two(
+            toy(),
+            _user(
+                "from torch.utils.checkpoint import checkpoint\n\n"
+                "class OtherModel(ToyModel):\n    def forward(self, x):\n"
+                "        return checkpoint(self.run, x)\n",
+                "ToyModel",
+            ),
+        ),
+        ("return checkpoint(", "return print("),
+        [found(LAYER, "none", "leftover")],
+        _SAFE,
     ),
     Pair(
         "an heir in the file puts others into the stack",

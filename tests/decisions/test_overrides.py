@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.decisions.outside import LAYER, OVERRIDE, Decision, Outside, Pair, decisions, found, silent
-from tests.decisions.toy import FLAG, STACK, block, model, toy
+from tests.decisions.toy import FLAG, PROTECTED, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
 _METHOD = """\
@@ -82,6 +82,49 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
     Pair(
         "a layer keeps statistics",
         _override(more="self.norm = nn.LayerNorm(4)"),
+        ("nn.LayerNorm", "nn.BatchNorm1d"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "statistics", of="ToyModel")],
+    ),
+    Pair(
+        "a layer stores something",
+        _override().replace(
+            "        return hidden_states +", "        last = mask\n        return hidden_states +"
+        ),
+        ("        last = mask", "        self.last = mask"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "stores on self", of="ToyModel")],
+    ),
+    Pair(
+        "a layer in a part of the model keeps statistics",
+        _override(init=f"{FLAG}\nself.encoder = ToyEncoder(config)")
+        + block(name="ToyOther", base=PROTECTED, init="self.norm = nn.LayerNorm(4)")
+        + "class ToyEncoder(nn.Module):\n    def __init__(self, config):\n"
+        "        self.other = ToyOther(config)\n",
+        ("nn.LayerNorm", "nn.BatchNorm1d"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "statistics", of="ToyModel")],
+    ),
+    Pair(
+        "a layer of an heir in another file keeps statistics",
+        {
+            "modeling_toy.py": _override(),
+            "modeling_other.py": "from modeling_toy import ToyAttention, ToyModel\nfrom torch import nn\n"
+            "from transformers.modeling_layers import GradientCheckpointingLayer\n\n"
+            + block(name="OtherLayer", base=PROTECTED, init="self.norm = nn.LayerNorm(4)")
+            + "class OtherModel(ToyModel):\n    def __init__(self, config):\n"
+            "        super().__init__(config)\n        self.other = OtherLayer(config)\n",
+        },
+        ("nn.LayerNorm", "nn.BatchNorm1d"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "statistics", of="ToyModel")],
+    ),
+    Pair(
+        "a layer of an heir keeps statistics",
+        _override()
+        + block(name="ToyOther", base=PROTECTED, init="self.norm = nn.LayerNorm(4)")
+        + "class ToyHeir(ToyModel):\n    def __init__(self, config):\n"
+        "        super().__init__(config)\n        self.other = ToyOther(config)\n",
         ("nn.LayerNorm", "nn.BatchNorm1d"),
         _GOES,
         [found(OVERRIDE, "unsafe", "statistics", of="ToyModel")],

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tests.decisions.outside import (
     CACHE,
+    FILE,
     KEYWORD,
+    LAYER,
     Decision,
     Outside,
     Pair,
@@ -46,6 +50,15 @@ def _two(other: str, loop: str = "", more: str = "") -> str:
         ),
         [found(KEYWORD, "safe")],
         _refused("other orders"),
+    ),
+    Pair(
+        "the arguments fit one of two layers",
+        _two("hidden_states", f"for layer in self.layers:\n    {_CALL}hidden_states, mask)").replace(
+            "ToyLayer(GradientCheckpointingLayer)", "ToyLayer(nn.Module)"
+        ),
+        ("forward(self, hidden_states):", "forward(self, hidden_states, x=None):"),
+        [found(LAYER, "unsafe", "not matched")],
+        [found(LAYER, "safe")],
     ),
 )
 def test_several_blocks(decision: Decision, outside: Outside) -> None:
@@ -130,6 +143,18 @@ def _doubt(*kinds: str) -> list[str]:
             "    @wrap\n    def forward(self, hidden_states, mask=None):\n        return",
         ),
         ("        return f(*args, **kwargs)", "        kwargs.get('x')\n        return f(*args, **kwargs)"),
+        _OK,
+        _doubt("reading decorator"),
+    ),
+    Pair(
+        "a decorator that counts",
+        toy(
+            "def wrap(f):\n    def inner(*args, **kwargs):\n        count(1)\n"
+            "        return f(*args, **kwargs)\n    return inner\n",
+            block(base=PROTECTED, more="@wrap"),
+            model(_KEYWORD),
+        ),
+        ("count(1)", "count(args)"),
         _OK,
         _doubt("reading decorator"),
     ),
@@ -243,6 +268,54 @@ def _doubt(*kinds: str) -> list[str]:
         _OK,
     ),
     Pair(
+        "an heir fills it",
+        _received() + "class ToyHeir(ToyModel):\n    def __init__(self, config):\n"
+        "        super().__init__(config)\n        self.layers.append(make())\n",
+        ("self.layers.append(", "self.others.append("),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a list of what it holds",
+        toy(
+            block(base=PROTECTED),
+            model(
+                _KEYWORD.replace("in self.layers", "in every"), init=f"{STACK}\nself.layers.append(make())"
+            ).replace("        for layer", "        every = list(self.layers)\n        for layer"),
+        ),
+        ("self.layers.append(", "self.others.append("),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a method gives an item of it",
+        toy(
+            block(base=PROTECTED),
+            model(
+                f"for i in range(2):\n    layer = self.pick(i)\n    {_CALL}hidden_states=hidden_states)",
+                init=f"{STACK}\nself.layers.append(make())",
+                more="def pick(self, i):\n    return self.layers[i]\n",
+            ),
+        ),
+        ("self.layers.append(", "self.others.append("),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a method gives all of it",
+        toy(
+            block(base=PROTECTED),
+            model(
+                _KEYWORD,
+                more="def every(self):\n    return self.layers\n",
+            ),
+        ),
+        ("in self.layers:", "in self.every():"),
+        _OK,
+        _OK,
+        wrong="a method that returns a whole stack is not looked into where a loop goes over what it returns",
+    ),
+    Pair(
         "a decorator that takes something for itself",
         _received(
             before="def wrap(f):\n    def inner(*args, **kwargs):\n        return f(*args, **kwargs)\n"
@@ -257,6 +330,296 @@ def _doubt(*kinds: str) -> list[str]:
     ),
 )
 def test_receivers(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_MAKE = "self.layers.append(make())"
+_APPEND = ("layers.append(make())", "layers.count(make())")
+_FILL = "def fill(layers):\n    layers.append(make())\n"
+_CHAIN = ("one", "two", "three", "four", "five", "six", "len")
+
+
+def _filled(statement: str, before: str = "") -> str:
+    return _received(f"{STACK}\n{statement}", before=before)
+
+
+@decisions(
+    Pair(
+        "another object may be the model",
+        _received(more="def more(self, other):\n    other.layers.append(make())\n"),
+        ("other.layers", "other.heads"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a method of its base gives it",
+        toy(
+            "class ToyBase(PreTrainedModel):\n    def stack(self):\n        return self.layers\n",
+            block(base=PROTECTED),
+            model(_KEYWORD, base="ToyBase", init=f"{STACK}\nself.stack().append(make())"),
+        ),
+        ("return self.layers", "return self.others"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "its base in another file fills it",
+        {
+            FILE: toy(
+                block(base=PROTECTED),
+                model(_KEYWORD, base="OtherBase"),
+                imports="from modeling_other import OtherBase\n",
+            ),
+            "modeling_other.py": "from transformers import PreTrainedModel\n\n\n"
+            f"class OtherBase(PreTrainedModel):\n    def more(self):\n        {_MAKE}\n",
+        },
+        ("self.layers.append", "self.others.append"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a method of torch's class fills it",
+        _filled("nn.ModuleList.append(self.layers, make())"),
+        ("ModuleList.append", "ModuleList.index"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "one of two functions fills it",
+        _filled(
+            "fill = first if config.x else second\nfill(self.layers)",
+            f"def first(layers):\n    len(layers)\n\n{_FILL.replace('fill', 'second')}",
+        ),
+        _APPEND,
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "it is handed on further than it is followed",
+        _filled(
+            "one(self.layers)",
+            "".join(f"def {a}(x):\n    {b}(x)\n" for a, b in pairwise(_CHAIN)),
+        ),
+        ("    three(x)", "    len(x)"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "its method under another name",
+        _filled("add = self.layers.append\nadd(make())"),
+        ("self.layers.append", "self.others.append"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a function with the stack as its argument",
+        _filled("partial(fill, self.layers)()", f"from functools import partial\n{_FILL}"),
+        _APPEND,
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "another object keeps it",
+        _filled("kept.stack = self.layers"),
+        ("kept.stack", "stack"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a loop over stacks",
+        _filled("for x in [self.layers, self.heads]:\n    x.append(make())"),
+        ("x.append", "x.index"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "what a module keeps its parts in",
+        _filled("self.layers._modules['0'] = make()"),
+        ("self.layers._modules", "self.others._modules"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a function that is given a list with it",
+        _filled("fill(*[self.layers])", _FILL.replace(".append", ".count")),
+        ("*[self.layers]", "self.layers"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "another stack of the same layers",
+        _filled("self.others = nn.ModuleList([ToyLayer(config)])\nself.others.append(make())"),
+        ("self.others.append", "self.layers.append"),
+        _OK,
+        _doubt("unknown filling"),
+    ),
+    Pair(
+        "a block that becomes a layer",
+        toy(block(), model(_KEYWORD, init=f"{STACK}\n{_MAKE}")),
+        ("self.layers.append", "self.others.append"),
+        [*_doubt("unknown filling"), found(LAYER, "unsafe", "unknown filling")],
+        [*_OK, found(LAYER, "safe")],
+    ),
+)
+def test_filling(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_WRAP = """\
+def wrap(f):
+    def inner(*args, **kwargs):
+        return f(*args, **kwargs)
+    return inner
+"""
+_READING = _WRAP.replace("        return f", "        count(1)\n        return f")
+
+
+def _decorated(before: str, lines: str = "@wrap", base: str = PROTECTED) -> str:
+    return toy(before, block(base=base, more=lines), model(_KEYWORD))
+
+
+@decisions(
+    Pair(
+        "a block that becomes a layer",
+        _decorated(_READING, base="nn.Module"),
+        ("count(1)", "count(args)"),
+        [*_OK, found(LAYER, "safe")],
+        [*_doubt("reading decorator"), found(LAYER, "unsafe", "reading decorator")],
+    ),
+    Pair(
+        "that of the second of two layers",
+        toy(
+            _READING,
+            block(base=PROTECTED),
+            block(name="ToyOther", base=PROTECTED, more="@wrap"),
+            model(_KEYWORD, init=f"{STACK}\nself.layers.append(ToyOther(config))"),
+        ),
+        ("count(1)", "count(args)"),
+        _OK,
+        _doubt("reading decorator"),
+    ),
+    Pair(
+        "one of two functions drops something",
+        _decorated(
+            _WRAP.replace(
+                "    return inner\n",
+                "    def other(*args, **kwargs):\n        return f(*args, **kwargs)\n"
+                "    return other if torch else inner\n",
+            )
+        ),
+        (
+            "        return f(*args, **kwargs)\n    return other",
+            "        return f(*args)\n    return other",
+        ),
+        _OK,
+        _doubt("decorator"),
+    ),
+    Pair(
+        "what is only taken by position",
+        _decorated(_WRAP),
+        ("inner(*args", "inner(self, /, *args"),
+        _OK,
+        _doubt("decorator"),
+    ),
+    Pair(
+        "the layer itself is not handed on",
+        _decorated(_WRAP.replace("*args", "self, *args")),
+        ("f(self, *args", "f(*args"),
+        _OK,
+        _doubt("decorator"),
+    ),
+    Pair(
+        "a function that collects nothing",
+        _decorated("def wrap(f):\n    return f\n"),
+        ("    return f\n", "    return lambda x, mask=None: f(x, mask)\n"),
+        _OK,
+        _doubt("decorator"),
+    ),
+    Pair(
+        "the second of two",
+        _decorated(f"{_WRAP}{_WRAP.replace('wrap', 'other').replace('inner', 'kept')}", "@wrap\n@other"),
+        (
+            "def kept(*args, **kwargs):\n        return f(*args, **kwargs)",
+            "def kept(*args, **kwargs):\n        return f(*args)",
+        ),
+        _OK,
+        _doubt("decorator"),
+    ),
+)
+def test_decorators(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+@decisions(
+    Pair(
+        "a hook of the layer",
+        toy(block(base=PROTECTED, init="self.register_forward_pre_hook(print)"), model(_KEYWORD)),
+        ("forward_pre_hook", "state_pre_hook"),
+        _doubt("hooks see"),
+        _OK,
+    ),
+    Pair(
+        "a hook of its base",
+        toy(
+            block(name="ToyBase", base=PROTECTED, init="self.register_forward_pre_hook(print)"),
+            "class ToyLayer(ToyBase):\n    pass\n",
+            model(_KEYWORD),
+        ),
+        ("forward_pre_hook", "state_pre_hook"),
+        _doubt("hooks see"),
+        _OK,
+    ),
+    Pair(
+        "a call of its own in the second of two layers",
+        toy(
+            block(base=PROTECTED),
+            "class ToyOther(ToyLayer):\n    def call(self, *args):\n        pass\n",
+            model(_KEYWORD, init=f"{STACK}\nself.layers.append(ToyOther(config))"),
+        ),
+        ("def call(", "def __call__("),
+        _OK,
+        _doubt("own call"),
+    ),
+    Pair(
+        "`forward` of the class is replaced",
+        _received() + "\nToyOther.forward = print\n",
+        ("ToyOther.forward", "ToyLayer.forward"),
+        _OK,
+        _doubt("replaced"),
+    ),
+    Pair(
+        "words about the class",
+        '"""Text.\n\nToyLayer = 1\n"""\n' + _received(),
+        ('ToyLayer = 1\n"""\n', '"""\nToyLayer = 1\n'),
+        _OK,
+        _doubt("replaced"),
+    ),
+    Pair(
+        "an heir in another file puts other layers into the stack",
+        {
+            FILE: toy(block(), model(_KEYWORD)),
+            "modeling_other.py": """\
+from modeling_toy import ToyModel
+from torch import nn
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+
+class OtherLayer(GradientCheckpointingLayer):
+    def forward(self, mask, hidden_states=None):
+        return hidden_states
+
+
+class OtherModel(ToyModel):
+    def __init__(self, config):
+        self.layers = nn.ModuleList([OtherLayer()])
+""",
+        },
+        ("self, mask, hidden_states=None", "self, hidden_states=None"),
+        [*_refused("other orders"), found(LAYER, "unsafe", "other orders")],
+        [*_OK, found(LAYER, "safe")],
+    ),
+)
+def test_layers(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 

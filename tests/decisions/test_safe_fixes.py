@@ -85,6 +85,18 @@ def _loop(statements: str, before: str = "", behind: str = "") -> str:
     return toy(block(), model(f"{before}\nfor layer in self.layers:\n    {statements}\n{behind}"))
 
 
+def _based(statement: str) -> str:
+    """Write a file whose model has a base of its own."""
+    return toy(f"class ToyBase(PreTrainedModel):\n    {statement}\n", block(), model(base="ToyBase"))
+
+
+def _cached(loop: str) -> str:
+    """Write a file whose layers return more with a cache."""
+    takes = "hidden_states, mask=None, use_cache=False"
+    more = "if use_cache:\n    return hidden_states, self.attention(mask)\nreturn (hidden_states,)"
+    return toy(block(more, takes=takes), model(f"for layer in self.layers:\n{loop}", takes=takes))
+
+
 _CALL = "hidden_states = layer(hidden_states, mask)"
 
 
@@ -200,6 +212,56 @@ _CALL = "hidden_states = layer(hidden_states, mask)"
         _unsafe("evaluates"),
     ),
     Pair(
+        "a block puts its parts into evaluation mode",
+        toy(block(init="self.attention.train()"), model(BRANCH, init=f"{STACK}\n{FLAG}")),
+        ("self.attention.train()", "self.attention.eval()"),
+        _SAFE,
+        _unsafe("evaluates"),
+    ),
+    Pair(
+        "hooks of the model's base",
+        _based("def more(self):\n        self.register_forward_hook(print)"),
+        ("forward_hook", "state_hook"),
+        _unsafe("hooks"),
+        _SAFE,
+    ),
+    Pair(
+        "the model's base records router outputs",
+        _based('_can_record_outputs = {"router_logits": 1}'),
+        ('"router_logits"', '"attentions"'),
+        _unsafe("records routers"),
+        _SAFE,
+    ),
+    Pair(
+        "the model's base compiles modules",
+        _based("def more(self):\n        self.fast = torch.jit.script(self.head)"),
+        ("torch.jit.script(", "torch.jit.ignore("),
+        _unsafe("compiled"),
+        _SAFE,
+    ),
+    Pair(
+        "a loop around the loop changes an argument",
+        toy(
+            block(),
+            model(
+                "for _ in range(2):\n    mask[0] = 1\n    for layer in self.layers:\n"
+                "        hidden_states = layer(hidden_states, mask)"
+            ),
+        ),
+        ("mask[0] = 1", "mask = 1"),
+        _unsafe("changed around"),
+        _SAFE,
+    ),
+    Pair(
+        "a second context of its own",
+        _loop(
+            "with torch.autocast('cpu'), torch.device('cpu'):\n        hidden_states = layer(hidden_states)"
+        ),
+        ("torch.device('cpu')", "self.mode('cpu')"),
+        _SAFE,
+        _unsafe("context"),
+    ),
+    Pair(
         "a comment of evaluation mode",
         _branch(init="x = 1  # self.eval()"),
         ("x = 1  # self.eval()", "self.eval()"),
@@ -300,6 +362,32 @@ def test_surroundings(decision: Decision, outside: Outside) -> None:
                 "    hidden_states = out[0]\n    if use_cache:\n        mask = out[1]",
                 takes="hidden_states, mask=None, use_cache=False",
             ),
+        ),
+        ("mask = out[1]", "mask = out[0]"),
+        _unsafe("output with cache"),
+        _SAFE,
+    ),
+    Pair(
+        "an output with a cache is unpacked",
+        _cached("    hidden_states, mask = layer(hidden_states, use_cache=True)"),
+        ("use_cache=True", "use_cache=False"),
+        _unsafe("output with cache"),
+        _SAFE,
+    ),
+    Pair(
+        "what the model reads where it always asks for a cache",
+        _cached(
+            "    out = layer(hidden_states, use_cache=True)\n    hidden_states = out[0]\n    mask = out[1]"
+        ),
+        ("mask = out[1]", "mask = out[0]"),
+        _unsafe("output with cache"),
+        _SAFE,
+    ),
+    Pair(
+        "what the model reads of a cache, in one expression",
+        _cached(
+            "    out = layer(hidden_states, use_cache=use_cache)\n    hidden_states = out[0]\n"
+            "    mask = out[1] if use_cache else None"
         ),
         ("mask = out[1]", "mask = out[0]"),
         _unsafe("output with cache"),
