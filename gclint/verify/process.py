@@ -57,25 +57,33 @@ def work(python: Path, request: Request) -> Generator[Message]:
 def _checked(messages: Iterable[Message], request: Request) -> Iterator[Message]:
     """Yield messages until one cannot be true: code under test may find the way into the worker's output.
 
-    Each class that was announced has one result. A forged one is followed by the real one, which ends all.
+    Each source that was asked for is announced once, and each announced class has one result. A forged
+    one is followed by the real one, which ends all.
     """
     forged = Unusable(
         "the worker's answers cannot be believed: the code that it runs has written some of them"
     )
-    left = {each.path: [""] for each in request.sources if request.question is None}
+    is_run = request.question is None
+    silent = {each.path for each in request.sources if is_run}
+    left: dict[str, list[str]] = {}
     for message in messages:
+        source = getattr(message, "source", "") if is_run else ""
+        is_believed = not source or source in left or source in silent
         if isinstance(message, Discovered):
-            left[message.source] = [] if request.is_listing else list(message.classes)
-        elif isinstance(message, Unusable) and message.source:
-            left[message.source] = []
+            is_believed = source in silent
+            left[source] = [] if request.is_listing else list(message.classes)
+        elif isinstance(message, Unusable) and source:
+            left[source] = []
         elif isinstance(message, ClassResult):
-            if message.name not in left.get(message.source, ()):
-                yield forged
-                return
-            left[message.source].remove(message.name)
-        elif isinstance(message, Done) and any(left.values()):
+            is_believed = message.name in left.get(message.source, ())
+            if is_believed:
+                left[source].remove(message.name)
+        elif isinstance(message, Done):
+            is_believed = not silent and not any(left.values())
+        if not is_believed:
             yield forged
             return
+        silent -= left.keys()
         yield message
 
 

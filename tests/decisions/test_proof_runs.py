@@ -409,21 +409,12 @@ def test_a_worker_that_says_what_cannot_be_is_not_believed_from_there_on(
     assert _believed(monkeypatch, messages, sources) == (list(messages[:-left]), False)
 
 
-@pytest.mark.xfail(
-    reason="a source that is announced again is taken for one whose classes were never announced",
-    strict=True,
-)
 @pytest.mark.parametrize("again", [(), ("A",)])
 def test_a_source_is_announced_once(again: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[Message] = [_FOUND, Discovered("a.py", again), *[_A for _ in again], Done()]
     assert not _believed(monkeypatch, messages, ("a.py",))[1]
 
 
-@pytest.mark.xfail(
-    reason="a message about a source that was not asked for ends the run with a traceback",
-    raises=KeyError,
-    strict=True,
-)
 @pytest.mark.parametrize(
     "message",
     [
