@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -224,3 +224,49 @@ def test_what_a_checkpoint_around_a_block_holds_belongs_to_that_block(count: int
         is_plain=False,
     )
     assert added.added_bytes - added.boundary_bytes == _STATES
+
+
+@pytest.mark.parametrize(
+    ("way", "is_held"),
+    [("keyword", True), ("partial", True), ("partial keyword", True), ("closure", True), ("weight", False)],
+)
+def test_a_checkpoint_holds_all_that_its_function_is_given(way: str, is_held: bool) -> None:
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    from gclint.verify.worker.footprint.step import forward
+
+    class Model(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(_WIDTH))
+
+        def forward(self, states: Any) -> Any:
+            made = self.weight if way == "weight" else states.detach() * 2
+
+            def inner(scale: Any, states: Any) -> Any:
+                return torch.sigmoid(states * scale)
+
+            def turned(states: Any, scale: Any) -> Any:
+                return inner(scale, states)
+
+            def captures(states: Any) -> Any:
+                return inner(made, states)
+
+            calls: dict[str, Callable[[], Any]] = {
+                "keyword": lambda: checkpoint(turned, states, scale=made, use_reentrant=False),
+                "weight": lambda: checkpoint(turned, states, scale=made, use_reentrant=False),
+                "partial": lambda: checkpoint(partial(inner, made), states, use_reentrant=False),
+                "partial keyword": lambda: checkpoint(
+                    partial(turned, scale=made), states, use_reentrant=False
+                ),
+                "closure": lambda: checkpoint(captures, states, use_reentrant=False),
+            }
+            return {"last": calls[way]()}
+
+    def evaluate(kept: Any) -> list[int]:
+        return [each.size for each in kept.records() if each.keeper == "checkpoint"]
+
+    states = torch.ones(4, _WIDTH).requires_grad_()
+    held, _ = forward(Model(), {"states": states}, [], evaluate, is_plain=False)
+    assert held == ([_STATES] if is_held else [])

@@ -55,6 +55,21 @@ class _Model(nn.Module):  # type: ignore[misc]
     def calls_chosen(self, states: Any, **kwargs: Any) -> Any:
         return self.chosen(states, 2)
 
+    def has_too_many(self, states: Any, **kwargs: Any) -> Any:
+        return self.scaled(states, 1.0, 2.0)
+
+    def scaled(self, states: Any, by: float = 1.0) -> Any:
+        return states * by
+
+    def is_given_a_word(self, states: Any, **kwargs: Any) -> Any:
+        return torch.add(states, "word")
+
+    def indexes(self, states: Any, **kwargs: Any) -> Any:
+        return self[0]
+
+    def __getitem__(self, index: int, other: int) -> Any:
+        return index + other
+
     def adds(self, states: Any, **kwargs: Any) -> Any:
         return states + None
 
@@ -73,6 +88,7 @@ _ALL, _NAMED = "passes all its arguments explicitly", "passes `size` explicitly"
     [
         ("lacks", _ALL),
         ("has_more", _ALL),
+        ("has_too_many", _ALL),
         ("names", _NAMED),
         # The inputs decide what is passed.
         ("passes_on", None),
@@ -82,7 +98,9 @@ _ALL, _NAMED = "passes all its arguments explicitly", "passes `size` explicitly"
         ("calls_another", None),
         # Another configuration chooses another class.
         ("calls_chosen", None),
-        # Nothing about arguments.
+        # Nothing about how many arguments there are, or no call.
+        ("is_given_a_word", None),
+        ("indexes", None),
         ("adds", None),
     ],
 )
