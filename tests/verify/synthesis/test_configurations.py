@@ -73,8 +73,9 @@ def _layered(count: int, **fields: Any) -> Any:
         # Both kinds of layers share, and both kinds do not.
         (
             {"num_kv_shared_layers": 2, "layer_types": ["linear", "full"] * 6},
-            ["linear", "full"] * 3,
-            2,
+            # One that shares alone would show nothing of what it shares.
+            ["linear", "full", "linear", "full", "linear", "linear", "full", "full"],
+            4,
         ),
         pytest.param(
             {"num_kv_shared_layers": 4, "layer_types": ["linear", "full"] * 6},

@@ -56,7 +56,7 @@ class _Model(nn.Module):  # type: ignore[misc]
         return self.chosen(states, 2)
 
     def has_too_many(self, states: Any, **kwargs: Any) -> Any:
-        return self.scaled(states, 1.0, 2.0)
+        return self.scaled(states, 1.0, 2.0)  # type: ignore[call-arg]
 
     def scaled(self, states: Any, by: float = 1.0) -> Any:
         return states * by
@@ -65,7 +65,7 @@ class _Model(nn.Module):  # type: ignore[misc]
         return torch.add(states, "word")
 
     def indexes(self, states: Any, **kwargs: Any) -> Any:
-        return self[0]
+        return self[0]  # type: ignore[call-arg]
 
     def __getitem__(self, index: int, other: int) -> Any:
         return index + other
