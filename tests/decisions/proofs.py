@@ -40,6 +40,7 @@ def step(
     loss: float | None = None,
     saved: int = 100,
     requiring: Iterable[str] = (),
+    held: int = 0,
 ) -> Any:
     """Return one step; ``loss`` is the model's own, which is an output as well."""
     from gclint.verify.worker.examination.run import Step
@@ -53,6 +54,7 @@ def step(
         saved,
         0.0,
         None,
+        held_bytes=held,
         requiring_grad=frozenset(requiring),
     )
 

@@ -207,6 +207,38 @@ def test_a_run_that_failed_recomputed_nothing() -> None:
     assert _verdict(case()).saved_bytes == 40
 
 
+def test_what_checkpoints_hold_is_kept_as_well_and_only_the_first_step_counts() -> None:
+    found = {"steps": [{"saved": 40, "held": 30}, {"saved": 70, "held": 80}]}
+    assert _verdict(case({"steps": [{}, {}]}, found)).saved_bytes == 70
+
+
+@pytest.mark.parametrize(("noise", "gradient", "left_out"), [(1e-7, 1e-6, False), (0.3, 1.5, True)])
+def test_a_gradient_that_is_zero_but_for_rounding_was_compared(
+    noise: float, gradient: float, left_out: bool
+) -> None:
+    step, other = (
+        one_step(gradients={**RIGHT, "bias": [each, 0.0]}) for each in (gradient, gradient - 4 * noise)
+    )
+    seen = _verdict(case(step, other, noise={("gradient", "bias"): noise}))
+    assert (seen.compared, seen.not_compared) == ((3, ("bias",)) if left_out else (4, ()))
+
+
+def test_a_gradient_without_numbers_was_not_compared() -> None:
+    step = one_step(gradients={**RIGHT, "bias": [math.nan, math.nan]})
+    seen = _verdict(case(step, step))
+    assert (seen.compared, seen.not_compared) == (3, ("bias",))
+
+
+def test_a_verdict_names_the_check_that_a_frozen_base_fails() -> None:
+    (seen,) = _verdict(case({}, _WRONG, scenario="frozen base")).observations
+    assert (seen.check, seen.about) == ("gradients", ("embed",))
+
+
+def test_only_blocks_that_ran_were_recomputed() -> None:
+    ran = {"ran": {"layers.0": 1}}
+    assert _verdict(case(ran, {**ran, "again": {"layers.0": 1}})).recomputed == ("layers.0",)
+
+
 @pytest.mark.parametrize(("unstable", "left_out"), [(0, ()), (2, ("p0", "p1"))])
 def test_a_verdict_names_what_was_not_compared(unstable: int, left_out: tuple[str, ...]) -> None:
     seen = _verdict(_ten(unstable))

@@ -91,3 +91,42 @@ def test_what_is_lost_in_rounding_is_not_said_to_work() -> None:
     # One of four is little enough, as of biases before normalisations.
     row = _row(_RIGHT, {**_RIGHT, "d": 6.0}, {"d": 1.0})
     assert row.outcome == "works"
+
+
+@pytest.mark.parametrize(
+    ("hidden", "outcome", "parameters"),
+    [
+        ((), "works", ()),
+        (("d",), "works", ()),
+        (("c", "d"), "not run", ("c", "d")),
+        (("b", "c", "d"), "not run", ("b", "c", "d")),
+    ],
+)
+def test_a_set_up_in_which_rounding_hides_a_third_is_not_compared(
+    hidden: tuple[str, ...], outcome: str, parameters: tuple[str, ...]
+) -> None:
+    found = {name: value * (1.5 if name in hidden else 1.0) for name, value in _RIGHT.items()}
+    row = _row(_RIGHT, found, dict.fromkeys(hidden, 1.0))
+    assert (row.outcome, row.parameters) == (outcome, parameters)
+
+
+def test_what_has_no_gradient_is_not_counted_among_those_to_compare() -> None:
+    # Four of ten are none, so that two of six are too many to be left out.
+    expected = {**_RIGHT, "e": 5.0, "f": 6.0, **dict.fromkeys("ghij", None), "k": 0.0}
+    found = {**expected, "e": 7.5, "f": 9.0}
+    assert _row(expected, found, {"e": 1.0, "f": 1.0}).outcome == "not run"
+
+
+def test_a_slight_difference_that_nothing_settles_is_neither_wrong_nor_right() -> None:
+    found = {**_RIGHT, "c": 3.012, "d": 4.012}
+    row = _row(_RIGHT, found, {"c": 2e-4, "d": 2e-4})
+    assert (row.outcome, row.parameters) == ("not run", ("c", "d"))
+    assert _row(_RIGHT, {**found, "c": 3.0}, {"d": 2e-4}).outcome == "works"
+    assert _row(_RIGHT, found, {}).symptom == "wrong gradients"
+
+
+def test_an_error_counts_before_what_rounding_hides() -> None:
+    found = {**{name: value * 1.5 for name, value in _RIGHT.items()}, "a": 0.0}
+    noise = dict.fromkeys("bcd", 1.0)
+    assert _row(_RIGHT, found, noise).symptom == "lost gradients"
+    assert _row(_RIGHT, {**found, "a": 9.0}, noise).symptom == "wrong gradients"

@@ -106,3 +106,82 @@ def test_a_stage_of_a_pyramid_is_wider_than_the_first(depths: Any, width: int) -
 )
 def test_what_says_how_a_model_was_loaded_is_not_among_its_fields(name: str) -> None:
     assert own_fields({name: 1, "hidden_size": 8, 4: 1}) == [("hidden_size", 8)]
+
+
+def _layered(count: int, **fields: Any) -> Any:
+    config = OneLayerConfig()
+    for name, value in {"num_hidden_layers": count, **fields}.items():
+        setattr(config, name, value)
+    return shrink(config, Sizes())
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept", "shared"),
+    [
+        # The last four share, and they alone are full.
+        (
+            {"num_kv_shared_layers": 4, "layer_types": ["linear"] * 8 + ["full"] * 4},
+            ["linear", "linear", "full", "full"],
+            2,
+        ),
+        # Both kinds of layers share, and both kinds do not.
+        (
+            {"num_kv_shared_layers": 2, "layer_types": ["linear", "full"] * 6},
+            # One that shares alone would show nothing of what it shares.
+            ["linear", "full", "linear", "full", "linear", "linear", "full", "full"],
+            4,
+        ),
+        pytest.param(
+            {"num_kv_shared_layers": 4, "layer_types": ["linear", "full"] * 6},
+            ["linear", "full"] * 4,
+            4,
+            marks=pytest.mark.xfail(
+                reason="how many layers share is taken for the size of a stack, and made small once more"
+            ),
+        ),
+        # All share, or none.
+        ({"num_kv_shared_layers": 12, "layer_types": ["linear", "full"] * 6}, ["linear", "full"] * 2, 4),
+        ({"num_kv_shared_layers": 0, "layer_types": ["linear", "full"] * 6}, ["linear", "full"] * 2, 0),
+    ],
+)
+def test_the_last_layers_share_keys_and_values(fields: dict[str, Any], kept: list[str], shared: int) -> None:
+    small = _layered(12, **fields)
+    assert small.layer_types == kept
+    assert (small.num_hidden_layers, small.num_kv_shared_layers) == (len(kept), shared)
+
+
+def test_the_first_layers_are_the_dense_ones() -> None:
+    small = _layered(12, first_k_dense_replace=3, layer_types=["linear"] * 10 + ["full"] * 2)
+    assert small.layer_types == ["linear"] * 4 + ["full"] * 2
+    assert (small.num_hidden_layers, small.first_k_dense_replace) == (6, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "indices", "kept", "left"),
+    [
+        # Two layers of each kind, numbered anew.
+        ("cross_attention_layers", [3, 7], 4, [2, 3]),
+        ("cross_attention_layers", [-1, 7], 4, [-1, 2]),
+        # All the layers that are read stay, and no others are needed for them.
+        ("out_indices", [3, 7, 11], 5, [2, 3, 4]),
+        ("out_indices", [3, -1], 4, [2, -1]),
+    ],
+)
+def test_indices_of_layers_are_those_of_the_layers_that_stay(
+    name: str, indices: list[int], kept: int, left: list[int]
+) -> None:
+    small = _layered(12, **{name: indices})
+    assert (small.num_hidden_layers, getattr(small, name)) == (kept, left)
+
+
+def test_a_layer_stays_with_the_one_that_it_takes_something_from() -> None:
+    kinds, sources = ["linear"] * 8 + ["full"] * 2, [0, 1, 2, 3, 4, 5, 6, 7, 5, 5]
+    small = _layered(10, layer_types=kinds, kv_source_layers=sources)
+    at = small.layer_types.index("full")
+    assert small.layer_types[small.kv_source_layers[at]] == "linear"
+    assert small.kv_source_layers[at] not in (at, 0, 1)
+
+
+def test_lists_that_are_no_numbers_of_layers_are_left_alone() -> None:
+    small = _layered(12, layer_types=["linear"] * 12, some_ids=[0, 1], flags_idx=[True, False])
+    assert (small.num_hidden_layers, small.some_ids, small.flags_idx) == (2, [0, 1], [True, False])

@@ -92,6 +92,78 @@ def test_fields_that_have_a_feature_of_their_own_are_no_options(
     assert [str(each) for each in found] == [f"{field}=True"] * is_tried
 
 
+@torch
+@pytest.mark.parametrize(
+    ("apart", "kept", "most"),
+    [
+        # Each of the letters of a word excludes the others of it.
+        ([], "abcd", 1),
+        (["ab"], "acd", 6),
+        (["ab", "cd"], "ac", 7),
+        (["ad"], "abc", 6),
+        (["a"], "bcd", 5),
+        (["a", "b"], "cd", 5),
+        (["d"], "abc", 5),
+        (["a", "b", "c", "d"], "", 7),
+    ],
+)
+def test_options_of_both_halves_are_kept(apart: list[str], kept: str, most: int) -> None:
+    from transformers import LlamaConfig, LlamaModel
+
+    from gclint.verify.worker.synthesis.attempts.options import Option, largest
+    from gclint.verify.worker.synthesis.inputs.plan import Plan
+    from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+    situation = Situation(LlamaModel, LlamaConfig(), Plan(), LlamaConfig())
+    options = [Option(("LlamaConfig",), name, True) for name in "abcd"]
+    tried: list[set[str]] = []
+
+    def run(made: Situation) -> bool:
+        tried.append({name for _, name in made.plan.values})
+        return not any(tried[-1].issuperset(each) for each in apart)
+
+    chosen = largest(situation, options, run)
+    assert "".join(each.field for each in chosen) == kept
+    assert len(tried) <= most
+    # The last set of options that ran is the one that was chosen.
+    ran = [each for each in tried if not any(each.issuperset(letters) for letters in apart)]
+    assert (ran[-1] if ran else set()) == set(kept)
+
+
+@torch
+def test_not_all_is_tried_of_many_options() -> None:
+    from transformers import LlamaConfig, LlamaModel
+
+    from gclint.verify.worker.synthesis.attempts.options import Option, largest
+    from gclint.verify.worker.synthesis.inputs.plan import Plan
+    from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+    situation = Situation(LlamaModel, LlamaConfig(), Plan(), LlamaConfig())
+    options = [Option(("LlamaConfig",), name, True) for name in "abcdefgh"]
+    tried: list[int] = []
+
+    def run(made: Situation) -> bool:
+        tried.append(len(made.plan.values))
+        return False
+
+    assert largest(situation, options, run) == ()
+    assert tried == [8, 4, 2, 1, 1, 2, 1, 1]
+
+
+@torch
+def test_an_option_is_set_in_each_class_that_has_its_field_and_what_was_set_stays() -> None:
+    from transformers import LlamaConfig, LlamaModel
+
+    from gclint.verify.worker.synthesis.attempts.options import Option, with_options
+    from gclint.verify.worker.synthesis.inputs.plan import Plan
+    from gclint.verify.worker.synthesis.inputs.situation import Situation
+
+    plan = Plan(values={("", "known"): 1})
+    situation = Situation(LlamaModel, LlamaConfig(), plan, LlamaConfig())
+    made = with_options(situation, [Option(("Text", "Vision"), "gated", True)])
+    assert made.plan.values == {("", "known"): 1, ("Text", "gated"): True, ("Vision", "gated"): True}
+
+
 def test_each_option_has_scenarios_of_its_own() -> None:
     plain, cached = scenarios_of("option is_decoder=True")
     assert (plain.name, cached.name) == ("option is_decoder=True", "option is_decoder=True, cache object")

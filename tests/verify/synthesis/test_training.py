@@ -95,3 +95,81 @@ def test_inputs_are_tried_without_a_cache(
     specimen = _specimen("bert.BertModel")
     assert specimen.refused == refused
     assert specimen.other_inputs is not None
+
+
+def _padded(finite: bool, wrong_types: str = "") -> Any:
+    """Return a class that divides by its mask, so that padding gives infinite gradients.
+
+    With the types of tokens, it does the same or raises an error, if ``wrong_types`` says so.
+    """
+    import torch
+
+    from tests.verify.synthesis.one_layer import OneLayerModel
+
+    class Padded(OneLayerModel):
+        main_input_name = "input_ids"
+
+        def __init__(self, config: Any) -> None:
+            super().__init__(config)
+            self.embedding = torch.nn.Embedding(128, config.hidden_size)
+            self.infinite = torch.nn.Parameter(torch.ones(config.hidden_size))
+
+        def forward(self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None) -> Any:
+            states = super().forward(self.embedding(input_ids))
+            if attention_mask is not None:
+                states = states / attention_mask[..., None]
+            if token_type_ids is not None and wrong_types == "raise":
+                raise ValueError(wrong_types)
+            if token_type_ids is not None and wrong_types == "divide":
+                states = states / token_type_ids[..., None]
+            return states if finite else states * (self.infinite / 0)
+
+    return Padded
+
+
+@pytest.mark.parametrize(
+    ("finite", "wrong_types", "given", "refused"),
+    [
+        (True, "", {"input_ids", "token_type_ids"}, ("attention_mask",)),
+        (True, "raise", {"input_ids"}, ("attention_mask", "token_type_ids")),
+        pytest.param(
+            True,
+            "divide",
+            {"input_ids"},
+            ("attention_mask", "token_type_ids"),
+            marks=pytest.mark.xfail(reason="what ran before an input is taken for what runs without it"),
+        ),
+        # Without any finite gradient, the mask is not to blame.
+        (False, "", {"input_ids", "attention_mask", "token_type_ids"}, ()),
+        pytest.param(
+            False,
+            "raise",
+            {"input_ids", "attention_mask"},
+            ("token_type_ids",),
+            marks=pytest.mark.xfail(reason="what ran before an input is taken for what runs without it"),
+        ),
+    ],
+)
+def test_a_mask_that_makes_gradients_infinite_is_left_out(
+    finite: bool, wrong_types: str, given: set[str], refused: tuple[str, ...]
+) -> None:
+    from tests.verify.synthesis.one_layer import first
+
+    specimen = first(_padded(finite, wrong_types))
+    padded = {name for name, each in specimen.inputs().items() if name != "attention_mask" or not each.all()}
+    assert (padded, specimen.refused) == (given, refused)
+    # The second batch is one with which the class runs as well.
+    assert specimen.other_inputs is not None
+
+
+def test_a_longer_text_that_makes_gradients_infinite_is_not_a_second_batch() -> None:
+    from tests.verify.synthesis.one_layer import OneLayerModel, first
+
+    class Short(_padded(True)):  # type: ignore[misc]
+        def forward(self, input_ids: Any) -> Any:
+            states = OneLayerModel.forward(self, self.embedding(input_ids))
+            return states if input_ids.shape[1] <= 12 else states * (self.infinite / 0)
+
+    specimen = first(Short)
+    assert specimen.inputs()["input_ids"].shape[1] == 12
+    assert specimen.other_inputs()["input_ids"].shape[1] == 9
