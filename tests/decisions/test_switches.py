@@ -158,6 +158,66 @@ def test_switches(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 
+_HEIRS = {
+    "modeling_toy.py": _branch(),
+    "modeling_heir.py": "from modeling_toy import ToyModel\n\n\nclass HeirModel(ToyModel):\n    pass\n",
+    "modeling_last.py": "from modeling_heir import HeirModel\n\n\nclass LastModel(HeirModel):\n"
+    "    def gradient_checkpointing_enable(self):\n        pass\n",
+}
+_MIXED = {
+    "modeling_toy.py": "from mixin import ToyMixin\n" + _branch(base="ToyMixin, PreTrainedModel"),
+    "mixin.py": "class ToyMixin:\n    def gradient_checkpointing_enable(self):\n        self.config = 1\n",
+}
+_STARTED = "from modeling_heir import HeirModel\n\n\nclass LastModel(HeirModel):\n"
+_STARTED += "    def start(self):\n        self.gradient_checkpointing = True\n"
+_OVERRIDES = _none("overrides the switch")
+_ASKED = "getattr(self, 'gradient_checkpointing', False) and self.training"
+
+
+@decisions(
+    Pair(
+        "an heir of an heir, which does not import the model, overrides the switch",
+        _HEIRS,
+        ("gradient_checkpointing_enable(self)", "gradient_checkpointing_report(self)"),
+        _OVERRIDES,
+        _SAFE,
+    ),
+    Pair(
+        "an heir of an heir sets the flag",
+        {**_HEIRS, "modeling_last.py": _STARTED},
+        ("self.gradient_checkpointing = True", "self.gradient_clipping = True"),
+        _none("flag is set"),
+        _SAFE,
+    ),
+    Pair(
+        "a base in another file overrides the switch",
+        _MIXED,
+        ("self.config = 1", "super().gradient_checkpointing_enable()"),
+        _OVERRIDES,
+        _SAFE,
+    ),
+    Pair(
+        "what sets the flags hands on to what enables",
+        _branch(
+            more="def _set_gradient_checkpointing(self, enable=True, gradient_checkpointing_func=None):\n"
+            "    self.gradient_checkpointing_enable()\n"
+        ),
+        ("self.gradient_checkpointing_enable()", "super()._set_gradient_checkpointing(enable)"),
+        _OVERRIDES,
+        _SAFE,
+    ),
+    Pair(
+        "the flag by its name, with a default",
+        _branch(BRANCH.replace("self.gradient_checkpointing and self.training", _ASKED)),
+        ("'gradient_checkpointing', False)", "'gradient_checkpointing', True)"),
+        _SAFE,
+        _none("another condition"),
+    ),
+)
+def test_what_else_enables(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
 def _script(*lines: str) -> Files:
     """Write a model, and a function of a script."""
     body = "".join(f"    {line}\n" for line in lines)
