@@ -12,7 +12,7 @@ from tests.decisions.outside import (
     found,
     silent,
 )
-from tests.decisions.toy import PROTECTED, STACK, block, model, toy
+from tests.decisions.toy import FLAG, PROTECTED, STACK, block, model, toy
 
 _PAST = "hidden_states, past_key_values=None"
 _OTHER = [found(CACHE, "none", "no cache")]
@@ -393,4 +393,95 @@ _FILLED = [silent(LAYER, "fills its cache")]
     ),
 )
 def test_caches_that_a_model_makes(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_SINCE = ">=4.52"
+"""With the first of these releases, a cache stays on whatever its name."""
+_ON = [found(LAYER, "unsafe", "release")]
+
+
+def _on(
+    decision: str, statements: str, change: tuple[str, str], value: str = "cache", wrong: str = ""
+) -> Pair:
+    """Return the pair of a cache that may be on while checkpointing, and of one that is off."""
+    loop = f"for layer in self.layers:\n    hidden_states = layer(hidden_states, past_key_values={value})"
+    takes = "hidden_states, use_cache=None, past_key_values=None"
+    imports = "from transformers.cache_utils import DynamicCache\n"
+    text = model(f"{statements}\n{loop}", takes=takes, init=f"{STACK}\n{FLAG}")
+    code = toy(block(takes=_PAST), text, imports=imports)
+    sides = (_FREE, _ON) if wrong else (_ON, _FREE)
+    return Pair(decision, code, change, *sides, releases=_SINCE, wrong=wrong)
+
+
+_OFF = "cache = past_key_values\nif self.gradient_checkpointing:\n    cache = None"
+_BRANCH = "        if self.gradient_checkpointing:\n            cache = None\n"
+_CALLED = """\
+        for layer in self.layers:
+            hidden_states = layer(hidden_states, past_key_values=cache)
+"""
+
+
+@decisions(
+    _on(
+        "None at first",
+        "cache = None\nif use_cache:\n    cache = DynamicCache()",
+        ("    cache = DynamicCache()", "    cache = None"),
+    ),
+    _on(
+        "None for a while, and then what a loop takes out",
+        "cache = None\nfor cache in past_key_values or ():\n    pass",
+        ("for cache in", "for other in"),
+    ),
+    _on(
+        "an argument that is off under another condition",
+        "if use_cache:\n    past_key_values = None",
+        ("if use_cache:", "if self.gradient_checkpointing:"),
+        "past_key_values",
+    ),
+    _on(
+        "an item",
+        _OFF.replace("    cache", "    other"),
+        ("    other = None", "    cache = None"),
+        "cache[0]",
+    ),
+    _on(
+        "the other side of the flag",
+        "if self.gradient_checkpointing:\n    cache = past_key_values\nelse:\n    cache = None",
+        (
+            "cache = past_key_values\n        else:\n            cache = None",
+            "cache = None\n        else:\n            cache = past_key_values",
+        ),
+    ),
+    _on(
+        "a value under a condition",
+        "cache = past_key_values",
+        ("if use_cache", "if not self.gradient_checkpointing"),
+        "cache if use_cache else None",
+    ),
+    _on(
+        "the flag of a branch that disables something else",
+        _OFF.replace("    cache = None", "    other = None"),
+        ("    other = None", "    use_cache = False"),
+    ),
+    _on(
+        "off without the flag only",
+        _OFF,
+        ("if self.gradient_checkpointing:", "if not self.gradient_checkpointing:"),
+        wrong="A test of the flag counts as one that it is set, although there is a `not`.",
+    ),
+    _on(
+        "off behind the call only",
+        _OFF,
+        (f"{_BRANCH}{_CALLED}", f"{_CALLED}{_BRANCH}"),
+        wrong="Where the statement stands is not looked at.",
+    ),
+    _on(
+        "what is asked for is a cache",
+        _OFF.replace("    cache = None", "    use_cache = False"),
+        ("use_cache = False", "use_cache = True"),
+        wrong="Any constant counts as one that disables caches, True as well.",
+    ),
+)
+def test_caches_that_stay_on(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

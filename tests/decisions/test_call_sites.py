@@ -14,7 +14,7 @@ from tests.decisions.outside import (
     found,
     silent,
 )
-from tests.decisions.toy import PROTECTED, block, call, model, toy
+from tests.decisions.toy import BRANCH, FLAG, LOOP, PLAIN, PROTECTED, block, call, model, toy
 
 _CALL = "hidden_states = layer("
 _BASE = "class ToyLayer(GradientCheckpointingLayer):"
@@ -293,4 +293,54 @@ def _moved(arguments: str) -> list[str]:
     ),
 )
 def test_caches(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_BY_POSITION = "hidden_states, past_key_values"
+
+
+def _two(first: str, second: str, loop: str = BRANCH, base: str = PLAIN) -> str:
+    """Write a file with a call that runs two blocks, which take other parameters."""
+    loop = loop.replace("(hidden_states)", f"({_BY_POSITION})").replace("hidden_states, mask", _BY_POSITION)
+    init = f"self.layers = nn.ModuleList([ToyLayer(config), ToyOther(config)])\n{FLAG}"
+    blocks = (block(takes=first), block(name="ToyOther", takes=second, base=base))
+    return toy(*blocks, model(loop, init=init, takes=f"{_BY_POSITION}=None"))
+
+
+def _wrong_for(*blocks: str) -> list[str]:
+    """Return that blocks would become layers, and that a call of both would still be wrong for one."""
+    return [found(LAYER, "unsafe", "other orders", of=name) for name in blocks]
+
+
+_PAST = f"{_BY_POSITION}=None"
+_MASK = "hidden_states, mask=None"
+_ALONE = ("ToyOther(config)", "ToyLayer(config)")
+_KEPT = [found(CACHE, "none", "other orders")]
+_MOVED = [found(CACHE, "safe")]
+
+
+@decisions(
+    Pair(
+        "only the first of two blocks gets a cache",
+        _two(_PAST, _MASK),
+        _ALONE,
+        [*_wrong_for("ToyLayer", "ToyOther"), *_KEPT],
+        [found(LAYER, "safe"), *_MOVED],
+    ),
+    Pair(
+        "only the second of two blocks gets a cache",
+        _two(_MASK, _PAST),
+        _ALONE,
+        [*_wrong_for("ToyLayer", "ToyOther"), *_KEPT],
+        [found(LAYER, "safe")],
+    ),
+    Pair(
+        "the other block is a layer and gets no cache",
+        _two(_PAST, _MASK, LOOP, PROTECTED),
+        _ALONE,
+        [*_wrong_for("ToyLayer"), *_KEPT],
+        [found(LAYER, "safe"), *_MOVED],
+    ),
+)
+def test_blocks_of_one_call(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

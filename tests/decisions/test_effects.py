@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found
-from tests.decisions.toy import BODY, block, model, toy
+from tests.decisions.toy import BODY, BRANCH, FLAG, LOOP, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
 
@@ -628,4 +628,60 @@ _MIX = f"ToyBase|nn.Module|mix|{_DRAWN}"
     ),
 )
 def test_code_that_is_called(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_TORCHS = BRANCH.replace("self._gradient_checkpointing_func(", "torch.utils.checkpoint.checkpoint(")
+
+
+def _recomputed(
+    body: str, branch: str = _TORCHS, kind: str = "random"
+) -> tuple[str, tuple[str, str], list[str]]:
+    """Return a file whose block torch's own function recomputes, with the library's instead, and a doubt."""
+    imports = "import random\nimport torch.utils.checkpoint\n"
+    code = toy(block(body), model(branch, init=f"{STACK}\n{FLAG}"), imports=imports)
+    change = ("torch.utils.checkpoint.checkpoint(layer", "self._gradient_checkpointing_func(layer")
+    return code, change, [found(LAYER, "unsafe", kind)]
+
+
+_DRAWN = f"mask = random.random()\n{BODY}"
+_HELD = f"return {{'x': {BODY.removeprefix('return ')}}}"
+
+
+@decisions(
+    Pair("numbers drawn in the mode of torch's function", *_recomputed(_DRAWN), _SAFE),
+    Pair(
+        "a dict in the other mode of torch's function",
+        *_recomputed(
+            _HELD,
+            _TORCHS.replace(
+                "__call__, hidden_states, mask", "__call__, hidden_states, mask, use_reentrant=False"
+            ),
+            "returns a container",
+        ),
+        _SAFE,
+    ),
+    Pair(
+        "two loops, of which one is in the mode of torch's function",
+        *_recomputed(_DRAWN, f"{BRANCH}{_TORCHS.lstrip()}"),
+        _SAFE,
+    ),
+    Pair(
+        "two loops, of which the other is in the mode of torch's function",
+        *_recomputed(_DRAWN, f"{_TORCHS}{BRANCH.lstrip()}"),
+        _SAFE,
+    ),
+    Pair(
+        "a second loop that recomputed nothing",
+        toy(
+            block(_DRAWN),
+            model(f"{BRANCH}{LOOP.lstrip()}", init=f"{STACK}\n{FLAG}"),
+            imports="import random\n",
+        ),
+        ("            hidden_states = layer(hidden_states)\n", "            layer = layer\n"),
+        [found(LAYER, "unsafe", "random")],
+        _SAFE,
+    ),
+)
+def test_effects_where_something_recomputes_already(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

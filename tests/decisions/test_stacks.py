@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found, silent
 from tests.decisions.toy import STACK, block, model, toy
 
@@ -563,4 +565,86 @@ _MADE = "ToyLayer(config)"
     ),
 )
 def test_filling(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_ONE = [found(LAYER, "safe")]
+_RUN = "for layer in stack:\n    hidden_states = layer(hidden_states)\n"
+_INNER = indent(_RUN, "    ")
+
+
+def _stacks(
+    decision: str,
+    loop: str,
+    change: tuple[str, str] = ("    stack = self.second", "    other = self.second"),
+    said: list[str] = _TWO,
+) -> Pair:
+    """Return the pair of code in which the second of two stacks reaches a loop, and of one without it."""
+    first = "self.first = nn.ModuleList([ToyLayer(config)])"
+    second = "self.second = nn.ModuleList([ToyOther(config)])"
+    code = toy(block(), block(name="ToyOther"), model(loop, init=f"{first}\n{second}"))
+    return Pair(decision, code, change, said, _ONE)
+
+
+@decisions(
+    _stacks(
+        "from the round before",
+        f"stack = self.first\nfor _ in range(2):\n{_INNER}    stack = self.second\n",
+    ),
+    _stacks(
+        "from the round before, under `while`",
+        f"stack = self.first\nwhile mask is None:\n{_INNER}    stack = self.second\n",
+    ),
+    _stacks(
+        "from the round before, which ends early",
+        f"stack = self.first\nfor _ in range(2):\n{_INNER}    if mask:\n        stack = self.second\n"
+        "        continue\n    stack = self.first\n",
+    ),
+    _stacks(
+        "from the round before, into a function",
+        f"stack = self.first\nfor _ in range(2):\n    def run(hidden_states):\n{indent(_INNER, '    ')}"
+        "        return hidden_states\n    hidden_states = run(hidden_states)\n    stack = self.second\n",
+    ),
+    _stacks(
+        "from a loop that is over",
+        f"stack = self.first\nfor _ in range(2):\n    stack = self.second\n{_RUN}",
+    ),
+    _stacks(
+        "from an attempt that failed",
+        "stack = self.first\ntry:\n    stack = self.second\n    self.check(mask)\n    stack = self.first\n"
+        f"except ValueError:\n    mask = None\n{_RUN}",
+    ),
+    _stacks(
+        "into what is done at last",
+        f"stack = self.first\ntry:\n    stack = self.second\nfinally:\n{_INNER}",
+        said=[found(LAYER, "safe", of="ToyOther")],
+    ),
+    _stacks(
+        "from a case",
+        f"stack = self.first\nmatch mask:\n    case 1:\n        stack = self.second\n{_RUN}",
+    ),
+    _stacks(
+        "from a condition",
+        f"stack = self.first\nif mask and (stack := self.second):\n    mask = None\n{_RUN}",
+        ("(stack := self", "(other := self"),
+    ),
+    _stacks(
+        "from where the method goes on",
+        f"stack = self.first\nif mask is None:\n    stack = self.second\n    self.check(mask)\n{_RUN}",
+        ("    self.check(mask)\n", "    return hidden_states\n"),
+    ),
+    _stacks(
+        "from the end of a loop",
+        "stack = self.second\nfor _ in range(2):\n    if mask:\n        break\nelse:\n"
+        f"    stack = self.first\n{_RUN}",
+        ("stack = self.second\n", "other = self.second\n"),
+    ),
+    _stacks(
+        "into a function that is made before",
+        f"stack = self.first\ndef run(hidden_states):\n{_INNER}    return hidden_states\n"
+        "hidden_states = run(hidden_states)\nstack = self.second\nhidden_states = run(hidden_states)\n",
+        ("\n        stack = self.second", "\n        other = self.second"),
+    ),
+)
+def test_what_reaches_a_loop(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
