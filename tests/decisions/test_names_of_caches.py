@@ -104,6 +104,14 @@ _LIVE = [found(NAME, "safe", code=_GUARDED)]
         releases=_LATER,
     ),
     Pair(
+        "an attribute, which the method does not bind",
+        _named(),
+        ("past_key_value=past_key_value)", "past_key_value=self.past)"),
+        _LIVE,
+        [found(NAME, "none", "no cache", code="")],
+        releases=_LATER,
+    ),
+    Pair(
         "a guard at the call",
         _named(),
         (

@@ -629,6 +629,11 @@ def _stacks(
         ("(stack := self", "(other := self"),
     ),
     _stacks(
+        "from a context",
+        f"stack = self.first\nwith self.context(mask):\n    stack = self.second\n{_RUN}",
+        said=[found(LAYER, "safe", of="ToyOther")],
+    ),
+    _stacks(
         "from where the method goes on",
         f"stack = self.first\nif mask is None:\n    stack = self.second\n    self.check(mask)\n{_RUN}",
         ("    self.check(mask)\n", "    return hidden_states\n"),
@@ -641,7 +646,8 @@ def _stacks(
     ),
     _stacks(
         "into a function that is made before",
-        f"stack = self.first\ndef run(hidden_states):\n{_INNER}    return hidden_states\n"
+        "for _ in range(2):\n    stack = self.first\n"
+        f"def run(hidden_states):\n{_INNER}    return hidden_states\n"
         "hidden_states = run(hidden_states)\nstack = self.second\nhidden_states = run(hidden_states)\n",
         ("\n        stack = self.second", "\n        other = self.second"),
     ),

@@ -172,6 +172,22 @@ _STARTED = "from modeling_heir import HeirModel\n\n\nclass LastModel(HeirModel):
 _STARTED += "    def start(self):\n        self.gradient_checkpointing = True\n"
 _OVERRIDES = _none("overrides the switch")
 _ASKED = "getattr(self, 'gradient_checkpointing', False) and self.training"
+_TORCHS = BRANCH.replace("self._gradient_checkpointing_func(", "torch.utils.checkpoint.checkpoint(")
+_IMPORTED = "import torch\nimport torch.utils.checkpoint\n"
+
+
+def _encoder(*models: str) -> str:
+    """Write a file whose models contain what runs the blocks."""
+    init = f"{STACK}\n{FLAG}"
+    encoder = model(_TORCHS, name="ToyEncoder", base="nn.Module", supports="None", init=init)
+    imports = "import torch.utils.checkpoint\nfrom other import OtherPreTrainedModel\n"
+    return toy(block(), encoder.replace("__init__(config)", "__init__()"), *models, imports=imports)
+
+
+def _outer(name: str, supports: str, base: str = "PreTrainedModel") -> str:
+    """Write a model that declares support, or does not, or says nothing about it."""
+    text = model("pass", name=name, base=base, init="self.encoder = ToyEncoder(config)", supports=supports)
+    return text if supports else text.replace("    supports_gradient_checkpointing = \n", "")
 
 
 @decisions(
@@ -212,6 +228,46 @@ _ASKED = "getattr(self, 'gradient_checkpointing', False) and self.training"
         ("'gradient_checkpointing', False)", "'gradient_checkpointing', True)"),
         _SAFE,
         _none("another condition"),
+    ),
+    Pair(
+        "the flag of something else by its name, with a default",
+        _branch(BRANCH.replace("self.gradient_checkpointing and self.training", _ASKED)),
+        ("getattr(self, 'gra", "getattr(layer, 'gra"),
+        _SAFE,
+        _none("another condition"),
+    ),
+    Pair(
+        "one of two models declares support",
+        _encoder(_outer("ToyModel", "False"), _outer("ToyHead", "True")),
+        ("checkpointing = True", "checkpointing = False"),
+        _SAFE,
+        _none("no support declared"),
+    ),
+    Pair(
+        "one of two models may declare support",
+        _encoder(_outer("ToyModel", "False"), _outer("ToyHead", "", "OtherPreTrainedModel")),
+        ("class ToyHead(OtherPreTrainedModel)", "class ToyHead(PreTrainedModel)"),
+        [found(LAYER, "unsafe", "unknown support")],
+        _none("no support declared"),
+    ),
+    Pair(
+        "torch's function in the second of two branches, without support",
+        _branch(f"{BRANCH}{_TORCHS.lstrip()}", supports="False").replace("import torch\n", _IMPORTED),
+        ("torch.utils.checkpoint.checkpoint(layer", "self._gradient_checkpointing_func(layer"),
+        _none("no support declared"),
+        _SAFE,
+    ),
+    Pair(
+        "a checkpoint function of a base in another file",
+        {
+            "modeling_toy.py": "from mixin import ToyMixin\n"
+            + _branch(base="ToyMixin, PreTrainedModel", supports="False"),
+            "mixin.py": "class ToyMixin:\n    def prepare(self):\n"
+            "        self._gradient_checkpointing_func = print\n",
+        },
+        ("checkpointing_func = print", "checkpointing_tool = print"),
+        _none("no support declared"),
+        _SAFE,
     ),
 )
 def test_what_else_enables(decision: Decision, outside: Outside) -> None:
