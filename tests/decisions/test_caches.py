@@ -446,6 +446,12 @@ _CALLED = """\
         "cache[0]",
     ),
     _on(
+        "off under another condition beside the flag",
+        "cache = past_key_values\nif cache:\n    x = self.gradient_checkpointing\n    if use_cache:\n"
+        "        cache = None",
+        ("if use_cache:", "if self.gradient_checkpointing:"),
+    ),
+    _on(
         "the other side of the flag",
         "if self.gradient_checkpointing:\n    cache = past_key_values\nelse:\n    cache = None",
         (
