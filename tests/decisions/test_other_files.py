@@ -100,6 +100,20 @@ _ORDER = [found(LAYER, "none", "order of bases")]
         [found(LAYER, "none", "leftover")],
     ),
     Pair(
+        "another file checkpoints the block in a branch that stays",
+        _two(toy(), _user(model(BRANCH, name="OtherModel", init=f"{STACK}\n{FLAG}"))),
+        ("self.gradient_checkpointing and self.training", "self.gradient_checkpointing and mask"),
+        _SAFE,
+        [found(LAYER, "none", "leftover")],
+    ),
+    Pair(
+        "another file checkpoints the block in a branch whose sides differ",
+        _two(toy(), _user(model(BRANCH, name="OtherModel", init=f"{STACK}\n{FLAG}"))),
+        ("layer.__call__, hidden_states, mask)", "layer.__call__, hidden_states, 1)"),
+        _SAFE,
+        [found(BRANCHES, "none", "author"), found(LAYER, "none", "leftover")],
+    ),
+    Pair(
         "another file runs the block with its cache by position",
         _two(
             toy(block(takes=_PAST), model()),
