@@ -630,6 +630,40 @@ def test_generated_files(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 
+_KEYWORD = model("for layer in self.layers:\n    hidden_states = layer(hidden_states=hidden_states)")
+
+
+def _generated_loop() -> Files:
+    """Write a model whose loop is that of another one, but which has layers of its own."""
+    supports = "    supports_gradient_checkpointing = {}\n"
+    own = toy(block(), _KEYWORD.replace(supports.format(True), supports.format(False)))
+    beta = _named(own, "Beta")
+    head, _, _ = beta.partition("class BetaModel")
+    inheriting = f"class BetaModel(AlphaModel):\n{supports.format(False)}"
+    return {
+        **_tree(toy(), toy(block(base=PROTECTED), _KEYWORD)),
+        f"{MODELS}/beta/modeling_beta.py": _GENERATED + beta,
+        f"{MODELS}/beta/modular_beta.py": f"{_IMPORT} AlphaModel\n{head}{inheriting}",
+    }
+
+
+_ALPHA_TAKES = "self.attention = AlphaAttention(config)\n\n\n    def forward(self, hidden_states"
+_POSITIONAL = "hidden_states = layer(hidden_states)"
+
+
+@decisions(
+    Pair(
+        "a loop that is generated for another layer",
+        _generated_loop(),
+        (f"{_ALPHA_TAKES}, mask", f"{_ALPHA_TAKES}, task"),
+        [found(KEYWORD, "safe", of="AlphaLayer", code=f"{_POSITIONAL} | {_POSITIONAL}")],
+        [found(KEYWORD, "none", "copy cannot change", of="AlphaLayer", code="")],
+    ),
+)
+def test_generated_calls(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
 _BY_MIXIN = {
     f"{MODELS}/alpha/mixin_alpha.py": toy(block(name="AlphaMixin", base="object")),
     f"{MODELS}/beta/modular_beta.py": "from ..alpha.mixin_alpha import AlphaMixin\n"
