@@ -107,6 +107,24 @@ def test_two_insertions_at_one_place_are_made_one_after_the_other() -> None:
     assert _texts(result) == {"x": "import b\nimport a\nA, B\n"}
 
 
+@pytest.mark.parametrize("code", ["TOY0", "TOY2"])
+@pytest.mark.parametrize(("place", "text"), [(4, "not "), (7, " + 1")])
+def test_nothing_is_inserted_at_an_edge_of_what_another_fix_replaces(
+    place: int, text: str, code: str
+) -> None:
+    # Whichever fix is made first, there is no reason for the other one any more.
+    inserting = WordRule(r"\Ax = bad\n", lambda _, path: (Edit(path, place, place, text),))
+    replacement = WordRule(r"\Ax = bad\n", lambda _, path: (Edit(path, 4, 7, "good"),), code=code)
+    result = _fix(inserting, replacement, x="x = bad\n")
+    assert [each.code for each in result.applied] == [min(code, "TOY1")]
+
+
+def test_fixes_that_replace_neighbours_are_made_at_once() -> None:
+    sign = WordRule("-(?=1)", replacing("+"))
+    number = WordRule("(?<=-)1", replacing("2"), code="TOY2")
+    assert _texts(_fix(sign, number, x="x = -1\n")) == {"x": "x = +2\n"}
+
+
 def test_text_that_a_fix_relies_on_is_not_changed_beside_it() -> None:
     # The first fix keeps `(b)` as it is; what another one makes of it must be decided afterwards.
     def relying(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
