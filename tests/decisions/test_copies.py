@@ -275,3 +275,28 @@ def test_two_findings_of_copies_go_together_if_they_change_alike(
     outside.write(files)
     result = fix(Project(Settings(), given), [WordRule("bad", repaired)], unsafe=False)
     assert sorted(result.changed) == (sorted(given) if is_made else [])
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_is_linked_is_repaired_if_only_one_of_it_is_wanted(place: int, outside: Outside) -> None:
+    files, given = _words("(bad):\n    pass\n")
+    outside.write(files)
+    project = Project(Settings(), given)
+    rules = [WordRule("bad", replacing("good"))]
+    result = fix(project, rules, unsafe=False, wanted=lambda found: found[place : place + 1])
+    assert sorted(result.changed) == sorted(given)
+    assert len(result.applied) == 2
+
+
+def test_linked_findings_in_the_way_of_each_other_are_repaired_one_after_the_other(outside: Outside) -> None:
+    # Two copies in one file, whose repairs rely on the same line.
+    def relying(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        return (Edit(path, *match.span(), "good"), Edit(path, 0, 5, match.string[:5]))
+
+    other = _COPIED.replace("Beta", "Gamma") + "class GammaLayer(bad):\n    pass\n"
+    files, given = _words("(bad):\n    pass\n")
+    beta = next(name for name in files if "beta" in name)
+    outside.write({**files, beta: f"{files[beta]}\n\n{other}"})
+    result = fix(Project(Settings(), given), [WordRule("bad", relying)], unsafe=True)
+    assert "bad" not in "".join(after for _, after in result.changed.values())
+    assert len(result.applied) == 3
