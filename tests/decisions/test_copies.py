@@ -21,7 +21,19 @@ from tests.decisions.outside import (
     decisions,
     found,
 )
-from tests.decisions.toy import ABSOLUTE, LIBRARY, MODELS, PROTECTED, RELATIVE, block, model, toy
+from tests.decisions.toy import (
+    ABSOLUTE,
+    BRANCH,
+    FLAG,
+    LIBRARY,
+    MODELS,
+    PROTECTED,
+    RELATIVE,
+    STACK,
+    block,
+    model,
+    toy,
+)
 from tests.toys import WordRule, replacing, without_fix
 
 _COPIED = "# Copied from transformers.models.alpha.modeling_alpha.AlphaLayer with Alpha->Beta\n"
@@ -183,6 +195,30 @@ def _calls(beta: str = PROTECTED, takes: str = "hidden_states, mask=None") -> Fi
     ),
 )
 def test_copied_calls(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_IN_FORWARD = "    def forward(self, hidden_states, mask=None):\n        for"
+
+
+def _branches() -> Files:
+    """Write two models with a legacy branch, the second of which copies all of it, and has its layer last."""
+    whole = model(BRANCH, init=f"{STACK}\n{FLAG}")
+    copied = whole.replace(_IN_FORWARD, f"    {_METHOD}{_IN_FORWARD.lstrip()}")
+    copied = copied.replace("PreTrainedModel", "nn.Module")
+    return _tree(toy(copied, f"\n\n{_COPIED}{block()}"), toy(block(), whole))
+
+
+@decisions(
+    Pair(
+        "a branch in a copy, above the copy of its layer",
+        _branches(),
+        (_COPIED, _COPIED.replace("Copied from", "Taken from")),
+        [found(LAYER, "unsafe", "copy changes", "copy changes", of="AlphaLayer")],
+        [found(LAYER, "none", "copy cannot change", of="AlphaLayer")],
+    ),
+)
+def test_copied_branches(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 
