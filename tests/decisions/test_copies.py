@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gclint.engine.fix import fix
-from gclint.finding import Edit
+from gclint.finding import Edit, Refusal
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.decisions.outside import (
@@ -336,3 +336,56 @@ def test_linked_findings_in_the_way_of_each_other_are_repaired_one_after_the_oth
     result = fix(Project(Settings(), given), [WordRule("bad", relying)], unsafe=True)
     assert "bad" not in "".join(after for _, after in result.changed.values())
     assert len(result.applied) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "is_made"),
+    [
+        ("def work(self):\n        pass\n\n    y = worse\n", False),
+        ("def work(self):\n        worse\n\n    y = 1\n", True),
+    ],
+)
+def test_what_stands_behind_a_method_that_is_exempt_still_stays(
+    body: str, is_made: bool, outside: Outside
+) -> None:
+    files, given = _words(f"(bad):\n    # Ignore copy\n    {body}")
+    outside.write(files)
+    rules = [WordRule(r"(?<=AlphaLayer\()bad", replacing("good")), WordRule("worse", without_fix)]
+    result = fix(Project(Settings(), given), rules, unsafe=True)
+    assert sorted(result.changed) == (sorted(given) if is_made else [])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "end", "is_made"),
+    [
+        # The other fix, which is not made, is in the other file, or in this one.
+        (r"(?<=Beta = )worse", 5, False),
+        (r"(?<=Beta = )worse", 0, True),
+        (r"(?<=Alpha = )worse", 5, True),
+    ],
+)
+def test_findings_of_two_files_that_replace_the_same_code_go_together(
+    pattern: str, end: int, is_made: bool, outside: Outside
+) -> None:
+    alpha, beta = Path("modeling_alpha.py"), Path("modeling_beta.py")
+
+    def with_shared(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        return (Edit(path, *match.span(), "good"), Edit(alpha, 0, end, "Other"))
+
+    outside.write({str(alpha): "other = 1\nAlpha = bad, worse\n", str(beta): "Beta = worse\n"})
+    rules = [WordRule("bad", with_shared), WordRule(pattern, with_shared, unsafe=True)]
+    result = fix(Project(Settings(), [alpha, beta]), rules, unsafe=False)
+    assert [*result.changed] == ([alpha] if is_made else [])
+
+
+def test_of_what_is_linked_each_names_what_keeps_the_other_one(outside: Outside) -> None:
+    copied = _COPIED.replace("Beta", "Gamma")
+    kept = f"{copied}# gclint: ignore[TOY1]\nclass GammaLayer(bad):\n    pass\n"
+    files, given = _words("(bad):\n    pass\n")
+    beta = next(name for name in files if "beta" in name)
+    outside.write({**files, beta: f"{files[beta]}\n\n{kept}"})
+    result = fix(Project(Settings(), given), [WordRule("bad", replacing("good"))], unsafe=True)
+    reasons = [each.remedy.reason for each in result.findings if isinstance(each.remedy, Refusal)]
+    linked = "`bad` in modeling_alpha.py has to change in the same way"
+    assert [linked in reason for reason in reasons] == [False, True]
+    assert all("an ignore comment keeps it" in reason for reason in reasons)
