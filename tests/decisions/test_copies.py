@@ -153,6 +153,29 @@ def test_marked_copies(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 
+_WITHIN = _COPIED.replace("Alpha->Beta", "AlphaLayer->AlphaBlock").replace("Copied", "Taken")
+_BLOCKS = block(name="ToyBlock"), model(name="ToyOther", init=STACK.replace("Layer", "Block"))
+
+
+@decisions(
+    Pair(
+        "a copy in the file of its origin",
+        {
+            **LIBRARY,
+            f"{MODELS}/alpha/modeling_alpha.py": _named(
+                toy(block(), _WITHIN + _BLOCKS[0], model(), _BLOCKS[1]), "Alpha"
+            ),
+        },
+        ("# Taken from", "# Copied from"),
+        [*_ALPHA, found(LAYER, "safe", of="AlphaBlock")],
+        [*_ALPHA, found(LAYER, "safe", of="AlphaBlock")],
+        wrong="the fix of a copy in the same file is taken for one of the origin, from which it differs",
+    ),
+)
+def test_copies_in_one_file(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
 _KEYWORD = "for layer in self.layers:\n    hidden_states = layer(hidden_states=hidden_states)"
 _METHOD = "# Copied from transformers.models.alpha.modeling_alpha.AlphaModel.forward with Alpha->Beta\n    "
 
@@ -162,6 +185,16 @@ def _calls(beta: str = PROTECTED, takes: str = "hidden_states, mask=None") -> Fi
     copy = toy(block(base=beta, takes=takes), model(_KEYWORD, supports="False"))
     head, _, tail = copy.rpartition("    def forward")
     return _tree(f"{head}    {_METHOD}def forward{tail}", alpha)
+
+
+_ALPHA_TAKES = "self.attention = AlphaAttention(config)\n\n\n    def forward(self, hidden_states"
+
+
+def _called_in_copy() -> Files:
+    """Write two models of which only the second, whose loop is a copy, is reported."""
+    copy = toy(block(base=PROTECTED), model(_KEYWORD))
+    head, _, tail = copy.rpartition("    def forward")
+    return _tree(f"{head}    {_METHOD}def forward{tail}", toy(block(), model(_KEYWORD, supports="False")))
 
 
 @decisions(
@@ -192,6 +225,13 @@ def _calls(beta: str = PROTECTED, takes: str = "hidden_states, mask=None") -> Fi
         ("[BetaLayer(config)", "[BetaAttention(config)"),
         [found(KEYWORD, "unsafe", "copy changes", of="AlphaLayer")],
         [found(KEYWORD, "none", "copy cannot change", of="AlphaLayer")],
+    ),
+    Pair(
+        "a call in a copy of one that runs other parameters",
+        _called_in_copy(),
+        (f"{_ALPHA_TAKES}, mask=None", f"{_ALPHA_TAKES}, task=None"),
+        [found(KEYWORD, "unsafe", "copy changes", of="BetaLayer")],
+        [found(KEYWORD, "none", "copy cannot change", of="BetaLayer")],
     ),
 )
 def test_copied_calls(decision: Decision, outside: Outside) -> None:
@@ -361,7 +401,7 @@ def test_what_stands_behind_a_method_that_is_exempt_still_stays(
         # The other fix, which is not made, is in the other file, or in this one.
         (r"(?<=Beta = )worse", 5, False),
         (r"(?<=Beta = )worse", 0, True),
-        (r"(?<=Alpha = )worse", 5, True),
+        (r"(?<=bad, )worse", 5, True),
     ],
 )
 def test_findings_of_two_files_that_replace_the_same_code_go_together(
@@ -389,3 +429,30 @@ def test_of_what_is_linked_each_names_what_keeps_the_other_one(outside: Outside)
     linked = "`bad` in modeling_alpha.py has to change in the same way"
     assert [linked in reason for reason in reasons] == [False, True]
     assert all("an ignore comment keeps it" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(("end", "is_made"), [(0, True), (3, False)])
+def test_fix_that_goes_beyond_a_copy_is_not_made(end: int, is_made: bool, outside: Outside) -> None:
+    def repaired(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        behind = match.string.index("worse") + len("worse")
+        return (Edit(path, *match.span(), "good"), Edit(path, behind - 5, behind + end, "y"))
+
+    files, given = _words("(bad):\n    y = worse\n\nx = 1\n")
+    outside.write(files)
+    result = fix(Project(Settings(), given), [WordRule("bad", repaired)], unsafe=True)
+    assert sorted(result.changed) == (sorted(given) if is_made else [])
+
+
+@pytest.mark.parametrize(("changed", "is_made"), [("", True), ("worse", False)])
+def test_of_code_that_runs_no_block_only_headers_are_changed_in_a_copy(
+    changed: str, is_made: bool, outside: Outside
+) -> None:
+    def repaired(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        start = match.string.index("worse")
+        body = (Edit(path, start, start + len(changed), "better"),) if changed else ()
+        return (Edit(path, *match.span(), "good"), *body)
+
+    files, given = _words("(bad):\n    y = worse\n")
+    outside.write(files)
+    result = fix(Project(Settings(), given), [WordRule(r"(?<=AlphaLayer\()bad", repaired)], unsafe=True)
+    assert sorted(result.changed) == (sorted(given) if is_made else [])
