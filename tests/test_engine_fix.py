@@ -318,6 +318,23 @@ def test_fix_that_waited_for_a_refused_one_is_made() -> None:
     assert len(result.problems) == 1
 
 
+@pytest.mark.parametrize("unsafe", [True, False])
+@pytest.mark.parametrize("proves", [True, False])
+def test_fix_that_a_run_has_to_prove_is_made_where_it_is_run(unsafe: bool, proves: bool) -> None:
+    class Provable(Rule):
+        code, name = "TOY1", "provable"
+
+        def check(self, network: Network) -> Iterable[Finding]:
+            path = network.file.path
+            if network.file.text == "bad\n":
+                remedy = Fix("Repair", (Edit(path, 0, 3, "good"),), Applicability.PROVABLE, "run it")
+                yield Finding(self.code, self.name, "", path, 0, 3, "bad", remedy)
+
+    Path("x.py").write_text("bad\n", encoding="utf-8")
+    result = fix(Project(Settings(), [Path("x.py")]), [Provable()], unsafe=unsafe, proves=proves)
+    assert bool(result.changed) is proves
+
+
 def test_fix_that_is_bad_only_beside_another_waits() -> None:
     def unless_taken(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
         return (Edit(path, *match.span(), "other=" if "taken=" in match.string else "taken="),)
