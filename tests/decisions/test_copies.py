@@ -242,11 +242,12 @@ _IN_FORWARD = "    def forward(self, hidden_states, mask=None):\n        for"
 
 
 def _branches() -> Files:
-    """Write two models with a legacy branch, the second of which copies all of it, and has its layer last."""
+    """Write two models with a legacy branch, the second of which copies all, its layer twice and last."""
     whole = model(BRANCH, init=f"{STACK}\n{FLAG}")
     copied = whole.replace(_IN_FORWARD, f"    {_METHOD}{_IN_FORWARD.lstrip()}")
     copied = copied.replace("PreTrainedModel", "nn.Module")
-    return _tree(toy(copied, f"\n\n{_COPIED}{block()}"), toy(block(), whole))
+    other = _COPIED.replace("Alpha->Beta", "AlphaLayer->BetaOther,Alpha->Beta") + block(name="ToyOther")
+    return _tree(toy(copied, f"\n\n{other}", _COPIED + block()), toy(block(), whole))
 
 
 @decisions(
@@ -254,7 +255,7 @@ def _branches() -> Files:
         "a branch in a copy, above the copy of its layer",
         _branches(),
         (_COPIED, _COPIED.replace("Copied from", "Taken from")),
-        [found(LAYER, "unsafe", "copy changes", "copy changes", of="AlphaLayer")],
+        [found(LAYER, "unsafe", *["copy changes"] * 3, of="AlphaLayer")],
         [found(LAYER, "none", "copy cannot change", of="AlphaLayer")],
     ),
 )
