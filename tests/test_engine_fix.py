@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gclint.engine.fix import FixResult, fix
-from gclint.finding import Edit, Finding, Fix, Refusal
+from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.rules.gc000_unused_ignore import UnusedIgnore
@@ -105,6 +106,24 @@ def test_two_insertions_at_one_place_are_made_one_after_the_other() -> None:
 
     result = _fix(repair("a"), repair("b"), x="a, b\n")
     assert _texts(result) == {"x": "import b\nimport a\nA, B\n"}
+
+
+@pytest.mark.parametrize("code", ["TOY0", "TOY2"])
+@pytest.mark.parametrize(("place", "text"), [(4, "not "), (7, " + 1")])
+def test_nothing_is_inserted_at_an_edge_of_what_another_fix_replaces(
+    place: int, text: str, code: str
+) -> None:
+    # Whichever fix is made first, there is no reason for the other one any more.
+    inserting = WordRule(r"\Ax = bad\n", lambda _, path: (Edit(path, place, place, text),))
+    replacement = WordRule(r"\Ax = bad\n", lambda _, path: (Edit(path, 4, 7, "good"),), code=code)
+    result = _fix(inserting, replacement, x="x = bad\n")
+    assert [each.code for each in result.applied] == [min(code, "TOY1")]
+
+
+def test_fixes_that_replace_neighbours_are_made_at_once() -> None:
+    sign = WordRule("-(?=1)", replacing("+"))
+    number = WordRule("(?<=-)1", replacing("2"), code="TOY2")
+    assert _texts(_fix(sign, number, x="x = -1\n")) == {"x": "x = +2\n"}
 
 
 def test_text_that_a_fix_relies_on_is_not_changed_beside_it() -> None:
@@ -204,6 +223,16 @@ def test_fix_may_change_several_files() -> None:
     assert _texts(result) == {"a": "x = good\n", "b": "# told by a\ny = 1\n"}
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_fix_may_rely_on_a_file_that_it_does_not_change(order: int) -> None:
+    def relying(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        return (Edit(path, *match.span(), "good"), Edit(Path("b.py"), 0, 1, "y"))[::order]
+
+    result = _fix(WordRule("bad", relying), a="x = bad\n", b="y = 1\n")
+    assert _texts(result) == {"a": "x = good\n"}
+    assert result.problems == ()
+
+
 def test_fix_that_breaks_the_code_is_refused_alone_and_once() -> None:
     result = _fix(
         WordRule("bad", replacing("good")),
@@ -223,12 +252,87 @@ def test_fix_that_breaks_the_code_is_refused_alone_and_once() -> None:
     assert messages["the fix of TOY2 for odd"].position is not None
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"path": Path("y.py")},
+        {"code": "TOY2"},
+        {"symbol": "another"},
+        {"message": "another"},
+        {"fix": "4"},
+        {},
+    ],
+    ids=str,
+)
+def test_refused_fix_refuses_no_other_one(other: dict[str, Any]) -> None:
+    class Two(Rule):
+        """Finds the same twice, but for one difference; the second fix is unsafe, and so is not made."""
+
+        code, name = "TOY1", "two"
+
+        def check(self, network: Network) -> Iterable[Finding]:
+            if network.file.path == Path("x.py"):
+                yield self._finding(0)
+                yield self._finding(1, "look", **other)
+
+        def _finding(
+            self,
+            start: int,
+            doubt: str | None = None,
+            *,
+            code: str = "TOY1",
+            message: str = "",
+            path: Path = Path("x.py"),
+            symbol: str = "",
+            fix: str = "(",
+        ) -> Finding:
+            applicability = Applicability.SAFE if doubt is None else Applicability.UNSAFE
+            remedy = Fix("Repair", (Edit(path, start, start + 1, fix),), applicability, doubt)
+            return Finding(code, self.name, message, path, start, start + 1, symbol, remedy)
+
+    result = _fix(Two(), x="123\n", y="123\n")
+    assert [each.fix is None for each in result.findings] == [True, not other]
+
+
+def test_files_of_a_refused_fix_are_not_written_together() -> None:
+    def both(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        return (Edit(path, *match.span(), "("), Edit(Path("b.py"), 0, 0, "# told by a\n"))
+
+    result = _fix(WordRule("bad", both), WordRule("worse", replacing("good")), a="bad, worse\n", b="y = 1\n")
+    assert _texts(result) == {"a": "bad, good\n"}
+    assert result.together == ()
+
+
+def test_fix_made_first_is_in_the_way_of_the_last_too() -> None:
+    first = WordRule(r"\Aa(?=, bad)", lambda _, path: (Edit(path, 3, 6, "good"),))
+    second = WordRule(r"a(?=, bad)", replacing("A"), code="TOY2")
+    result = _fix(first, second, WordRule("bad", replacing("worse"), code="TOY3"), x="a, bad\n")
+    assert _texts(result) == {"x": "A, good\n"}
+
+
 def test_fix_that_waited_for_a_refused_one_is_made() -> None:
     result = _fix(
         WordRule("bad", replacing("b ad")), WordRule("bad", replacing("good"), code="TOY2"), x="bad\n"
     )
     assert _texts(result) == {"x": "good\n"}
     assert len(result.problems) == 1
+
+
+@pytest.mark.parametrize("unsafe", [True, False])
+@pytest.mark.parametrize("proves", [True, False])
+def test_fix_that_a_run_has_to_prove_is_made_where_it_is_run(unsafe: bool, proves: bool) -> None:
+    class Provable(Rule):
+        code, name = "TOY1", "provable"
+
+        def check(self, network: Network) -> Iterable[Finding]:
+            path = network.file.path
+            if network.file.text == "bad\n":
+                remedy = Fix("Repair", (Edit(path, 0, 3, "good"),), Applicability.PROVABLE, "run it")
+                yield Finding(self.code, self.name, "", path, 0, 3, "bad", remedy)
+
+    Path("x.py").write_text("bad\n", encoding="utf-8")
+    result = fix(Project(Settings(), [Path("x.py")]), [Provable()], unsafe=unsafe, proves=proves)
+    assert bool(result.changed) is proves
 
 
 def test_fix_that_is_bad_only_beside_another_waits() -> None:
@@ -269,8 +373,9 @@ def test_fixes_that_never_end_are_told() -> None:
     result = _fix(
         WordRule("tick", replacing("tock")),
         WordRule("tock", replacing("tick"), code="TOY2"),
-        x="tick\n",
-        y="1\n",
+        WordRule("bad", replacing("good"), code="TOY3", unsafe=True),
+        x="tick, bad\n",
+        y="bad\n",
     )
     (problem,) = result.problems
     assert problem.path == Path("x.py")

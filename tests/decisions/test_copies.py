@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gclint.engine.fix import fix
-from gclint.finding import Edit
+from gclint.finding import Edit, Refusal
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.decisions.outside import (
@@ -21,7 +21,19 @@ from tests.decisions.outside import (
     decisions,
     found,
 )
-from tests.decisions.toy import ABSOLUTE, LIBRARY, MODELS, PROTECTED, RELATIVE, block, model, toy
+from tests.decisions.toy import (
+    ABSOLUTE,
+    BRANCH,
+    FLAG,
+    LIBRARY,
+    MODELS,
+    PROTECTED,
+    RELATIVE,
+    STACK,
+    block,
+    model,
+    toy,
+)
 from tests.toys import WordRule, replacing, without_fix
 
 _COPIED = "# Copied from transformers.models.alpha.modeling_alpha.AlphaLayer with Alpha->Beta\n"
@@ -141,6 +153,29 @@ def test_marked_copies(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 
+_WITHIN = _COPIED.replace("Alpha->Beta", "AlphaLayer->AlphaBlock").replace("Copied", "Taken")
+_BLOCKS = block(name="ToyBlock"), model(name="ToyOther", init=STACK.replace("Layer", "Block"))
+
+
+@decisions(
+    Pair(
+        "a copy in the file of its origin",
+        {
+            **LIBRARY,
+            f"{MODELS}/alpha/modeling_alpha.py": _named(
+                toy(block(), _WITHIN + _BLOCKS[0], model(), _BLOCKS[1]), "Alpha"
+            ),
+        },
+        ("# Taken from", "# Copied from"),
+        [*_ALPHA, found(LAYER, "safe", of="AlphaBlock")],
+        [*_ALPHA, found(LAYER, "safe", of="AlphaBlock")],
+        wrong="the fix of a copy in the same file is taken for one of the origin, from which it differs",
+    ),
+)
+def test_copies_in_one_file(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
 _KEYWORD = "for layer in self.layers:\n    hidden_states = layer(hidden_states=hidden_states)"
 _METHOD = "# Copied from transformers.models.alpha.modeling_alpha.AlphaModel.forward with Alpha->Beta\n    "
 
@@ -150,6 +185,16 @@ def _calls(beta: str = PROTECTED, takes: str = "hidden_states, mask=None") -> Fi
     copy = toy(block(base=beta, takes=takes), model(_KEYWORD, supports="False"))
     head, _, tail = copy.rpartition("    def forward")
     return _tree(f"{head}    {_METHOD}def forward{tail}", alpha)
+
+
+_ALPHA_TAKES = "self.attention = AlphaAttention(config)\n\n\n    def forward(self, hidden_states"
+
+
+def _called_in_copy() -> Files:
+    """Write two models of which only the second, whose loop is a copy, is reported."""
+    copy = toy(block(base=PROTECTED), model(_KEYWORD))
+    head, _, tail = copy.rpartition("    def forward")
+    return _tree(f"{head}    {_METHOD}def forward{tail}", toy(block(), model(_KEYWORD, supports="False")))
 
 
 @decisions(
@@ -181,8 +226,40 @@ def _calls(beta: str = PROTECTED, takes: str = "hidden_states, mask=None") -> Fi
         [found(KEYWORD, "unsafe", "copy changes", of="AlphaLayer")],
         [found(KEYWORD, "none", "copy cannot change", of="AlphaLayer")],
     ),
+    Pair(
+        "a call in a copy of one that runs other parameters",
+        _called_in_copy(),
+        (f"{_ALPHA_TAKES}, mask=None", f"{_ALPHA_TAKES}, task=None"),
+        [found(KEYWORD, "unsafe", "copy changes", of="BetaLayer")],
+        [found(KEYWORD, "none", "copy cannot change", of="BetaLayer")],
+    ),
 )
 def test_copied_calls(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_IN_FORWARD = "    def forward(self, hidden_states, mask=None):\n        for"
+
+
+def _branches() -> Files:
+    """Write two models with a legacy branch, the second of which copies all, its layer twice and last."""
+    whole = model(BRANCH, init=f"{STACK}\n{FLAG}")
+    copied = whole.replace(_IN_FORWARD, f"    {_METHOD}{_IN_FORWARD.lstrip()}")
+    copied = copied.replace("PreTrainedModel", "nn.Module")
+    other = _COPIED.replace("Alpha->Beta", "AlphaLayer->BetaOther,Alpha->Beta") + block(name="ToyOther")
+    return _tree(toy(copied, f"\n\n{other}", _COPIED + block()), toy(block(), whole))
+
+
+@decisions(
+    Pair(
+        "a branch in a copy, above the copy of its layer",
+        _branches(),
+        (_COPIED, _COPIED.replace("Copied from", "Taken from")),
+        [found(LAYER, "unsafe", *["copy changes"] * 3, of="AlphaLayer")],
+        [found(LAYER, "none", "copy cannot change", of="AlphaLayer")],
+    ),
+)
+def test_copied_branches(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 
@@ -274,4 +351,109 @@ def test_two_findings_of_copies_go_together_if_they_change_alike(
     files, given = _words("(bad):\n    pass\n")
     outside.write(files)
     result = fix(Project(Settings(), given), [WordRule("bad", repaired)], unsafe=False)
+    assert sorted(result.changed) == (sorted(given) if is_made else [])
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_is_linked_is_repaired_if_only_one_of_it_is_wanted(place: int, outside: Outside) -> None:
+    files, given = _words("(bad):\n    pass\n")
+    outside.write(files)
+    project = Project(Settings(), given)
+    rules = [WordRule("bad", replacing("good"))]
+    result = fix(project, rules, unsafe=False, wanted=lambda found: found[place : place + 1])
+    assert sorted(result.changed) == sorted(given)
+    assert len(result.applied) == 2
+
+
+def test_linked_findings_in_the_way_of_each_other_are_repaired_one_after_the_other(outside: Outside) -> None:
+    # Two copies in one file, whose repairs rely on the same line.
+    def relying(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        return (Edit(path, *match.span(), "good"), Edit(path, 0, 5, match.string[:5]))
+
+    other = _COPIED.replace("Beta", "Gamma") + "class GammaLayer(bad):\n    pass\n"
+    files, given = _words("(bad):\n    pass\n")
+    beta = next(name for name in files if "beta" in name)
+    outside.write({**files, beta: f"{files[beta]}\n\n{other}"})
+    result = fix(Project(Settings(), given), [WordRule("bad", relying)], unsafe=True)
+    assert "bad" not in "".join(after for _, after in result.changed.values())
+    assert len(result.applied) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "is_made"),
+    [
+        ("def work(self):\n        pass\n\n    y = worse\n", False),
+        ("def work(self):\n        worse\n\n    y = 1\n", True),
+    ],
+)
+def test_what_stands_behind_a_method_that_is_exempt_still_stays(
+    body: str, is_made: bool, outside: Outside
+) -> None:
+    files, given = _words(f"(bad):\n    # Ignore copy\n    {body}")
+    outside.write(files)
+    rules = [WordRule(r"(?<=AlphaLayer\()bad", replacing("good")), WordRule("worse", without_fix)]
+    result = fix(Project(Settings(), given), rules, unsafe=True)
+    assert sorted(result.changed) == (sorted(given) if is_made else [])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "end", "is_made"),
+    [
+        # The other fix, which is not made, is in the other file, or in this one.
+        (r"(?<=Beta = )worse", 5, False),
+        (r"(?<=Beta = )worse", 0, True),
+        (r"(?<=bad, )worse", 5, True),
+    ],
+)
+def test_findings_of_two_files_that_replace_the_same_code_go_together(
+    pattern: str, end: int, is_made: bool, outside: Outside
+) -> None:
+    alpha, beta = Path("modeling_alpha.py"), Path("modeling_beta.py")
+
+    def with_shared(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        return (Edit(path, *match.span(), "good"), Edit(alpha, 0, end, "Other"))
+
+    outside.write({str(alpha): "other = 1\nAlpha = bad, worse\n", str(beta): "Beta = worse\n"})
+    rules = [WordRule("bad", with_shared), WordRule(pattern, with_shared, unsafe=True)]
+    result = fix(Project(Settings(), [alpha, beta]), rules, unsafe=False)
+    assert [*result.changed] == ([alpha] if is_made else [])
+
+
+def test_of_what_is_linked_each_names_what_keeps_the_other_one(outside: Outside) -> None:
+    copied = _COPIED.replace("Beta", "Gamma")
+    kept = f"{copied}# gclint: ignore[TOY1]\nclass GammaLayer(bad):\n    pass\n"
+    files, given = _words("(bad):\n    pass\n")
+    beta = next(name for name in files if "beta" in name)
+    outside.write({**files, beta: f"{files[beta]}\n\n{kept}"})
+    result = fix(Project(Settings(), given), [WordRule("bad", replacing("good"))], unsafe=True)
+    reasons = [each.remedy.reason for each in result.findings if isinstance(each.remedy, Refusal)]
+    linked = "`bad` in modeling_alpha.py has to change in the same way"
+    assert [linked in reason for reason in reasons] == [False, True]
+    assert all("an ignore comment keeps it" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(("end", "is_made"), [(0, True), (3, False)])
+def test_fix_that_goes_beyond_a_copy_is_not_made(end: int, is_made: bool, outside: Outside) -> None:
+    def repaired(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        behind = match.string.index("worse") + len("worse")
+        return (Edit(path, *match.span(), "good"), Edit(path, behind - 5, behind + end, "y"))
+
+    files, given = _words("(bad):\n    y = worse\n\nx = 1\n")
+    outside.write(files)
+    result = fix(Project(Settings(), given), [WordRule("bad", repaired)], unsafe=True)
+    assert sorted(result.changed) == (sorted(given) if is_made else [])
+
+
+@pytest.mark.parametrize(("changed", "is_made"), [("", True), ("worse", False)])
+def test_of_code_that_runs_no_block_only_headers_are_changed_in_a_copy(
+    changed: str, is_made: bool, outside: Outside
+) -> None:
+    def repaired(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        start = match.string.index("worse")
+        body = (Edit(path, start, start + len(changed), "better"),) if changed else ()
+        return (Edit(path, *match.span(), "good"), *body)
+
+    files, given = _words("(bad):\n    y = worse\n")
+    outside.write(files)
+    result = fix(Project(Settings(), given), [WordRule(r"(?<=AlphaLayer\()bad", repaired)], unsafe=True)
     assert sorted(result.changed) == (sorted(given) if is_made else [])

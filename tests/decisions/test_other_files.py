@@ -100,6 +100,20 @@ _ORDER = [found(LAYER, "none", "order of bases")]
         [found(LAYER, "none", "leftover")],
     ),
     Pair(
+        "another file checkpoints the block in a branch that stays",
+        _two(toy(), _user(model(BRANCH, name="OtherModel", init=f"{STACK}\n{FLAG}"))),
+        ("self.gradient_checkpointing and self.training", "self.gradient_checkpointing and mask"),
+        _SAFE,
+        [found(LAYER, "none", "leftover")],
+    ),
+    Pair(
+        "another file checkpoints the block in a branch whose sides differ",
+        _two(toy(), _user(model(BRANCH, name="OtherModel", init=f"{STACK}\n{FLAG}"))),
+        ("layer.__call__, hidden_states, mask)", "layer.__call__, hidden_states, 1)"),
+        _SAFE,
+        [found(BRANCHES, "none", "author"), found(LAYER, "none", "leftover")],
+    ),
+    Pair(
         "another file runs the block with its cache by position",
         _two(
             toy(block(takes=_PAST), model()),
@@ -613,6 +627,40 @@ _BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(Gra
     ),
 )
 def test_generated_files(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_KEYWORD = model("for layer in self.layers:\n    hidden_states = layer(hidden_states=hidden_states)")
+
+
+def _generated_loop() -> Files:
+    """Write a model whose loop is that of another one, but which has layers of its own."""
+    supports = "    supports_gradient_checkpointing = {}\n"
+    own = toy(block(), _KEYWORD.replace(supports.format(True), supports.format(False)))
+    beta = _named(own, "Beta")
+    head, _, _ = beta.partition("class BetaModel")
+    inheriting = f"class BetaModel(AlphaModel):\n{supports.format(False)}"
+    return {
+        **_tree(toy(), toy(block(base=PROTECTED), _KEYWORD)),
+        f"{MODELS}/beta/modeling_beta.py": _GENERATED + beta,
+        f"{MODELS}/beta/modular_beta.py": f"{_IMPORT} AlphaModel\n{head}{inheriting}",
+    }
+
+
+_ALPHA_TAKES = "self.attention = AlphaAttention(config)\n\n\n    def forward(self, hidden_states"
+_POSITIONAL = "hidden_states = layer(hidden_states)"
+
+
+@decisions(
+    Pair(
+        "a loop that is generated for another layer",
+        _generated_loop(),
+        (f"{_ALPHA_TAKES}, mask", f"{_ALPHA_TAKES}, task"),
+        [found(KEYWORD, "safe", of="AlphaLayer", code=f"{_POSITIONAL} | {_POSITIONAL}")],
+        [found(KEYWORD, "none", "copy cannot change", of="AlphaLayer", code="")],
+    ),
+)
+def test_generated_calls(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 

@@ -215,6 +215,8 @@ _USUAL = {"otter": "first", "seal": "first", "whale": "first"}
         ({"seal": "second"}, "", {}, True),
         ({"whale": "second"}, "", {}, True),
         ({}, "configuration_otter.py", {}, True),
+        # No digest of the model's file knows of this one.
+        ({}, "layers_otter.py", {}, True),
         ({}, "README.md", {}, False),
         ({}, "", {"seconds": 7.0}, True),
         ({}, "", {"jobs": 1}, False),
@@ -228,8 +230,9 @@ def test_results_of_an_interrupted_run_are_those_of_the_same_texts(
     tmp_path: Path,
     worker: Callable[..., _Worker],
 ) -> None:
-    Path("modeling_whale.py").write_text(GOOD, encoding="utf-8")
-    files = (_MODEL, _OTHER, "configuration_otter.py")
+    for name in ("modeling_whale.py", "layers_otter.py"):
+        Path(name).write_text(GOOD, encoding="utf-8")
+    files = (_MODEL, _OTHER, "configuration_otter.py", "layers_otter.py")
     worker()
     _notes(runner(_SETTINGS, journals=_journals(tmp_path, *files)), _MODEL, **_USUAL)
     if changed:
