@@ -86,7 +86,7 @@ class UnfilteredCacheName(Rule):
             if untrained(site) is not None:
                 continue
             for name, arg in live_caches(site):
-                which = left_on[name]
+                which = left_on.get(name)  # There are caches whose names no release knows.
                 if which is not None:
                     start, end = site.span(arg)
                     yield Finding(
@@ -122,12 +122,15 @@ class UnfilteredCacheName(Rule):
             elif (idle := untrained(site)) is not None:
                 yield idle.value
             else:
-                known = [f"`{name}`" for name, _ in live_caches(site)]
-                yield (
-                    f"{network.releases} disables {listed(known)} while checkpointing"
-                    if known
-                    else "no cache that can be present while checkpointing is passed by keyword"
-                )
+                caches = [name for name, _ in live_caches(site)]
+                disabled = [f"`{name}`" for name in caches if name in EVER_NEUTRALISED]
+                unknown = [f"`{name}`" for name in caches if name not in EVER_NEUTRALISED]
+                if disabled:
+                    yield f"{network.releases} disables {listed(disabled)} while checkpointing"
+                if unknown:
+                    yield f"no release disables {listed(unknown)}, which is left to the model"
+                if not caches:
+                    yield "no cache that can be present while checkpointing is passed by keyword"
 
 
 def _remedy(network: Network, site: RunSite, name: str, arg: cst.Arg) -> Fix | Refusal:

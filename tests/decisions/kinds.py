@@ -81,6 +81,7 @@ KINDS: Mapping[str, str] = {
     # Why a cache is right.
     "is on a path on which the model does not checkpoint": "spared",
     "which is not a checkpointing layer and disables no cache": "not a layer",
+    "no release disables `": "disabled by no release",
     "no cache that can be present": "no live cache",
     "only returns if `use_cache` is True": "output with cache",
     "while checkpointing": "disabled by name",

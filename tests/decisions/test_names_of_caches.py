@@ -176,6 +176,22 @@ _LIVE = [found(NAME, "safe", code=_GUARDED)]
         releases=_LATER,
     ),
     Pair(
+        "beside a cache under a name that no release disables",
+        _named().replace("past_key_value=None, use", "cache=None, past_key_value=None, use"),
+        ("layer(hidden_states, past", "layer(hidden_states, cache=cache, past"),
+        _LIVE,
+        [found(NAME, "safe", code=_GUARDED.replace("(hidden_states, ", "(hidden_states, cache=cache, "))],
+        releases=_LATER,
+    ),
+    Pair(
+        "a name that no release disables",
+        _named().replace("past_key_value=None, use", "cache=None, past_key_value=None, use"),
+        ("layer(hidden_states, past_key_value=past_key_value)", "layer(hidden_states, cache=cache)"),
+        _LIVE,
+        [silent(NAME, "disabled by no release")],
+        releases=_LATER,
+    ),
+    Pair(
         "something else than a cache",
         _named(),
         ("past_key_value=past_key_value)", "past_key_value=self.prompt)"),
