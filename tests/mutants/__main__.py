@@ -33,7 +33,7 @@ _RUN_MODELS = ("-m", "not nightly and not slow and not releases and not wheel an
 @click.option("--number", default=300, show_default=True, help="How many mutants.")
 @click.option("--seed", default=_SEED, show_default=True)
 @click.option("--only", default="", help="Mutants whose file and function contain this.")
-@click.option("--seconds", default=20.0, show_default=True, help="How long the tests of one mutant may take.")
+@click.option("--seconds", default=40.0, show_default=True, help="How long the tests of one mutant may take.")
 @click.option("--jobs", default=2, show_default=True)
 @click.option("--again", is_flag=True, help="The copy of the last time, with what was recorded in it.")
 def main(number: int, seed: int, only: str, seconds: float, jobs: int, again: bool) -> None:

@@ -1,4 +1,4 @@
-"""The mutants that no test kills, each with the reason why: ``survivors.toml``."""
+"""The mutants that live, each with the reason why: ``survivors.toml``."""
 
 from __future__ import annotations
 
