@@ -270,6 +270,19 @@ class PrefixCache(nn.Module):
         _FREE,
         _NO_CACHE,
     ),
+    Pair(
+        "a call of a variable that may be the model or something else",
+        _made("cache = past_key_values")
+        + model(
+            "run = self.model if x is None else self.other\nhidden_states = run(hidden_states, x)",
+            name="ToyHead",
+            takes="hidden_states, x=None, past_key_values=None",
+            init="self.model = ToyModel(config)\nself.other = ToyAttention(config)",
+        ),
+        ("run(hidden_states, x)", "run(hidden_states, past_key_values)"),
+        _OTHER,
+        [found(CACHE, "safe")],
+    ),
 )
 def test_origins(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

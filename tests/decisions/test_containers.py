@@ -217,6 +217,17 @@ _NOTHING = [silent(NESTED, "no container")]
         [found(NESTED, "none", "one by one")],
         _NOTHING,
     ),
+    Pair(
+        "the loop feeds back what one of two layers returns as a tuple",
+        toy(
+            block("x, y = hidden_states\nreturn self.attention(x), y", base=PROTECTED),
+            block("return self.attention(hidden_states)", name="ToyOther", base=PROTECTED),
+            model(init="self.layers = nn.ModuleList([ToyLayer(config), ToyOther(config)])"),
+        ),
+        ("x, y = hidden_states", "x, y = mask"),
+        [found(NESTED, "none", "one by one")],
+        _NOTHING,
+    ),
 )
 def test_containers(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

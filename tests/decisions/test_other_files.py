@@ -554,6 +554,25 @@ def _generated_with(bases: str) -> Files:
     }
 
 
+_HEADER = "class BetaLayer(AlphaLayer):\n    def forward(self, hidden_states, mask"
+
+
+def _recursive() -> Files:
+    """Write the same where a layer runs others of its class, and the second one's `forward` is its own."""
+    init = "self.inner = nn.ModuleList([ToyLayer(config)] if index else [])"
+    call = "layer(hidden_states, encoder_hidden_states=mask)"
+    loop = f"for layer in self.inner:\n    hidden_states = {call}\n{BODY}"
+    takes = "hidden_states, mask=None, encoder_hidden_states=None"
+    beta = _named(toy(block(takes=takes, init=init), model()), "Beta")
+    files = _tree(toy(), toy(block(loop, takes=takes, init=init), model()))
+    own = f"AlphaLayer):\n    def forward(self, {takes}):\n        {BODY}\n"
+    return {
+        **files,
+        f"{MODELS}/beta/modeling_beta.py": _GENERATED + beta,
+        f"{MODELS}/beta/modular_beta.py": _MODULAR.replace("AlphaLayer):\n    pass\n", own),
+    }
+
+
 _ALONE = "class AlphaLayer(GradientCheckpointingLayer):"
 _IMPORT = "from ..alpha.modeling_alpha import"
 _PUSHED = "class AlphaLayer(PushMixin, GradientCheckpointingLayer):"
@@ -609,6 +628,17 @@ _BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(Gra
         [
             found(LAYER, "safe", of="AlphaLayer", code=_ALONE),
             found(LAYER, "none", "copy cannot change", of="BetaLayer", code=""),
+        ],
+    ),
+    Pair(
+        "a generated class that has only its header from another, of which the fix changes more",
+        _recursive(),
+        (_HEADER, "class BetaLayer(nn.Module):\n    def forward(self, hidden_states, mask"),
+        [found(KEYWORD, "safe", of="AlphaLayer"), found(LAYER, "safe", of="AlphaLayer")],
+        [
+            found(KEYWORD, "safe", of="AlphaLayer"),
+            found(LAYER, "safe", of="AlphaLayer"),
+            found(LAYER, "safe", of="BetaLayer"),
         ],
     ),
 )

@@ -242,6 +242,18 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
         [found(OVERRIDE, "unsafe", "release", of="ToyModel")],
         releases=">=4.30",
     ),
+    Pair(
+        "an inner function uses that of what it gets, which is not the instance of the class around it",
+        _override()
+        + "\n\nclass ToyOther:\n    def start(self, model):\n        def switch(module):\n"
+        + "            module._set_gradient_checkpointing(module, True)\n        switch(model)\n",
+        (
+            "module._set_gradient_checkpointing(module, True)",
+            "self._set_gradient_checkpointing(module, True)",
+        ),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
+    ),
 )
 def test_overrides(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -268,6 +268,20 @@ _CALL = "hidden_states = layer(hidden_states, mask)"
         _SAFE,
         _unsafe("evaluates"),
     ),
+    Pair(
+        "an item of an iterator is passed, and then an iterator of its own",
+        toy(
+            block(),
+            model(
+                "for layer, mask in zip(self.layers, biases):\n"
+                "    hidden_states = layer(hidden_states, mask)",
+                takes="hidden_states, biases=None",
+            ),
+        ),
+        ("    hidden_states = layer(", "    mask = iter(mask)\n            hidden_states = layer("),
+        _SAFE,
+        _unsafe("iterator"),
+    ),
 )
 def test_surroundings(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -561,6 +561,14 @@ _MADE = "ToyLayer(config)"
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
     ),
+    Pair(
+        "an item of a list is put in, and the list is not replaced",
+        _filled(f"made = [{_MADE}]\nmade[0] = ToyAttention(config)\nself.layers = nn.ModuleList(made)"),
+        ("made[0] = ", "made = "),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
 )
 def test_filling(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
