@@ -439,6 +439,28 @@ def test_unknown_values(decision: Decision, outside: Outside) -> None:
         _given("for i, y in enumerate(self.up(mask)):\n    x = y"),
         ("i, y in", "y, i in"),
     ),
+    Pair(
+        "what a context gives",
+        _given("x = torch.zeros(4)\nwith self.up(mask) as x:\n    pass"),
+        ("with self.up(mask) as x", "with self.up(mask) as z"),
+        _FOUND,
+        [passed("x", _NO, "not computed")],
+    ),
+    Pair(
+        "an item of the first items",
+        _given("x = (self.up(mask), 1)[:1][0]"),
+        ("(self.up(mask), 1)", "(1, self.up(mask))"),
+        _FOUND,
+        [passed("x", _NO, "not computed")],
+    ),
+    Pair(
+        "an item of the last items",
+        _given("x = (1, self.up(mask))[:2][1]"),
+        ("[:2][1]", "[1:][0]"),
+        _FOUND,
+        _FOUND,
+        wrong="an item of a slice counts as that of the whole tuple, wherever the slice begins",
+    ),
 )
 def test_values(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

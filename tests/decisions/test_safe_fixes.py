@@ -282,6 +282,19 @@ _CALL = "hidden_states = layer(hidden_states, mask)"
         _SAFE,
         _unsafe("iterator"),
     ),
+    Pair(
+        "what an outer loop feeds back is no hidden state of the inner one",
+        toy(
+            block(),
+            model(
+                "for _ in range(2):\n    x = hidden_states\n    for layer in self.layers:\n"
+                "        x = layer(x, hidden_states)\n    hidden_states += x"
+            ),
+        ),
+        ("hidden_states += x", "hidden_states = hidden_states + x"),
+        _unsafe("changed around"),
+        _SAFE,
+    ),
 )
 def test_surroundings(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -569,6 +569,25 @@ _MADE = "ToyLayer(config)"
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
     ),
+    Pair(
+        "a loop that leaves before its `else`",
+        _filled(
+            'for kind in config.kinds:\n    if kind == "toy":\n        made = ToyLayer\n        break\n'
+            "else:\n    made = ToyAttention\nself.layers = nn.ModuleList([made(config)])"
+        ),
+        ("        made = ToyLayer", "        kind = ToyLayer"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a second name of the stack",
+        _loop("one = two = self.layers\nfor layer in two:\n    hidden_states = layer(hidden_states)"),
+        ("one = two = self.layers", "one = other = self.layers"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
 )
 def test_filling(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
