@@ -461,6 +461,29 @@ def test_unknown_values(decision: Decision, outside: Outside) -> None:
         _FOUND,
         wrong="an item of a slice counts as that of the whole tuple, wherever the slice begins",
     ),
+    _computed(
+        "an item of an item",
+        _given("x = ((1, self.up(mask)), (1, 2))[0][1]"),
+        ("[0][1]", "[1][0]"),
+    ),
+    _computed(
+        "an item of a tuple that is made of another",
+        _given("x = tuple((1, self.up(mask)))[1]"),
+        ("[1]", "[0]"),
+    ),
+    Pair(
+        "assigned without gradients, where it never is",
+        _given("x = None\ny = 1\nif y is not None:\n    with torch.no_grad():\n        x = mask.float()"),
+        ("y = 1", "y = None"),
+        [passed("x", _NO, "not computed")],
+        [passed("x", _NO, "always None")],
+    ),
+    _computed(
+        "assigned under a condition that stands under another",
+        _given("x = None\ny = 1\nif y is not None:\n    if mask:\n        x = self.up(mask)"),
+        ("y = 1", "y = None"),
+        "always None",
+    ),
 )
 def test_values(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

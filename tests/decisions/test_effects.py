@@ -218,6 +218,16 @@ def _part(statement: str, of_model: str = "", init: str = "") -> str:
         [found(LAYER, "unsafe", "changes state")],
         _SAFE,
     ),
+    Pair(
+        "a method that is named like one that changes its object, whose code shows that it does not",
+        _doing("self.attention.add_one(mask)").replace(
+            "    def forward(self, states)",
+            "    def add_one(self, x):\n        return x\n\n    def forward(self, states)",
+        ),
+        ("def add_one(", "def other("),
+        _SAFE,
+        [found(LAYER, "unsafe", "changes state")],
+    ),
 )
 def test_parts(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
@@ -349,6 +359,36 @@ _INPUT = ("changes its input",)
         takes="hidden_states, past_key_values=None, mask=None",
     ),
     _effect("an attribute of an argument", "setattr(mask, 'x', 1)", ("setattr(", "getattr("), *_INPUT),
+    _effect(
+        "out of a function, as one of several",
+        "torch.max(hidden_states, 0, out=(mask, torch.zeros(4)))",
+        ("out=(mask, torch.zeros(4))", "out=None"),
+        *_INPUT,
+    ),
+    _effect(
+        "a flag that is set elsewhere",
+        "nn.functional.relu(mask, inplace=self.flag)",
+        ("inplace=self.flag", "inplace=False"),
+        *_INPUT,
+    ),
+    _effect(
+        "a method in place that is handed on behind what it changes",
+        "self.run(mask, torch.Tensor.zero_)",
+        ("Tensor.zero_", "Tensor.relu"),
+        *_INPUT,
+    ),
+    _effect(
+        "what an unknown function hands back, unless it only counts",
+        "x = unknown(mask)\nx += 1",
+        ("unknown(", "len("),
+        *_INPUT,
+    ),
+    _effect(
+        "one of two functions hands it back",
+        "run = torch.detach if self.y else torch.sum\nx = run(mask)\nx += 1",
+        ("torch.detach if", "torch.mean if"),
+        *_INPUT,
+    ),
 )
 def test_arguments(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -305,6 +305,13 @@ def test_tests(decision: Decision, outside: Outside) -> None:
         _FOUND,
         _FOUND * 2,
     ),
+    Pair(
+        "in another context within one without gradients",
+        _doing("with torch.no_grad():\n    with torch.autocast('cpu'):\n        x += 1"),
+        ("torch.no_grad()", "torch.autocast('cuda')"),
+        _NONE,
+        _FOUND,
+    ),
 )
 def test_ways(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

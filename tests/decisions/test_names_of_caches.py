@@ -208,6 +208,19 @@ for layer in self.layers:
         [],
         releases=_LATER,
     ),
+    Pair(
+        "on another path of those that do not checkpoint",
+        _named().replace(
+            "    hidden_states = layer(",
+            "    if self.gradient_checkpointing and self.training:\n"
+            "                hidden_states = unknown(layer, hidden_states)\n            elif use_cache:\n"
+            "                hidden_states = layer(",
+        ),
+        ("if self.gradient_checkpointing and", "if self.gradient_clipping and"),
+        [silent(NAME, "spared")],
+        _LIVE,
+        releases=_LATER,
+    ),
 )
 def test_names_of_some_releases(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -254,6 +254,20 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
         [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
         _GOES,
     ),
+    Pair(
+        "a test of the model itself, not of the module",
+        _override(),
+        ("isinstance(module, ToyModel)", "isinstance(self, ToyModel)"),
+        _GOES,
+        [found(OVERRIDE, "none", "override does more", of="ToyModel")],
+    ),
+    Pair(
+        "one of several classes is not known",
+        _override(),
+        ("isinstance(module, ToyModel)", "isinstance(module, (ToyModel, kinds()))"),
+        _GOES,
+        [found(OVERRIDE, "none", "override does more", of="ToyModel")],
+    ),
 )
 def test_overrides(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -227,6 +227,18 @@ _STAGES = model(init="self.layers = nn.ModuleList([ToyStage(config)])")
         [silent(LAYER, "within a block")],
         at="block(",
     ),
+    Pair(
+        "a function makes what runs the layers, for the one model that calls it",
+        toy(
+            block(),
+            _ENCODER,
+            "def make(config):\n    return ToyEncoder(config)\n\n",
+            model("hidden_states = self.encoder(hidden_states)", init="self.encoder = make(config)"),
+        ),
+        ("self.encoder = make(config)", "self.encoder = take(config)"),
+        _SAFE,
+        [],
+    ),
 )
 def test_standing(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
