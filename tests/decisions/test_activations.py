@@ -484,6 +484,17 @@ def test_unknown_values(decision: Decision, outside: Outside) -> None:
         ("y = 1", "y = None"),
         "always None",
     ),
+    Pair(
+        "an attribute that takes the place of a method",
+        _given(
+            "x = self.note(self.up(mask))",
+            f"{_MADE}\nself.note = torch.relu",
+            more="def note(self, x):\n    return torch.zeros(4)\n",
+        ),
+        ("self.note = torch.relu", "self.other = torch.relu"),
+        _FOUND,
+        [passed("x", _NO, "not computed")],
+    ),
 )
 def test_values(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

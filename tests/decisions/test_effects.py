@@ -100,6 +100,19 @@ def _effect(decision: str, statements: str, change: tuple[str, str], *kinds: str
         ("count.append(1)", "count += 1"),
         "changes state",
     ),
+    Pair(
+        "by a method that calls the instance by another name",
+        toy(
+            block(
+                "this.keep(hidden_states)\nreturn this.attention(hidden_states)",
+                more="def keep(this, x):\n    this.last = x\n",
+            ).replace("def forward(self", "def forward(this"),
+            model(),
+        ),
+        ("this.last = x", "this = x"),
+        [found(LAYER, "unsafe", "stores on self")],
+        _SAFE,
+    ),
 )
 def test_state(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
@@ -359,12 +372,6 @@ _INPUT = ("changes its input",)
         takes="hidden_states, past_key_values=None, mask=None",
     ),
     _effect("an attribute of an argument", "setattr(mask, 'x', 1)", ("setattr(", "getattr("), *_INPUT),
-    _effect(
-        "out of a function, as one of several",
-        "torch.max(hidden_states, 0, out=(mask, torch.zeros(4)))",
-        ("out=(mask, torch.zeros(4))", "out=None"),
-        *_INPUT,
-    ),
     _effect(
         "a flag that is set elsewhere",
         "nn.functional.relu(mask, inplace=self.flag)",

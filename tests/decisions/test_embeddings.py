@@ -492,6 +492,18 @@ _CHANGING = "x = self.embed_tokens(hidden_states)\nx += 1\nfor layer in self.lay
         _FOUND,
         _NONE,
     ),
+    Pair(
+        "the name of the attribute in a file that calls `get_input_embeddings()` too",
+        _doing(
+            "x += 1",
+            made="x = self.words(hidden_states)",
+            init=_WORDS,
+            more="_input_embed_layer = 'words'\n\ndef look(self):\n    return self.get_input_embeddings()\n",
+        ),
+        ("_input_embed_layer = 'words'", "_input_embed_layer = 'other'"),
+        _FOUND,
+        _OTHER,
+    ),
 )
 def test_modules(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -268,6 +268,13 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
         _GOES,
         [found(OVERRIDE, "none", "override does more", of="ToyModel")],
     ),
+    Pair(
+        "an override that says what it does in two strings",
+        _override(_METHOD.replace("value=False):\n", "value=False):\n    'a' 'module'\n")),
+        ("'a' 'module'", "print('a' 'module')"),
+        _GOES,
+        [found(OVERRIDE, "none", "override does more", of="ToyModel")],
+    ),
 )
 def test_overrides(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

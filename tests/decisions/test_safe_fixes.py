@@ -73,6 +73,15 @@ def _unsafe(*kinds: str) -> list[str]:
         _SAFE,
         _none("leftover"),
     ),
+    Pair(
+        "an attribute that is named like an imported function",
+        _branch(BRANCH + "run(mask.load_checkpoint, self.layers)\n").replace(
+            "import nn\n", "import nn\nfrom torch.utils.checkpoint import checkpoint as load_checkpoint\n", 1
+        ),
+        ("run(mask.load_checkpoint", "run(load_checkpoint"),
+        _SAFE,
+        _none("leftover"),
+    ),
 )
 def test_what_recomputes(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
@@ -292,6 +301,13 @@ _CALL = "hidden_states = layer(hidden_states, mask)"
             ),
         ),
         ("hidden_states += x", "hidden_states = hidden_states + x"),
+        _unsafe("changed around"),
+        _SAFE,
+    ),
+    Pair(
+        "an argument is where a function writes one of several results",
+        _loop(f"{_CALL}\n    torch.max(hidden_states, 0, out=(self.y, mask))"),
+        ("(self.y, mask)", "(self.y, self.z)"),
         _unsafe("changed around"),
         _SAFE,
     ),

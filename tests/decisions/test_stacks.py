@@ -588,6 +588,21 @@ _MADE = "ToyLayer(config)"
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
     ),
+    Pair(
+        "an inner function of which it is not known which of two it is",
+        _loop(
+            "def run(layer, x):\n    return layer(x)\nif mask is None:\n"
+            "    def run(layer, x):\n        return layer(x + 1)\n"
+            "for layer in self.layers:\n    hidden_states = run(layer, hidden_states)"
+        ),
+        (
+            "    def run(layer, x):\n                return layer(x + 1)",
+            "    def walk(x):\n                return x",
+        ),
+        [silent(LAYER, "not in a stack")],
+        _SAFE,
+        at="class ToyLayer",
+    ),
 )
 def test_filling(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
