@@ -261,6 +261,20 @@ _NOTHING = [silent(NESTED, "no container")]
         _NOTHING,
         _INSIDE,
     ),
+    Pair(
+        "a layer that adds something to a tuple",
+        _unpacking("return (out,) + y"),
+        ("return (out,) + y", "return out + y"),
+        _INSIDE,
+        _NOTHING,
+    ),
+    Pair(
+        "a list that a call makes, and that is filled",
+        _nested("x = list()\nx.append(self.up(mask))"),
+        ("append(self.up(mask))", "append(mask.shape)"),
+        _INSIDE,
+        _NOTHING,
+    ),
 )
 def test_containers(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

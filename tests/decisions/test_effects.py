@@ -396,6 +396,12 @@ _INPUT = ("changes its input",)
         ("torch.detach if", "torch.mean if"),
         *_INPUT,
     ),
+    _effect(
+        "a method in place by its name",
+        "getattr(mask, 'add_')(1)",
+        ("'add_'", "'add'"),
+        *_INPUT,
+    ),
 )
 def test_arguments(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -507,6 +507,19 @@ _ORDER = [found(LAYER, "none", "order of bases")]
         _SAFE,
         [],
     ),
+    Pair(
+        "of two star imports the one that has the name",
+        {
+            FILE: toy("", model()).replace(
+                "import torch\n", "from modeling_one import *\nfrom modeling_two import *\nimport torch\n", 1
+            ),
+            "modeling_one.py": "class Other: ...\n\n\nNAME = 'ToyLayer'\n",
+            "modeling_two.py": toy(block()),
+        },
+        ("class Other", "class ToyLayer"),
+        _SAFE,
+        [],
+    ),
 )
 def test_other_files(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -275,6 +275,16 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
         _GOES,
         [found(OVERRIDE, "none", "override does more", of="ToyModel")],
     ),
+    Pair(
+        "an override that does more with the same module",
+        _override(),
+        (
+            ".gradient_checkpointing = value\n",
+            ".gradient_checkpointing = value\n            module.start()\n",
+        ),
+        _GOES,
+        [found(OVERRIDE, "none", "override does more", of="ToyModel")],
+    ),
 )
 def test_overrides(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -82,6 +82,13 @@ def _unsafe(*kinds: str) -> list[str]:
         _SAFE,
         _none("leftover"),
     ),
+    Pair(
+        "a function of torch's module that is handed on",
+        _branch(f"{BRANCH}run(torch.utils.checkpoint.checkpoint_all, self.layers)\n"),
+        ("torch.utils.checkpoint.checkpoint_all", "torch.utils.data.checkpoint_all"),
+        _none("leftover"),
+        _SAFE,
+    ),
 )
 def test_what_recomputes(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

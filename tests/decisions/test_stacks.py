@@ -603,6 +603,17 @@ _MADE = "ToyLayer(config)"
         _SAFE,
         at="class ToyLayer",
     ),
+    Pair(
+        "what a loop binds counts behind it",
+        _filled(
+            "made = ToyAttention\nfor made in (ToyAttention, ToyLayer):\n    pass\n"
+            "self.layers = nn.ModuleList([made(config)])"
+        ),
+        ("(ToyAttention, ToyLayer)", "(ToyAttention,)"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
 )
 def test_filling(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
