@@ -439,6 +439,62 @@ def test_unknown_values(decision: Decision, outside: Outside) -> None:
         _given("for i, y in enumerate(self.up(mask)):\n    x = y"),
         ("i, y in", "y, i in"),
     ),
+    Pair(
+        "what a context gives",
+        _given("x = torch.zeros(4)\nwith self.up(mask) as x:\n    pass"),
+        ("with self.up(mask) as x", "with self.up(mask) as z"),
+        _FOUND,
+        [passed("x", _NO, "not computed")],
+    ),
+    Pair(
+        "an item of the first items",
+        _given("x = (self.up(mask), 1)[:1][0]"),
+        ("(self.up(mask), 1)", "(1, self.up(mask))"),
+        _FOUND,
+        [passed("x", _NO, "not computed")],
+    ),
+    Pair(
+        "an item of the last items",
+        _given("x = (1, self.up(mask))[:2][1]"),
+        ("[:2][1]", "[1:][0]"),
+        _FOUND,
+        _FOUND,
+        wrong="an item of a slice counts as that of the whole tuple, wherever the slice begins",
+    ),
+    _computed(
+        "an item of an item",
+        _given("x = ((1, self.up(mask)), (1, 2))[0][1]"),
+        ("[0][1]", "[1][0]"),
+    ),
+    _computed(
+        "an item of a tuple that is made of another",
+        _given("x = tuple((1, self.up(mask)))[1]"),
+        ("[1]", "[0]"),
+    ),
+    Pair(
+        "assigned without gradients, where it never is",
+        _given("x = None\ny = 1\nif y is not None:\n    with torch.no_grad():\n        x = mask.float()"),
+        ("y = 1", "y = None"),
+        [passed("x", _NO, "not computed")],
+        [passed("x", _NO, "always None")],
+    ),
+    _computed(
+        "assigned under a condition that stands under another",
+        _given("x = None\ny = 1\nif y is not None:\n    if mask:\n        x = self.up(mask)"),
+        ("y = 1", "y = None"),
+        "always None",
+    ),
+    Pair(
+        "an attribute that takes the place of a method",
+        _given(
+            "x = self.note(self.up(mask))",
+            f"{_MADE}\nself.note = torch.relu",
+            more="def note(self, x):\n    return torch.zeros(4)\n",
+        ),
+        ("self.note = torch.relu", "self.other = torch.relu"),
+        _FOUND,
+        [passed("x", _NO, "not computed")],
+    ),
 )
 def test_values(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -270,6 +270,55 @@ class PrefixCache(nn.Module):
         _FREE,
         _NO_CACHE,
     ),
+    Pair(
+        "a call of a variable that may be the model or something else",
+        _made("cache = past_key_values")
+        + model(
+            "run = self.model if x is None else self.other\nhidden_states = run(hidden_states, x)",
+            name="ToyHead",
+            takes="hidden_states, x=None, past_key_values=None",
+            init="self.model = ToyModel(config)\nself.other = ToyAttention(config)",
+        ),
+        ("run(hidden_states, x)", "run(hidden_states, past_key_values)"),
+        _OTHER,
+        [found(CACHE, "safe")],
+    ),
+    Pair(
+        "one of two dicts is not known",
+        _unpacking("made", "made = {**x}\nif x:\n    made = {**options}"),
+        ("{**x}", "{**options}"),
+        _NO_CACHE,
+        _FREE,
+    ),
+    Pair(
+        "a comprehension whose second loop gives the values",
+        _unpacking("made", "made = {k: v for k, v in options.items()}"),
+        ("options.items()}", "options.items() for v in x}"),
+        _FREE,
+        _NO_CACHE,
+    ),
+    Pair(
+        "an inner function's own parameter is named like the options around it",
+        toy(
+            block(takes=f"{_PAST}, **options"),
+            model(
+                "def run(layer, states, options):\n    return layer(states, **options)\n"
+                "for layer in self.layers:\n    hidden_states = run(layer, hidden_states, x)",
+                takes="hidden_states, x=None, **options",
+            ),
+        ),
+        ("states, options)", "states, other)"),
+        _NO_CACHE,
+        _FREE,
+    ),
+    Pair(
+        "one of two classes of caches learns",
+        _made("MyCache = DynamicCache\nif x:\n    MyCache = PrefixCache\ncache = MyCache()")
+        + _LEARNING.replace("torch.zeros(4)", "nn.Parameter(torch.zeros(4))"),
+        ("    MyCache = PrefixCache", "    OtherCache = PrefixCache"),
+        _OTHER,
+        [found(CACHE, "safe")],
+    ),
 )
 def test_origins(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -139,6 +139,11 @@ def _nested(given: str, arguments: str = "hidden_states, x", takes: str = "hidde
     )
 
 
+def _unpacking(result: str) -> str:
+    """Write a file whose layer unpacks what the loop feeds back."""
+    return toy(block(f"x, y = hidden_states\nout = self.attention(x)\n{result}", base=PROTECTED), model())
+
+
 _INSIDE = [found(NESTED, "none", "one by one")]
 _NOTHING = [silent(NESTED, "no container")]
 
@@ -215,6 +220,59 @@ _NOTHING = [silent(NESTED, "no container")]
         ),
         ("mask = hidden_states[0]", "hidden_states = hidden_states[0]"),
         [found(NESTED, "none", "one by one")],
+        _NOTHING,
+    ),
+    Pair(
+        "the loop feeds back what one of two layers returns as a tuple",
+        toy(
+            block("x, y = hidden_states\nreturn self.attention(x), y", base=PROTECTED),
+            block("return self.attention(hidden_states)", name="ToyOther", base=PROTECTED),
+            model(init="self.layers = nn.ModuleList([ToyLayer(config), ToyOther(config)])"),
+        ),
+        ("x, y = hidden_states", "x, y = mask"),
+        [found(NESTED, "none", "one by one")],
+        _NOTHING,
+    ),
+    Pair(
+        "a layer that returns a tuple, or something else",
+        _unpacking("return (out, y) if mask is None else out"),
+        ("else out", "else (out,)"),
+        _NOTHING,
+        _INSIDE,
+    ),
+    Pair(
+        "a layer that returns an item of a tuple, or all of them",
+        _unpacking("last, z = (self.attention(out), y)\nreturn last"),
+        ("return last", "return last, z"),
+        _NOTHING,
+        _INSIDE,
+    ),
+    Pair(
+        "a layer that returns what is a tuple on one path, or on both",
+        _unpacking("if mask is not None:\n    out = (out, y)\nreturn out"),
+        ("out = self.attention(x)", "out = (self.attention(x),)"),
+        _NOTHING,
+        _INSIDE,
+    ),
+    Pair(
+        "a layer that returns one of the values that it looped over, or a tuple of it",
+        _unpacking("for last in (x, out):\n    pass\nreturn last"),
+        ("return last", "return (last,)"),
+        _NOTHING,
+        _INSIDE,
+    ),
+    Pair(
+        "a layer that adds something to a tuple",
+        _unpacking("return (out,) + y"),
+        ("return (out,) + y", "return out + y"),
+        _INSIDE,
+        _NOTHING,
+    ),
+    Pair(
+        "a list that a call makes, and that is filled",
+        _nested("x = list()\nx.append(self.up(mask))"),
+        ("append(self.up(mask))", "append(mask.shape)"),
+        _INSIDE,
         _NOTHING,
     ),
 )

@@ -100,6 +100,19 @@ def _effect(decision: str, statements: str, change: tuple[str, str], *kinds: str
         ("count.append(1)", "count += 1"),
         "changes state",
     ),
+    Pair(
+        "by a method that calls the instance by another name",
+        toy(
+            block(
+                "this.keep(hidden_states)\nreturn this.attention(hidden_states)",
+                more="def keep(this, x):\n    this.last = x\n",
+            ).replace("def forward(self", "def forward(this"),
+            model(),
+        ),
+        ("this.last = x", "this = x"),
+        [found(LAYER, "unsafe", "stores on self")],
+        _SAFE,
+    ),
 )
 def test_state(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
@@ -217,6 +230,16 @@ def _part(statement: str, of_model: str = "", init: str = "") -> str:
         ("self.last = x", "last = x"),
         [found(LAYER, "unsafe", "changes state")],
         _SAFE,
+    ),
+    Pair(
+        "a method that is named like one that changes its object, whose code shows that it does not",
+        _doing("self.attention.add_one(mask)").replace(
+            "    def forward(self, states)",
+            "    def add_one(self, x):\n        return x\n\n    def forward(self, states)",
+        ),
+        ("def add_one(", "def other("),
+        _SAFE,
+        [found(LAYER, "unsafe", "changes state")],
     ),
 )
 def test_parts(decision: Decision, outside: Outside) -> None:
@@ -349,6 +372,36 @@ _INPUT = ("changes its input",)
         takes="hidden_states, past_key_values=None, mask=None",
     ),
     _effect("an attribute of an argument", "setattr(mask, 'x', 1)", ("setattr(", "getattr("), *_INPUT),
+    _effect(
+        "a flag that is set elsewhere",
+        "nn.functional.relu(mask, inplace=self.flag)",
+        ("inplace=self.flag", "inplace=False"),
+        *_INPUT,
+    ),
+    _effect(
+        "a method in place that is handed on behind what it changes",
+        "self.run(mask, torch.Tensor.zero_)",
+        ("Tensor.zero_", "Tensor.relu"),
+        *_INPUT,
+    ),
+    _effect(
+        "what an unknown function hands back, unless it only counts",
+        "x = unknown(mask)\nx += 1",
+        ("unknown(", "len("),
+        *_INPUT,
+    ),
+    _effect(
+        "one of two functions hands it back",
+        "run = torch.detach if self.y else torch.sum\nx = run(mask)\nx += 1",
+        ("torch.detach if", "torch.mean if"),
+        *_INPUT,
+    ),
+    _effect(
+        "a method in place by its name",
+        "getattr(mask, 'add_')(1)",
+        ("'add_'", "'add'"),
+        *_INPUT,
+    ),
 )
 def test_arguments(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

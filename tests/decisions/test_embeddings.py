@@ -305,6 +305,13 @@ def test_tests(decision: Decision, outside: Outside) -> None:
         _FOUND,
         _FOUND * 2,
     ),
+    Pair(
+        "in another context within one without gradients",
+        _doing("with torch.no_grad():\n    with torch.autocast('cpu'):\n        x += 1"),
+        ("torch.no_grad()", "torch.autocast('cuda')"),
+        _NONE,
+        _FOUND,
+    ),
 )
 def test_ways(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
@@ -484,6 +491,18 @@ _CHANGING = "x = self.embed_tokens(hidden_states)\nx += 1\nfor layer in self.lay
         ("def run(", "def _prepare_model_inputs("),
         _FOUND,
         _NONE,
+    ),
+    Pair(
+        "the name of the attribute in a file that calls `get_input_embeddings()` too",
+        _doing(
+            "x += 1",
+            made="x = self.words(hidden_states)",
+            init=_WORDS,
+            more="_input_embed_layer = 'words'\n\ndef look(self):\n    return self.get_input_embeddings()\n",
+        ),
+        ("_input_embed_layer = 'words'", "_input_embed_layer = 'other'"),
+        _FOUND,
+        _OTHER,
     ),
 )
 def test_modules(decision: Decision, outside: Outside) -> None:

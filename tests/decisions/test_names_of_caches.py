@@ -14,7 +14,7 @@ from tests.decisions.outside import (
     passed,
     silent,
 )
-from tests.decisions.toy import PROTECTED, STACK, block, call, model, toy
+from tests.decisions.toy import FLAG, PROTECTED, STACK, block, call, model, toy
 
 _PAST = "hidden_states, past_key_values=None"
 _OTHER = [found(CACHE, "none", "no cache")]
@@ -84,6 +84,12 @@ _LATER = ">=5.17"
 _GUARDED = "hidden_states = layer(hidden_states, past_key_value="
 _GUARDED += "None if self.gradient_checkpointing and self.training else past_key_value)"
 _LIVE = [found(NAME, "safe", code=_GUARDED)]
+_RUNNING = """
+def run(layer, states, past_key_value):
+    return layer(states, past_key_value=past_key_value)
+for layer in self.layers:
+    hidden_states = run(layer, hidden_states, past_key_value=past_key_value)
+"""
 
 
 @decisions(
@@ -213,6 +219,30 @@ _LIVE = [found(NAME, "safe", code=_GUARDED)]
         ("class ToyLayer(GradientCheckpointingLayer)", "class ToyLayer(nn.Module)"),
         _LIVE,
         [found(LAYER, "unsafe", "release"), silent(NAME, "not a layer")],
+        releases=_LATER,
+    ),
+    Pair(
+        "in an inner function, whose own call does not reach the base class",
+        toy(
+            block(base=PROTECTED, takes="hidden_states, past_key_value=None"),
+            model(_RUNNING, takes="hidden_states, past_key_value=None", init=f"{STACK}\n{FLAG}"),
+        ),
+        ("return layer(states, past_key_value=past_key_value)", "return layer(states)"),
+        [found(NAME, "none", "no flag")],
+        [],
+        releases=_LATER,
+    ),
+    Pair(
+        "on another path of those that do not checkpoint",
+        _named().replace(
+            "    hidden_states = layer(",
+            "    if self.gradient_checkpointing and self.training:\n"
+            "                hidden_states = unknown(layer, hidden_states)\n            elif use_cache:\n"
+            "                hidden_states = layer(",
+        ),
+        ("if self.gradient_checkpointing and", "if self.gradient_clipping and"),
+        [silent(NAME, "spared")],
+        _LIVE,
         releases=_LATER,
     ),
 )

@@ -521,6 +521,19 @@ _ORDER = [found(LAYER, "none", "order of bases")]
         _SAFE,
         [],
     ),
+    Pair(
+        "of two star imports the one that has the name",
+        {
+            FILE: toy("", model()).replace(
+                "import torch\n", "from modeling_one import *\nfrom modeling_two import *\nimport torch\n", 1
+            ),
+            "modeling_one.py": "class Other: ...\n\n\nNAME = 'ToyLayer'\n",
+            "modeling_two.py": toy(block()),
+        },
+        ("class Other", "class ToyLayer"),
+        _SAFE,
+        [],
+    ),
 )
 def test_other_files(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
@@ -565,6 +578,25 @@ def _generated_with(bases: str) -> Files:
         modular: _MODULAR.replace(
             "class BetaLayer(AlphaLayer)", f"{mixin}class BetaLayer(AlphaLayer, PushMixin)"
         ),
+    }
+
+
+_HEADER = "class BetaLayer(AlphaLayer):\n    def forward(self, hidden_states, mask"
+
+
+def _recursive() -> Files:
+    """Write the same where a layer runs others of its class, and the second one's `forward` is its own."""
+    init = "self.inner = nn.ModuleList([ToyLayer(config)] if index else [])"
+    call = "layer(hidden_states, encoder_hidden_states=mask)"
+    loop = f"for layer in self.inner:\n    hidden_states = {call}\n{BODY}"
+    takes = "hidden_states, mask=None, encoder_hidden_states=None"
+    beta = _named(toy(block(takes=takes, init=init), model()), "Beta")
+    files = _tree(toy(), toy(block(loop, takes=takes, init=init), model()))
+    own = f"AlphaLayer):\n    def forward(self, {takes}):\n        {BODY}\n"
+    return {
+        **files,
+        f"{MODELS}/beta/modeling_beta.py": _GENERATED + beta,
+        f"{MODELS}/beta/modular_beta.py": _MODULAR.replace("AlphaLayer):\n    pass\n", own),
     }
 
 
@@ -623,6 +655,17 @@ _BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(Gra
         [
             found(LAYER, "safe", of="AlphaLayer", code=_ALONE),
             found(LAYER, "none", "copy cannot change", of="BetaLayer", code=""),
+        ],
+    ),
+    Pair(
+        "a generated class that has only its header from another, of which the fix changes more",
+        _recursive(),
+        (_HEADER, "class BetaLayer(nn.Module):\n    def forward(self, hidden_states, mask"),
+        [found(KEYWORD, "safe", of="AlphaLayer"), found(LAYER, "safe", of="AlphaLayer")],
+        [
+            found(KEYWORD, "safe", of="AlphaLayer"),
+            found(LAYER, "safe", of="AlphaLayer"),
+            found(LAYER, "safe", of="BetaLayer"),
         ],
     ),
 )

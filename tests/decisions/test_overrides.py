@@ -242,6 +242,49 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
         [found(OVERRIDE, "unsafe", "release", of="ToyModel")],
         releases=">=4.30",
     ),
+    Pair(
+        "an inner function uses that of what it gets, which is not the instance of the class around it",
+        _override()
+        + "\n\nclass ToyOther:\n    def start(self, model):\n        def switch(module):\n"
+        + "            module._set_gradient_checkpointing(module, True)\n        switch(model)\n",
+        (
+            "module._set_gradient_checkpointing(module, True)",
+            "self._set_gradient_checkpointing(module, True)",
+        ),
+        [found(OVERRIDE, "unsafe", "override is used", of="ToyModel")],
+        _GOES,
+    ),
+    Pair(
+        "a test of the model itself, not of the module",
+        _override(),
+        ("isinstance(module, ToyModel)", "isinstance(self, ToyModel)"),
+        _GOES,
+        [found(OVERRIDE, "none", "override does more", of="ToyModel")],
+    ),
+    Pair(
+        "one of several classes is not known",
+        _override(),
+        ("isinstance(module, ToyModel)", "isinstance(module, (ToyModel, kinds()))"),
+        _GOES,
+        [found(OVERRIDE, "none", "override does more", of="ToyModel")],
+    ),
+    Pair(
+        "an override that says what it does in two strings",
+        _override(_METHOD.replace("value=False):\n", "value=False):\n    'a' 'module'\n")),
+        ("'a' 'module'", "print('a' 'module')"),
+        _GOES,
+        [found(OVERRIDE, "none", "override does more", of="ToyModel")],
+    ),
+    Pair(
+        "an override that does more with the same module",
+        _override(),
+        (
+            ".gradient_checkpointing = value\n",
+            ".gradient_checkpointing = value\n            module.start()\n",
+        ),
+        _GOES,
+        [found(OVERRIDE, "none", "override does more", of="ToyModel")],
+    ),
 )
 def test_overrides(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -73,6 +73,22 @@ def _unsafe(*kinds: str) -> list[str]:
         _SAFE,
         _none("leftover"),
     ),
+    Pair(
+        "an attribute that is named like an imported function",
+        _branch(BRANCH + "run(mask.load_checkpoint, self.layers)\n").replace(
+            "import nn\n", "import nn\nfrom torch.utils.checkpoint import checkpoint as load_checkpoint\n", 1
+        ),
+        ("run(mask.load_checkpoint", "run(load_checkpoint"),
+        _SAFE,
+        _none("leftover"),
+    ),
+    Pair(
+        "a function of torch's module that is handed on",
+        _branch(f"{BRANCH}run(torch.utils.checkpoint.checkpoint_all, self.layers)\n"),
+        ("torch.utils.checkpoint.checkpoint_all", "torch.utils.data.checkpoint_all"),
+        _none("leftover"),
+        _SAFE,
+    ),
 )
 def test_what_recomputes(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
@@ -267,6 +283,40 @@ _CALL = "hidden_states = layer(hidden_states, mask)"
         ("x = 1  # self.eval()", "self.eval()"),
         _SAFE,
         _unsafe("evaluates"),
+    ),
+    Pair(
+        "an item of an iterator is passed, and then an iterator of its own",
+        toy(
+            block(),
+            model(
+                "for layer, mask in zip(self.layers, biases):\n"
+                "    hidden_states = layer(hidden_states, mask)",
+                takes="hidden_states, biases=None",
+            ),
+        ),
+        ("    hidden_states = layer(", "    mask = iter(mask)\n            hidden_states = layer("),
+        _SAFE,
+        _unsafe("iterator"),
+    ),
+    Pair(
+        "what an outer loop feeds back is no hidden state of the inner one",
+        toy(
+            block(),
+            model(
+                "for _ in range(2):\n    x = hidden_states\n    for layer in self.layers:\n"
+                "        x = layer(x, hidden_states)\n    hidden_states += x"
+            ),
+        ),
+        ("hidden_states += x", "hidden_states = hidden_states + x"),
+        _unsafe("changed around"),
+        _SAFE,
+    ),
+    Pair(
+        "an argument is where a function writes one of several results",
+        _loop(f"{_CALL}\n    torch.max(hidden_states, 0, out=(self.y, mask))"),
+        ("(self.y, mask)", "(self.y, self.z)"),
+        _unsafe("changed around"),
+        _SAFE,
     ),
 )
 def test_surroundings(decision: Decision, outside: Outside) -> None:

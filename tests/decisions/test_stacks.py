@@ -563,6 +563,59 @@ _MADE = "ToyLayer(config)"
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
     ),
+    Pair(
+        "an item of a list is put in, and the list is not replaced",
+        _filled(f"made = [{_MADE}]\nmade[0] = ToyAttention(config)\nself.layers = nn.ModuleList(made)"),
+        ("made[0] = ", "made = "),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a loop that leaves before its `else`",
+        _filled(
+            'for kind in config.kinds:\n    if kind == "toy":\n        made = ToyLayer\n        break\n'
+            "else:\n    made = ToyAttention\nself.layers = nn.ModuleList([made(config)])"
+        ),
+        ("        made = ToyLayer", "        kind = ToyLayer"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "a second name of the stack",
+        _loop("one = two = self.layers\nfor layer in two:\n    hidden_states = layer(hidden_states)"),
+        ("one = two = self.layers", "one = other = self.layers"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
+    Pair(
+        "an inner function of which it is not known which of two it is",
+        _loop(
+            "def run(layer, x):\n    return layer(x)\nif mask is None:\n"
+            "    def run(layer, x):\n        return layer(x + 1)\n"
+            "for layer in self.layers:\n    hidden_states = run(layer, hidden_states)"
+        ),
+        (
+            "    def run(layer, x):\n                return layer(x + 1)",
+            "    def walk(x):\n                return x",
+        ),
+        [silent(LAYER, "not in a stack")],
+        _SAFE,
+        at="class ToyLayer",
+    ),
+    Pair(
+        "what a loop binds counts behind it",
+        _filled(
+            "made = ToyAttention\nfor made in (ToyAttention, ToyLayer):\n    pass\n"
+            "self.layers = nn.ModuleList([made(config)])"
+        ),
+        ("(ToyAttention, ToyLayer)", "(ToyAttention,)"),
+        _SAFE,
+        [silent(LAYER, "not in a stack")],
+        at="class ToyLayer",
+    ),
 )
 def test_filling(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

@@ -227,6 +227,36 @@ _STAGES = model(init="self.layers = nn.ModuleList([ToyStage(config)])")
         [silent(LAYER, "within a block")],
         at="block(",
     ),
+    Pair(
+        "a function makes what runs the layers, for the one model that calls it",
+        toy(
+            block(),
+            _ENCODER,
+            "def make(config):\n    return ToyEncoder(config)\n\n",
+            model("hidden_states = self.encoder(hidden_states)", init="self.encoder = make(config)"),
+        ),
+        ("self.encoder = make(config)", "self.encoder = take(config)"),
+        _SAFE,
+        [],
+    ),
+    Pair(
+        "a model that declares support twice, of which the second counts",
+        toy(block(), model(supports="True\n    supports_gradient_checkpointing = False")),
+        ("    supports_gradient_checkpointing = False", "    other = False"),
+        [],
+        _SAFE,
+    ),
+    Pair(
+        "a model that may declare support, and its base that does",
+        toy(
+            block(),
+            "class ToyBase(PreTrainedModel):\n    supports_gradient_checkpointing = True\n\n",
+            model(base="ToyBase", supports="SUPPORTS"),
+        ),
+        ("= SUPPORTS", "= False"),
+        _SAFE,
+        [],
+    ),
 )
 def test_standing(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said

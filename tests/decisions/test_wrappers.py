@@ -179,6 +179,13 @@ _OTHERWISE = [found(LAYER, "none", "branches differ")]
         _SAFE,
         _OTHERWISE,
     ),
+    Pair(
+        "a lambda whose parameter is named like the layer, and gets another",
+        _wrapped("lambda layer: layer(hidden_states, mask)", "self.other"),
+        ("lambda layer: layer(hidden_states, mask), self.other", "lambda x: layer(x, mask), hidden_states"),
+        _LEFT,
+        _SAFE,
+    ),
 )
 def test_wrappers(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
