@@ -679,6 +679,16 @@ def _reordered(
         _refused("not reordered", rule=CACHE),
     ),
     Pair(
+        "another method through `super()`",
+        _reordered("def go(self, x):\n        return super().prepare(*x)\n").replace(
+            "def go(self, x)",
+            "def forward(self, hidden_states, past_key_values=None, encoder_hidden_states=None)",
+        ),
+        ("super().prepare(*x)", "super().forward(*x)"),
+        _UNSAFE_ORDER,
+        _refused("not reordered", rule=CACHE),
+    ),
+    Pair(
         "`forward` of the class itself",
         _reordered(more="def go(self, x):\n    return ToyLayer.train(x)\n"),
         ("ToyLayer.train(x)", "ToyLayer.forward(x)"),
