@@ -270,6 +270,13 @@ def _doubt(*kinds: str) -> list[str]:
         _OK,
     ),
     Pair(
+        "what is appended to a list of layers",
+        _received("self.layers = nn.ModuleList([ToyLayer(config)] + make())"),
+        ("make()", "[ToyLayer(config)]"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
         "what is added and named at once",
         _received(f"{STACK}\nself.layers.append(made := make())"),
         ("made := make()", "made := ToyLayer(config)"),

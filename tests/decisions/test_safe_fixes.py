@@ -201,6 +201,29 @@ def test_what_recomputes(decision: Decision, outside: Outside) -> None:
 _PAST = "hidden_states, past_key_values=None, use_cache=False"
 
 
+_MIDDLE = """\
+class ToyMiddle(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.inner = ToyLayer(config)
+
+    def forward(self, x):
+        return self.inner(x)
+
+"""
+
+
+def _two_branches(others: str) -> str:
+    """Write a file with two legacy branches, the second of which checkpoints these blocks."""
+    stacks = (
+        "self.layers = nn.ModuleList([ToyLayer(config), ToyOther(config)])",
+        f"self.others = nn.ModuleList([{others}])",
+    )
+    last = block(name="ToyLast", init="self.norm = nn.BatchNorm1d(4)")
+    loops = BRANCH + BRANCH.replace("self.layers", "self.others")
+    return toy(block(), block(name="ToyOther"), last, model(loops, init="\n".join((FLAG, *stacks))))
+
+
 def _loop(statements: str, before: str = "", behind: str = "") -> str:
     return toy(block(), model(f"{before}\nfor layer in self.layers:\n    {statements}\n{behind}"))
 
@@ -545,6 +568,42 @@ def test_surroundings(decision: Decision, outside: Outside) -> None:
         ("self.part = ToyLayer(config)", "self.part = ToyAttention(config)"),
         [found(LAYER, "unsafe", "shared part"), found(LAYER, "safe", of="ToyOther")],
         [found(LAYER, "safe"), found(LAYER, "safe", of="ToyOther")],
+    ),
+    Pair(
+        "a part of a part of a block that is recomputed as a whole",
+        toy(
+            block(),
+            _MIDDLE,
+            block(
+                "return self.middle(hidden_states)", name="ToyOther", init="self.middle = ToyMiddle(config)"
+            ),
+            model(init=f"{STACK}\nself.layers.append(ToyOther(config))"),
+        ),
+        ("self.inner = ToyLayer(config)", "self.inner = ToyAttention(config)"),
+        [found(LAYER, "unsafe", "shared part"), found(LAYER, "safe", of="ToyOther")],
+        [found(LAYER, "safe"), found(LAYER, "safe", of="ToyOther")],
+    ),
+    Pair(
+        "a block that two branches lead to",
+        _two_branches("ToyOther(config), ToyLast(config)"),
+        ("nn.BatchNorm1d(4)", "nn.LayerNorm(4)"),
+        [found(LAYER, "unsafe", "statistics", of=name) for name in ("ToyLayer", "ToyOther", "ToyLast")],
+        [found(LAYER, "safe", of=name) for name in ("ToyLayer", "ToyOther", "ToyLast")],
+    ),
+    Pair(
+        "a call in evaluation that passes what is no cache",
+        toy(
+            block(takes=_PAST),
+            model(
+                "if not self.training:\n    for layer in self.layers:\n"
+                "        hidden_states = layer(hidden_states, past_key_values=self.prompt)\n"
+                "for layer in self.layers:\n    hidden_states = layer(hidden_states)\n",
+                takes=_PAST,
+            ),
+        ),
+        ("not self.training", "not self.scales"),
+        _SAFE,
+        _none("no cache"),
     ),
 )
 def test_bases_and_neighbours(decision: Decision, outside: Outside) -> None:
