@@ -183,6 +183,23 @@ def test_what_is_imported_in_a_function_goes_with_it(outside: Outside) -> None:
     assert [line for line in removed if line in lines] == lines
 
 
+_OVERRIDE = """\
+def _set_gradient_checkpointing(self, module: Any, value=False):
+    if isinstance(module, ToyModel):
+        module.gradient_checkpointing = value
+"""
+
+
+@pytest.mark.parametrize(("takes", "goes"), [("hidden_states", True), ("hidden_states: Any", False)])
+def test_import_that_goes_with_an_override(takes: str, goes: bool, outside: Outside) -> None:
+    layer = block(base="GradientCheckpointingLayer", takes=takes)
+    line = "from typing import Any"
+    text = toy(layer, model(init=f"{STACK}\n{FLAG}", more=_OVERRIDE), imports=f"{line}\n")
+    removed = _repaired(outside, {FILE: text}).splitlines()
+    assert any("def _set_gradient_checkpointing" in each for each in removed)
+    assert (f"-{line}" in removed) is goes
+
+
 _RELATIVE = _TOY.replace(
     "from transformers import PreTrainedModel", "from ...modeling_utils import PreTrainedModel"
 )
