@@ -42,7 +42,7 @@ from tests.decisions.toy import (
 )
 from tests.test_releases_of_projects import library as installation
 from tests.test_releases_of_projects import write
-from tests.toys import WordRule
+from tests.toys import WordRule, replacing
 
 
 def _named(text: str, name: str) -> str:
@@ -702,3 +702,16 @@ def test_of_files_that_a_fix_needs_an_installed_one_stands_in_its_way(
     (finding,) = check(project, [WordRule("bad", repaired)]).findings
     assert isinstance(finding.remedy, Refusal)
     assert needed in finding.remedy.reason
+
+
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_a_link_that_leads_out_is_not_repaired(tmp_path: Path, is_inside: bool) -> None:
+    folder, outside = tmp_path / "given", tmp_path / "modeling_real.py"
+    folder.mkdir()
+    link, real = folder / "modeling_a.py", folder / "real.py" if is_inside else outside
+    real.write_text("bad\n", encoding="utf-8")
+    link.symlink_to(real)
+    project = Project(Settings(), [link], within=[folder])
+    (finding,) = check(project, [WordRule("bad", replacing("good"))]).findings
+    reason = finding.remedy.reason if isinstance(finding.remedy, Refusal) else ""
+    assert ("outside the given folders" in (reason or "")) is not is_inside
