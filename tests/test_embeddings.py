@@ -106,6 +106,26 @@ def test_a_generated_model_and_its_source_get_the_method(tmp_path: Path) -> None
     assert modular.endswith(f"class XModel(YModel):\n    pass\n\n{new.rstrip()}\n")
 
 
+@pytest.mark.parametrize(("in_generated", "in_source"), [(True, False), (False, True), (False, False)])
+def test_what_the_generated_model_returns_is_what_runs(
+    tmp_path: Path, in_generated: bool, in_source: bool
+) -> None:
+    header = "# This file was automatically generated from src/transformers/models/x/modular_x.py.\n"
+    new = _NEW.format(expression="self.embeddings")
+    modular = (
+        f"from ..y.modeling_y import YModel\n\n\nclass XModel(YModel):\n{new if in_source else '    pass'}"
+    )
+    texts = {
+        "modular_x.py": modular,
+        "modeling_x.py": header + _BEFORE.format(getter=new if in_generated else ""),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    project = Project(Settings(), [tmp_path / name for name in texts])
+    project.observe(Observations(feeding=[Feeding(project.paths[1], "XModel", "embeddings", None, False)]))
+    assert bool(check(project, all_rules()).findings) is not in_generated
+
+
 def test_a_generated_model_without_its_source_is_not_repaired(tmp_path: Path) -> None:
     header = "# This file was automatically generated from src/transformers/models/x/modular_x.py.\n"
     path = tmp_path / "modeling_x.py"

@@ -74,6 +74,23 @@ def test_a_file_that_imports_a_changed_one_is_a_user_of_it(statement: str) -> No
     assert {path for path in users if "/modeling_" in path} == {_CHANGED, user}
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "is_user"),
+    [
+        ("from a import Base\n", "from b import Base\n", True),
+        ("from a import Base\n", "from a import Base  # still\n", False),
+        ("Base = 1\n", "", True),
+        # There was nothing of the name before, so nobody can have used it.
+        ("", "from a import Base\n", False),
+    ],
+)
+def test_what_uses_a_name_that_is_bound_differently_is_a_user(before: str, after: str, is_user: bool) -> None:
+    path = Path("modeling_x.py")
+    rest = "class Model:\n    base = Base\n"
+    reach = Reach(_project({path.name: f"{before}{rest}"}), {path: (f"{before}{rest}", f"{after}{rest}")})
+    assert ((path, "Model") in reach.leading([path])) is is_user
+
+
 @pytest.mark.parametrize("statement", ["from ... import Other", "from ..x import Other", "import package"])
 def test_what_a_package_gives_besides_makes_nobody_a_user(statement: str) -> None:
     user = "package/models/y/modeling_y.py"

@@ -419,6 +419,23 @@ def test_a_defect_that_nobody_has_seen_is_not_proven_to_be_gone() -> None:
     assert _proof(_result(sites=(), failures=(failure,)), _result()).obstacles == ()
 
 
+@pytest.mark.parametrize(("other", "is_proven"), [("bad", True), ("awful", False)])
+def test_only_a_block_that_was_not_recomputed_itself_could_not_show_its_damage(
+    other: str, is_proven: bool
+) -> None:
+    _MODELING.write_text(f"a = bad\nb = {other}\n")
+    project = Project(Settings(), [_MODELING])
+    rules = (
+        WordRule(r"(?<=a = )bad", replacing("good"), code="GC003"),
+        WordRule(r"(?<=b = )(?!good)\w+", replacing("good"), code="GC001"),
+    )
+    repaired = fix(project, [*rules], unsafe=False)
+    runs = _Runs(FileRun((_result(site=_site(recomputed=False)),)), FileRun((_result(),)))
+    (proof,) = prove(project, repaired, all_rules(), runs)
+    wanted = "GC003: no run of `bad` showed the damage before the repair"
+    assert (wanted not in proof.obstacles) is is_proven
+
+
 def test_a_rule_that_says_nothing_about_runs_is_not_proven() -> None:
     project, repaired = _repair("TOY1", modeling_x="bad\n")
     runs = _Runs(FileRun((_earlier(),)), FileRun((_result(),)))

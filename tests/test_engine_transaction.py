@@ -58,6 +58,14 @@ def test_proven_repairs_stay() -> None:
     assert proven_only(project, repaired, _proofs(repaired, ()), _RULES) is repaired
 
 
+def test_both_files_of_a_refused_proof_keep_their_texts() -> None:
+    project, repaired = _repaired()
+    proof = Proof((_GOOD, _BAD), repaired.applied, {}, {}, ("37 gradients are lost",))
+    left = proven_only(project, repaired, [proof], _RULES)
+    assert (left.changed, left.applied) == ({}, ())
+    assert [project.file(path).text for path in (_GOOD, _BAD)] == ["bad\n", "y = lost\nbad\n"]
+
+
 def test_a_refused_file_keeps_its_text_and_its_findings() -> None:
     project, repaired = _repaired()
     left = proven_only(project, repaired, _proofs(repaired, {_BAD}), _RULES)

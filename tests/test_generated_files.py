@@ -201,6 +201,45 @@ def test_inherited_call_beside_names_of_its_own_is_repaired_in_both(tree: Tree) 
     }
 
 
+def test_call_that_is_wrong_only_for_the_last_heir_is_found_at_the_first_parent(tree: Tree) -> None:
+    keyword = "hidden_states=hidden_states"
+
+    def written(name: str, base: str = "nn.Module") -> str:
+        own = model(name, base=base, supports=False)
+        return own.replace("layer(hidden_states)", f"layer({keyword})")
+
+    heir = INHERITING.replace("Beta", "Gamma").replace("alpha", "beta").replace("Alpha", "Beta")
+    tree.write(
+        {
+            # Everything stands elsewhere in it.
+            ALPHA: "# Alpha\n" * 20 + written("Alpha"),
+            MODULAR: INHERITING,
+            BETA: generated("beta", written("Beta")),
+            "gamma/modular_gamma.py": f"from ...modeling_layers import {GCL}\n"
+            + heir.replace("(BetaLayer)", f"(BetaLayer, {GCL})"),
+            "gamma/modeling_gamma.py": generated("gamma", written("Gamma", GCL)),
+        }
+    )
+    (finding,) = tree.check().findings
+    assert finding.path == tree.path(ALPHA)
+    assert finding.path.read_text()[finding.start : finding.end] == keyword
+
+
+def test_each_of_two_inherited_calls_is_joined_with_its_own(tree: Tree) -> None:
+    def written(name: str) -> str:
+        call = "            hidden_states = layer(hidden_states{})\n"
+        twice = call.format("=hidden_states") + call.format("=hidden_states * 2")
+        return model(name, base=GCL).replace(call.format(""), twice)
+
+    tree.write({ALPHA: written("Alpha"), MODULAR: INHERITING, BETA: generated("beta", written("Beta"))})
+    result = tree.check()
+    assert told(result) == ["GC003 modeling_alpha.py AlphaLayer safe"] * 2
+    for finding in result.findings:
+        assert [each.path for each in finding.edits] == [tree.path(ALPHA), tree.path(BETA)]
+        lines = {each.path.read_text()[each.start :].splitlines()[0] for each in finding.edits}
+        assert len(lines) == 1
+
+
 def test_place_begins_where_its_definition_does() -> None:
     module = library_of(Project(Settings(), [])).module(
         SourceFile(Path("modeling_x.py"), model("Alpha").encode())

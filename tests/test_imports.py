@@ -158,6 +158,12 @@ def test_a_dotted_import_goes_where_another_gives_the_package() -> None:
     assert _dropped(text, "torch.utils.checkpoint") == expected
 
 
+def test_what_is_left_of_an_import_still_gives_the_package() -> None:
+    text = "import torch.checkpoint, torch.nn\nimport torch.utils.checkpoint\nx = torch.nn\n"
+    names = ("torch.checkpoint", "torch.utils.checkpoint")
+    assert _dropped(text, *names) == "import torch.nn\nx = torch.nn\n"
+
+
 @pytest.mark.parametrize("other", ["", "def f():\n    import torch\n", "import torch.utils.checkpoint\n"])
 def test_a_dotted_import_stays_where_no_other_gives_the_package(other: str) -> None:
     text = f"import torch.utils.checkpoint\n{other}x = torch.nn\n"

@@ -81,6 +81,17 @@ def test_a_file_that_nobody_asked_for_comes_into_play(tmp_path: Path) -> None:
     assert _settled(live) == _afresh(tmp_path, live, rules) == []
 
 
+def test_of_a_file_that_was_never_good_the_last_text_is_known(tmp_path: Path) -> None:
+    (path,) = _write(tmp_path, seal=BROKEN)
+    live = Live(_project(tmp_path), all_rules())
+    assert _settled(live) == []
+    (before,) = live.result.problems
+    live.put(path, f"\n{BROKEN}")
+    assert _settled(live) == []
+    (after,) = live.result.problems
+    assert after == live.broken[path] != before
+
+
 def test_others_see_the_last_good_text_of_a_broken_file(tmp_path: Path) -> None:
     base, heir = _write(tmp_path, seal=BASE, otter=HEIR)
     live = Live(_project(tmp_path), all_rules())

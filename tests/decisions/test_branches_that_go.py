@@ -11,6 +11,16 @@ _SAFE = [found(LAYER, "safe")]
 _ON = "self._gradient_checkpointing_func(layer.__call__, hidden_states, mask)"
 _OFF = "layer(hidden_states, mask)"
 _FLAG_TEST = "if self.gradient_checkpointing and self.training"
+_ITEMS = BRANCH.replace("hidden_states, mask)", "hidden_states, mask[0])", 1).replace(
+    _OFF, "layer(hidden_states, mask[0] if mask is not None else None)"
+)
+_SCALED = """
+for layer in self.layers:
+    if self.gradient_checkpointing and self.training and not scale:
+        hidden_states = self._gradient_checkpointing_func(layer.__call__, hidden_states, mask, False)
+    else:
+        hidden_states = layer(hidden_states, mask, scale)
+"""
 
 
 def _branch(loop: str = BRANCH, init: str = "", takes: str = "hidden_states, mask=None", **more: str) -> str:
@@ -192,6 +202,27 @@ def _unsafe(*kinds: str) -> list[str]:
         ("if mask is not None", "if mask is None"),
         _SAFE,
         [found("mismatched-checkpoint-branches", "none", "author"), *_none("branches differ")],
+    ),
+    Pair(
+        "another item where it is not None",
+        _branch(_ITEMS),
+        ("mask[0] if", "mask[1] if"),
+        _SAFE,
+        [found("mismatched-checkpoint-branches", "none", "author"), *_none("branches differ")],
+    ),
+    Pair(
+        "something else where it is None",
+        _branch(_ITEMS),
+        ("else None", "else hidden_states"),
+        _SAFE,
+        [found("mismatched-checkpoint-branches", "none", "author"), *_none("branches differ")],
+    ),
+    Pair(
+        "what is off where it is checkpointed",
+        _branch(_SCALED, takes="hidden_states, mask=None, scale=False"),
+        ("not scale:", "not mask:"),
+        _none("another condition"),
+        [found("mismatched-checkpoint-branches", "none", "author"), *_none("another condition")],
     ),
     Pair(
         "positions of a cache that are left out",

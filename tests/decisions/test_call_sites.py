@@ -165,6 +165,9 @@ def _positional(
     return toy(block(base=PROTECTED, takes=takes), model(loop, takes=own, **more))
 
 
+_LONG = "m" * 84
+
+
 def _moved(arguments: str) -> list[str]:
     return [found(CACHE, "safe", code=f"{_CALL}{arguments})")]
 
@@ -192,6 +195,21 @@ def _moved(arguments: str) -> list[str]:
         ("past_key_values, use_cache)", "past_key_values, None)"),
         _moved("hidden_states, past_key_values=past_key_values, use_cache=use_cache"),
         _moved("hidden_states, past_key_values=past_key_values, use_cache=None"),
+    ),
+    Pair(
+        "what is written into the rows above makes the last one no longer",
+        _positional(
+            f"hidden_states, past_key_values, use_cache,\n        mask, {_LONG}",
+            "hidden_states, past_key_values=None, use_cache=None, mask=None, scale: float = 1",
+        ),
+        ("mask, m", "mask, mmmmmm"),
+        _moved(
+            f"hidden_states, past_key_values=past_key_values, use_cache=use_cache, | mask=mask, scale={_LONG}"
+        ),
+        _moved(
+            " | hidden_states, | past_key_values=past_key_values, | use_cache=use_cache, | mask=mask, | "
+            f"scale=mmmmm{_LONG} | "
+        ),
     ),
     Pair(
         "only by position",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,41 @@ _BLOCKS = block(name="ToyBlock"), model(name="ToyOther", init=STACK.replace("Lay
     ),
 )
 def test_copies_in_one_file(decision: Decision, outside: Outside) -> None:
+    assert decision.answers(outside) == decision.said
+
+
+_CHAIN = ("", "Alpha", "Beta", "Gamma", "Delta")
+_FURTHER = "# Copied from transformers.models.{0}.modeling_{0}.{1}Layer with {1}->{2}\n"
+
+
+def _chain() -> Files:
+    """Write four models, each of whose layers is a copy of the one before; the last one cannot change."""
+    files = dict(LIBRARY)
+    for origin, name in pairwise(_CHAIN):
+        comment = _FURTHER.format(origin.lower(), origin, name) if origin else ""
+        taken = "GradientCheckpointingLayer = 1\n" if name == _CHAIN[-1] else ""
+        code = _named(toy(comment + block(), taken + model()), name)
+        files[f"{MODELS}/{name.lower()}/modeling_{name.lower()}.py"] = code
+    return files
+
+
+def _changing(kind: str, *reasons: str) -> list[str]:
+    return [found(LAYER, kind, *reasons, of=f"{name}Layer") for name in _CHAIN[1:-1]]
+
+
+_UNCHANGED = found(LAYER, "none", "name taken", of="DeltaLayer")
+
+
+@decisions(
+    Pair(
+        "a chain of copies of which the last cannot change",
+        _chain(),
+        ("# Copied from transformers.models.gamma", "# Taken from transformers.models.gamma"),
+        [*_changing("none", "copy cannot change"), _UNCHANGED],
+        [*_changing("safe"), _UNCHANGED],
+    ),
+)
+def test_chains(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 
@@ -457,3 +493,18 @@ def test_of_code_that_runs_no_block_only_headers_are_changed_in_a_copy(
     outside.write(files)
     result = fix(Project(Settings(), given), [WordRule(r"(?<=AlphaLayer\()bad", repaired)], unsafe=True)
     assert sorted(result.changed) == (sorted(given) if is_made else [])
+
+
+@pytest.mark.parametrize(("end", "is_made"), [(0, True), (1, False)])
+def test_what_two_files_insert_into_a_third_does_not_link_them(
+    end: int, is_made: bool, outside: Outside
+) -> None:
+    first, second, third = paths = [Path(f"modeling_{name}.py") for name in ("a", "b", "c")]
+
+    def repaired(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        return Edit(path, *match.span(), "good"), Edit(third, 0, end, "z = 1\n")
+
+    outside.write({str(first): "x = bad\n", str(second): "x = ugly\n", str(third): "\n"})
+    rules = [WordRule("bad", repaired), WordRule("ugly", repaired, code="TOY2", unsafe=True)]
+    result = fix(Project(Settings(), paths), rules, unsafe=False)
+    assert sorted(result.changed) == ([first, third] if is_made else [])

@@ -155,6 +155,51 @@ def test_an_import_that_another_file_takes_stays(outside: Outside) -> None:
     assert line not in _repaired(outside, {FILE: _legacy(), **other}).splitlines()
 
 
+def test_an_import_that_another_file_takes_by_its_own_name_stays(outside: Outside) -> None:
+    line = "import torch.utils.checkpoint as saving"
+    files = {FILE: _legacy(imports=f"{line}\n").replace("checkpoint(layer", "saving.checkpoint(layer")}
+    wrong = {"modeling_other.py": "from modeling_toy import torch\n"}
+    assert f"-{line}" in _repaired(outside, {**files, **wrong}).splitlines()
+    other = {"modeling_other.py": "from modeling_toy import saving\n"}
+    assert f"-{line}" not in _repaired(outside, {**files, **other}).splitlines()
+
+
+_HELPER = """\
+def create_custom_forward(module):
+    from functools import partial
+
+    def custom_forward(*inputs):
+        return module(*inputs)
+
+    return partial(custom_forward)
+"""
+
+
+def test_what_is_imported_in_a_function_goes_with_it(outside: Outside) -> None:
+    loop = BRANCH.replace("layer.__call__", "create_custom_forward(layer)")
+    text = toy(block(), model(f"{_HELPER}\n{loop}", init=f"{STACK}\n{FLAG}"))
+    removed = _repaired(outside, {FILE: text}).splitlines()
+    lines = [f"-        {line}" for line in _HELPER.splitlines() if line]
+    assert [line for line in removed if line in lines] == lines
+
+
+_OVERRIDE = """\
+def _set_gradient_checkpointing(self, module: Any, value=False):
+    if isinstance(module, ToyModel):
+        module.gradient_checkpointing = value
+"""
+
+
+@pytest.mark.parametrize(("takes", "goes"), [("hidden_states", True), ("hidden_states: Any", False)])
+def test_import_that_goes_with_an_override(takes: str, goes: bool, outside: Outside) -> None:
+    layer = block(base="GradientCheckpointingLayer", takes=takes)
+    line = "from typing import Any"
+    text = toy(layer, model(init=f"{STACK}\n{FLAG}", more=_OVERRIDE), imports=f"{line}\n")
+    removed = _repaired(outside, {FILE: text}).splitlines()
+    assert any("def _set_gradient_checkpointing" in each for each in removed)
+    assert (f"-{line}" in removed) is goes
+
+
 _RELATIVE = _TOY.replace(
     "from transformers import PreTrainedModel", "from ...modeling_utils import PreTrainedModel"
 )

@@ -92,6 +92,13 @@ for layer in self.layers:
 """
 
 
+def _called(statement: str) -> str:
+    """Write a file whose loop has one statement."""
+    takes = "hidden_states, past_key_value=None"
+    loop = f"for layer in self.layers:\n    {statement}"
+    return toy(block(base=PROTECTED, takes=takes), model(loop, takes=takes, init=f"{STACK}\n{FLAG}"))
+
+
 @decisions(
     Pair(
         "a name that no later release disables",
@@ -134,6 +141,28 @@ for layer in self.layers:
         ("past_key_value=past_key_value)", "past_key_value=cache)"),
         _LIVE,
         [silent(NAME, "no live cache")],
+        releases=_LATER,
+    ),
+    Pair(
+        "a call in evaluation",
+        _called(
+            "if not self.training:\n"
+            "        hidden_states = layer(hidden_states, past_key_value=past_key_value)"
+        ),
+        ("not self.training", "not self.scales"),
+        [],
+        [found(NAME, "safe")],
+        releases=_LATER,
+    ),
+    Pair(
+        "a call by a checkpoint function",
+        _called(
+            "hidden_states = self._gradient_checkpointing_func(\n"
+            "        layer.__call__, hidden_states, past_key_value=past_key_value)"
+        ),
+        ("self._gradient_checkpointing_func(\n                layer.__call__, ", "layer("),
+        [],
+        [found(NAME, "safe")],
         releases=_LATER,
     ),
     Pair(

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from gclint.engine.check import check
+from gclint.finding import Edit, Refusal
+from gclint.settings import Settings
+from gclint.source.project import Project
 from tests.decisions.outside import (
     BRANCHES,
     FILE,
@@ -33,6 +40,9 @@ from tests.decisions.toy import (
     model,
     toy,
 )
+from tests.test_releases_of_projects import library as installation
+from tests.test_releases_of_projects import write
+from tests.toys import WordRule, replacing
 
 
 def _named(text: str, name: str) -> str:
@@ -760,3 +770,39 @@ def test_code_is_found_on_the_line_of_the_source_that_it_is_from(
     said = json.loads(outside.run("check", "--no-cache", "--output-format", "json", "."))
     assert {each["filename"].rpartition("/")[2] for each in said} == {"modular_beta.py"}
     assert [(each["location"]["row"], each["location"]["column"]) for each in said] == places
+
+
+@pytest.mark.parametrize(("installed", "needed"), [(True, "installed transformers"), (False, "pass it")])
+def test_of_files_that_a_fix_needs_an_installed_one_stands_in_its_way(
+    tmp_path: Path, installed: bool, needed: str
+) -> None:
+    given, beside = tmp_path / "modeling_a.py", tmp_path / "modeling_b.py"
+    package = tmp_path / "env/lib/python3.11/site-packages/transformers"
+    library = package / "modeling_layers.py"
+    write(package.parent, installation("5.3.0", package.name))
+    for each in (given, beside, library):
+        each.write_text("bad\n", encoding="utf-8")
+
+    def repaired(match: re.Match[str], path: Path) -> tuple[Edit, ...]:
+        others = (beside, library) if installed else (beside,)
+        return tuple(Edit(each, *match.span(), "good") for each in (path, *others))
+
+    project = Project(replace(Settings(), environments=(tmp_path / "env",)), [given])
+    # As real rules do, and so find the library.
+    project.releases(project.file(project.paths[0]))
+    (finding,) = check(project, [WordRule("bad", repaired)]).findings
+    assert isinstance(finding.remedy, Refusal)
+    assert needed in finding.remedy.reason
+
+
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_a_link_that_leads_out_is_not_repaired(tmp_path: Path, is_inside: bool) -> None:
+    folder, outside = tmp_path / "given", tmp_path / "modeling_real.py"
+    folder.mkdir()
+    link, real = folder / "modeling_a.py", folder / "real.py" if is_inside else outside
+    real.write_text("bad\n", encoding="utf-8")
+    link.symlink_to(real)
+    project = Project(Settings(), [link], within=[folder])
+    (finding,) = check(project, [WordRule("bad", replacing("good"))]).findings
+    reason = finding.remedy.reason if isinstance(finding.remedy, Refusal) else ""
+    assert ("outside the given folders" in (reason or "")) is not is_inside

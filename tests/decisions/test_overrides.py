@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.decisions.outside import LAYER, OVERRIDE, Decision, Outside, Pair, decisions, found, silent
-from tests.decisions.toy import FLAG, PROTECTED, STACK, block, model, toy
+from tests.decisions.toy import FLAG, LOOP, PROTECTED, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
 _METHOD = """\
@@ -17,6 +17,17 @@ def _override(
     method: str = _METHOD, more: str = "", init: str = FLAG, base: str = "GradientCheckpointingLayer"
 ) -> str:
     return toy(block(base=base, init=more), model(init=f"{STACK}\n{init}", more=method))
+
+
+_HEADER = "class ToyLayer(GradientCheckpointingLayer):"
+
+
+def _with_another(norm: str) -> str:
+    """Write a file whose model has an override, and runs two blocks, the first with this norm."""
+    stacks = f"{STACK}\n{STACK.replace('layers', 'others').replace('ToyLayer', 'ToyOther')}"
+    loops = LOOP.replace("layers", "others") + LOOP
+    other = block(name="ToyOther", init=f"self.norm = nn.{norm}(4)")
+    return toy(other, block(), model(loops, init=f"{stacks}\n{FLAG}", more=_METHOD))
 
 
 _MIXIN = """
@@ -36,6 +47,20 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
         [found(OVERRIDE, "none", "override does more", of="ToyModel")],
         [silent(OVERRIDE, "new interface")],
         at="class ToyModel",
+    ),
+    Pair(
+        "an override goes with what makes the layer one",
+        _override(base="nn.Module"),
+        ("class ToyLayer(nn.Module)", "class ToyLayer(GradientCheckpointingLayer)"),
+        [found(LAYER, "safe", code=_HEADER), found(OVERRIDE, "safe", of="ToyModel", code=_HEADER)],
+        [found(OVERRIDE, "safe", of="ToyModel", code="")],
+    ),
+    Pair(
+        "an override goes with the safe one of two repairs",
+        _with_another("BatchNorm1d"),
+        ("nn.BatchNorm1d", "nn.LayerNorm"),
+        [found(LAYER, "unsafe", "statistics", of="ToyOther"), *_SAFE, *_GOES],
+        [found(LAYER, "safe", of="ToyOther"), *_SAFE, *_GOES],
     ),
     Pair(
         "an override that does more",

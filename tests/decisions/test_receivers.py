@@ -68,6 +68,22 @@ def test_several_blocks(decision: Decision, outside: Outside) -> None:
 _KEYWORD = f"for layer in self.layers:\n    {_CALL}hidden_states=hidden_states)"
 
 
+_LIST = "nn.ModuleList([ToyLayer(config)])"
+_SETTING = "setattr(self, f'layer_{i}'"
+_COMPUTED = """
+for i in range(2):
+    layer = getattr(self, f"layer_{i}")
+    hidden_states = layer(hidden_states=hidden_states)
+"""
+_CHECKPOINTING = """
+def more(self):
+    self._gradient_checkpointing_func(self.counted, self.layers)
+
+def counted(self, layers):
+    return len(layers)
+"""
+
+
 def _received(init: str = STACK, more: str = "", before: str = "", **block_more: str) -> str:
     return toy(before, block(base=PROTECTED, **block_more), model(_KEYWORD, init=init, more=more))
 
@@ -245,6 +261,48 @@ def _doubt(*kinds: str) -> list[str]:
         ("'layers', make()", "'others', make()"),
         _doubt("unknown filling"),
         _OK,
+    ),
+    Pair(
+        "what it is otherwise",
+        _received(f"self.layers = {_LIST} if config.x else make()"),
+        ("make()", "nn.ModuleList()"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "what is appended to a list of layers",
+        _received("self.layers = nn.ModuleList([ToyLayer(config)] + make())"),
+        ("make()", "[ToyLayer(config)]"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "what is added and named at once",
+        _received(f"{STACK}\nself.layers.append(made := make())"),
+        ("made := make()", "made := ToyLayer(config)"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "another method fills names that are computed",
+        toy(
+            block(base=PROTECTED),
+            model(
+                _COMPUTED,
+                init=f"for i in range(2):\n    {_SETTING}, ToyLayer(config))",
+                more=f"def more(self, i, config):\n    {_SETTING}, make())\n",
+            ),
+        ),
+        ("make()", "ToyLayer(config)"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a function that leaves it as it is, and is called by a checkpoint function",
+        _received(more=_CHECKPOINTING),
+        ("_gradient_checkpointing_func", "_gradient_clipping_func"),
+        _OK,
+        _doubt("unknown filling"),
     ),
     Pair(
         "a loop over it",
@@ -675,6 +733,16 @@ def _reordered(
             "def forward(self, hidden_states, past_key_values=None, encoder_hidden_states=None)",
         ),
         ("super().forward(x)", "super().forward(*x)"),
+        _UNSAFE_ORDER,
+        _refused("not reordered", rule=CACHE),
+    ),
+    Pair(
+        "another method through `super()`",
+        _reordered("def go(self, x):\n        return super().prepare(*x)\n").replace(
+            "def go(self, x)",
+            "def forward(self, hidden_states, past_key_values=None, encoder_hidden_states=None)",
+        ),
+        ("super().prepare(*x)", "super().forward(*x)"),
         _UNSAFE_ORDER,
         _refused("not reordered", rule=CACHE),
     ),

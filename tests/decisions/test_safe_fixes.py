@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found
-from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
+from tests.decisions.outside import FILE, LAYER, Decision, Outside, Pair, decisions, found
+from tests.decisions.toy import BRANCH, FLAG, LOOP, PROTECTED, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
 
@@ -18,6 +18,53 @@ def _none(*kinds: str) -> list[str]:
 
 def _unsafe(*kinds: str) -> list[str]:
     return [found(LAYER, "unsafe", *kinds)]
+
+
+_ELSEWHERE = "\n\ndef run(model, x):\n    return checkpoint(model.{}, x)\n"
+_STAGE = """\
+class ToyStage(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.blocks = nn.ModuleList([ToyLayer(config)])
+
+    def forward(self, hidden_states):
+        for block in self.blocks:
+            hidden_states = block(hidden_states)
+        return hidden_states
+
+"""
+_VISION = """\
+class ToyVision(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.heads = nn.ModuleList([ToyHead(config)])
+
+    def forward(self, x):
+        for head in self.heads:
+            x = head(x)
+        return checkpoint(self.project, x)
+
+"""
+_HEIR = f"""\
+class ToyModel(BaseModel):
+    def __init__(self, config):
+        super().__init__(config)
+        {STACK}
+"""
+_RUNNING = """\
+class ToyBase(PreTrainedModel):
+    def run(self, x):
+        return checkpoint(self.one, x)
+
+"""
+_STAGE_STAYS = found(LAYER, "none", "no branch of its own", of="ToyStage")
+
+
+def _beside(part: str) -> str:
+    """Write a file whose model checkpoints a part in front of its loop."""
+    run = "hidden_states = self._gradient_checkpointing_func(self.stage.__call__, hidden_states)\n"
+    parts = (block(), block(name="ToyHead"), _STAGE)
+    return toy(*parts, model(run + LOOP, init=f"{STACK}\n{FLAG}\n{part}"))
 
 
 @decisions(
@@ -89,12 +136,108 @@ def _unsafe(*kinds: str) -> list[str]:
         _none("leftover"),
         _SAFE,
     ),
+    Pair(
+        "a part that holds such layers is checkpointed",
+        _beside("self.stage = ToyStage(config)"),
+        ("self.blocks = nn.ModuleList([ToyLayer(config)])", "self.blocks = nn.ModuleList([ToyHead(config)])"),
+        [*_none("leftover"), _STAGE_STAYS],
+        [*_SAFE, _STAGE_STAYS],
+    ),
+    Pair(
+        "a part that may hold such layers is checkpointed",
+        _beside("self.stage = make(config)"),
+        ("self.stage = make(config)", "self.stage = ToyStage(config.part)"),
+        _none("leftover"),
+        [*_none("leftover"), _STAGE_STAYS],
+    ),
+    Pair(
+        "a function of the file that gets a layer from a method",
+        _branch(more="def layer_at(self, index):\n    return self.layers[index]\n")
+        + _ELSEWHERE.format("layer_at(0)"),
+        ("model.layer_at", "model.head_at"),
+        _none("leftover"),
+        _SAFE,
+    ),
+    Pair(
+        "a function of the file that runs other parts of the model",
+        _branch(init="self.heads = nn.ModuleList([ToyAttention(config)])") + _ELSEWHERE.format("heads[0]"),
+        ("model.heads", "model.layers"),
+        _SAFE,
+        _none("leftover"),
+    ),
+    Pair(
+        "a function beside a model whose loop is inherited from another file",
+        {
+            FILE: toy(block(), _HEIR, imports="from modeling_base import BaseModel\n")
+            + _ELSEWHERE.format("layers[0]"),
+            "modeling_base.py": toy(
+                block(name="BaseLayer", base=PROTECTED),
+                model(name="BaseModel", init=STACK.replace("ToyLayer", "BaseLayer")),
+            ),
+        },
+        ("model.layers", "model.heads"),
+        _none("leftover"),
+        _SAFE,
+    ),
+    Pair(
+        "a function beside the layer, where its model is in another file",
+        {
+            FILE: toy(block()) + _ELSEWHERE.format("heads[0]"),
+            "modeling_other.py": toy(model(), imports="from modeling_toy import ToyLayer\n"),
+        },
+        ("model.heads", "model.layers"),
+        _SAFE,
+        _none("leftover"),
+        wrong="in the block's own file, the attributes that hold it in other files are not known",
+    ),
+    Pair(
+        "a part of the model that runs blocks of its own",
+        toy(
+            block(),
+            block(name="ToyHead", base=PROTECTED),
+            _VISION,
+            model(BRANCH, init=f"{STACK}\n{FLAG}\nself.vision = ToyVision(config)"),
+        ),
+        ("x = head(x)", "x = len(x)"),
+        _SAFE,
+        _none("leftover"),
+    ),
+    Pair(
+        "a base of the model",
+        toy(_RUNNING, block(), model(BRANCH, base="ToyBase", init=f"{STACK}\n{FLAG}")),
+        ("class ToyModel(ToyBase)", "class ToyModel(PreTrainedModel)"),
+        _none("leftover"),
+        _SAFE,
+    ),
 )
 def test_what_recomputes(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
 
 
 _PAST = "hidden_states, past_key_values=None, use_cache=False"
+
+
+_MIDDLE = """\
+class ToyMiddle(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.inner = ToyLayer(config)
+
+    def forward(self, x):
+        return self.inner(x)
+
+"""
+
+
+def _two_branches(others: str) -> str:
+    """Write a file with two legacy branches, the second of which checkpoints these blocks."""
+    stacks = (
+        "self.layers = nn.ModuleList([ToyLayer(config), ToyOther(config)])",
+        f"self.others = nn.ModuleList([{others}])",
+    )
+    last = block(name="ToyLast", init="self.norm = nn.BatchNorm1d(4)")
+    loops = BRANCH + BRANCH.replace("self.layers", "self.others")
+    return toy(block(), block(name="ToyOther"), last, model(loops, init="\n".join((FLAG, *stacks))))
 
 
 def _loop(statements: str, before: str = "", behind: str = "") -> str:
@@ -475,6 +618,42 @@ def test_surroundings(decision: Decision, outside: Outside) -> None:
         ("self.part = ToyLayer(config)", "self.part = ToyAttention(config)"),
         [found(LAYER, "unsafe", "shared part"), found(LAYER, "safe", of="ToyOther")],
         [found(LAYER, "safe"), found(LAYER, "safe", of="ToyOther")],
+    ),
+    Pair(
+        "a part of a part of a block that is recomputed as a whole",
+        toy(
+            block(),
+            _MIDDLE,
+            block(
+                "return self.middle(hidden_states)", name="ToyOther", init="self.middle = ToyMiddle(config)"
+            ),
+            model(init=f"{STACK}\nself.layers.append(ToyOther(config))"),
+        ),
+        ("self.inner = ToyLayer(config)", "self.inner = ToyAttention(config)"),
+        [found(LAYER, "unsafe", "shared part"), found(LAYER, "safe", of="ToyOther")],
+        [found(LAYER, "safe"), found(LAYER, "safe", of="ToyOther")],
+    ),
+    Pair(
+        "a block that two branches lead to",
+        _two_branches("ToyOther(config), ToyLast(config)"),
+        ("nn.BatchNorm1d(4)", "nn.LayerNorm(4)"),
+        [found(LAYER, "unsafe", "statistics", of=name) for name in ("ToyLayer", "ToyOther", "ToyLast")],
+        [found(LAYER, "safe", of=name) for name in ("ToyLayer", "ToyOther", "ToyLast")],
+    ),
+    Pair(
+        "a call in evaluation that passes what is no cache",
+        toy(
+            block(takes=_PAST),
+            model(
+                "if not self.training:\n    for layer in self.layers:\n"
+                "        hidden_states = layer(hidden_states, past_key_values=self.prompt)\n"
+                "for layer in self.layers:\n    hidden_states = layer(hidden_states)\n",
+                takes=_PAST,
+            ),
+        ),
+        ("not self.training", "not self.scales"),
+        _SAFE,
+        _none("no cache"),
     ),
 )
 def test_bases_and_neighbours(decision: Decision, outside: Outside) -> None:

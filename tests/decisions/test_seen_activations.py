@@ -71,3 +71,30 @@ def test_what_a_run_saw_of_one_kind_of_block_says_nothing_about_another(tmp_path
     fixes = _fixes(tmp_path, text, "ToyOther", is_left_out=True, keywords=memory, shared=memory)
     assert fixes[_LAYER, "ToyLayer"] is Applicability.SAFE
     assert fixes[_LAYER, "ToyOther"] is Applicability.PROVABLE
+
+
+@pytest.mark.parametrize(
+    ("is_seen", "applicability"), [(True, Applicability.PROVABLE), (False, Applicability.SAFE)]
+)
+def test_what_was_seen_at_a_call_in_another_file_is_evidence_here(
+    tmp_path: Path, is_seen: bool, applicability: Applicability
+) -> None:
+    takes, memory = "hidden_states, memory=None", frozenset(("memory",))
+    loop = "for layer in self.layers:\n    hidden_states = layer(hidden_states, memory=memory)"
+    user = toy(
+        model(loop, takes=takes, name="OtherModel", supports="False"),
+        imports="from modeling_toy import ToyLayer\n",
+    )
+    paths = [tmp_path / "modeling_toy.py", tmp_path / "modeling_user.py"]
+    for path, text in zip(paths, (toy(block(takes=takes), model()), user), strict=True):
+        path.write_text(text)
+    project = Project(Settings(root=tmp_path), paths)
+    here, there = project.paths
+    row = 1 + user[: user.index("= layer(")].count("\n")
+    if is_seen:
+        facts: dict[str, Any] = {"is_left_out": True, "keywords": memory, "shared": memory}
+        project.observe(Observations([Observed(there, row, row, "ToyLayer", here, **facts)]))
+    fixes = [each.fix for each in check(project, all_rules()).findings if each.code == _LAYER]
+    assert {each.applicability for each in fixes if each} == {applicability}
+    # One repair puts the other file's call right as well.
+    assert any(each.path == there for fix in fixes if fix for each in fix.repairs)

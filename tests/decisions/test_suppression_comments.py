@@ -238,3 +238,19 @@ def test_a_diff_shows_comments_instead_of_fixes_unless_both_are_asked_for(
     added = [each for each in folder.run(*options).out.splitlines() if each.startswith("+class")]
     assert added == [line]
     assert folder.read() == reports.SAFE
+
+
+@pytest.mark.parametrize(
+    ("second", "number"),
+    [
+        ("layer(hidden_states, past_key_values)", "2 findings"),
+        ("layer(hidden_states, past_key_values=past_key_values)", "1 finding"),
+    ],
+)
+def test_a_comment_for_two_findings_of_a_rule_in_one_statement_counts_for_both(
+    folder: Folder, second: str, number: str
+) -> None:
+    call = "layer(hidden_states, past_key_values)"
+    folder.write({"modeling_otter.py": reports.CACHE.replace(call, f"{call} + {second}")})
+    assert f"for {number}.\n" in folder.run("--add-ignores").out
+    assert folder.read().count("# gclint: ignore[GC002]") == 1
