@@ -23,7 +23,7 @@ from tests.environment import PROJECT
 TABLES = PROJECT / "gclint" / "model" / "tensors.py"
 
 _WIDTH = 110
-_ATTEMPTS = 16
+_ATTEMPTS = 10
 """How often each overload is called with tensors of each kind."""
 
 _BY_DEFAULT = frozenset(["device", "inplace", "layout", "memory_format", "out", "pin_memory"])
@@ -134,7 +134,7 @@ _READING = _words(
             is_coalesced is_complex is_conj is_contiguous is_cpu is_cuda is_distributed is_floating_point
             is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_neg is_nested is_nonzero is_pinned is_quantized
             is_same_size is_set_to is_shared is_signed is_sparse is_sparse_csr is_vulkan is_xla is_xpu item
-            itemsize layout names nbytes ndim ndimension nelement numel shape size sparse_dim storage_offset
+            itemsize layout nbytes ndim ndimension nelement numel shape size sparse_dim storage_offset
             stride tolist
         """
     }
@@ -211,7 +211,9 @@ def tables() -> Tables:
         if seen.shares:
             views.add(name)
     return Tables(
-        *map(frozenset, (fresh, views, changing)),
+        fresh=frozenset(fresh),
+        views=frozenset(views),
+        changing=frozenset(changing),
         methods_only_read=_READING - views,
         modules=_modules(),
         functional=_functional() - changing,
@@ -237,7 +239,7 @@ def _operations() -> Mapping[str, Sequence[Any]]:
     # The others are TorchScript's methods of lists, dictionaries and strings.
     dispatched = set(torch._C._dispatch_get_all_op_names())
     found = defaultdict(list)
-    for schema in torch._C._jit_get_all_schemas():
+    for schema in sorted(torch._C._jit_get_all_schemas(), key=str):
         namespace, _, name = schema.name.partition("::")
         full = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
         if namespace not in ("aten", "prims") or full not in dispatched:
