@@ -1,0 +1,508 @@
+"""What calls do, and what they give."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from gclint.model import known, tensors
+from gclint.model.frames import Frame
+from gclint.model.objects import Objects, is_operation
+from gclint.model.values import (
+    NEVER,
+    NONE,
+    PLAIN,
+    TENSOR,
+    Bound,
+    Box,
+    Call,
+    Class,
+    Constant,
+    External,
+    Fixed,
+    Function,
+    Made,
+    Method,
+    Object,
+    Partial,
+    Plain,
+    Setting,
+    Tensor,
+    Thing,
+    Unknown,
+    Value,
+    join,
+    of,
+    unknown,
+    with_roots,
+)
+from gclint.releases import EVER_NEUTRALISED
+
+_DEEPEST = 40
+_IN_PLACE = " in place"
+_PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
+_CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "transformers.modeling_utils.checkpoint")
+
+
+class Calls(Objects):
+    """Follows calls."""
+
+    def call(self, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Return what a call gives, after following what it may run."""
+        found = [self._call(each, function, call, node, frame) for each in function.things]
+        return join(found)
+
+    def _call(self, thing: Thing, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
+        if isinstance(thing, Function):
+            return self.enter(thing, call, node, frame)
+        if isinstance(thing, Bound):
+            inside = Call((thing.receiver, *call.positional), call.named, call.rest, call.options)
+            return self.enter(thing.function, inside, node, frame, owner=thing.owner)
+        if isinstance(thing, Class):
+            return self.make(thing, call, node, frame)
+        if isinstance(thing, Object):
+            return self._call_object(thing, Value(frozenset((thing,)), function.roots), call, node, frame)
+        if isinstance(thing, External):
+            return self._call_external(thing.name, call, node, frame)
+        if isinstance(thing, Made):
+            return self._call_made(thing.name, call, node, frame)
+        if isinstance(thing, Method):
+            return self.call_method(thing, call, node, frame)
+        if isinstance(thing, Partial):
+            named = dict((*thing.named, *call.named))
+            positional = (*thing.positional, *call.positional)
+            merged = Call(positional, tuple(sorted(named.items())), call.rest, call.options)
+            return self.call(thing.function, merged, node, frame)
+        if isinstance(thing, Box) and thing.kind == "torch.nn.Sequential":
+            return self._call_in_turn(thing, function, call, node, frame)
+        if isinstance(thing, Setting):
+            return Value(frozenset((Tensor(),)), shared(call.all()))
+        if isinstance(thing, (Tensor, Constant)):
+            return NEVER  # It raises an error.
+        return self.deny(call, node, frame)
+
+    def deny(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Note that nothing is known of what a call does, and return what it may give."""
+        name = _name(node)
+        self.note(f"calls `{name}`, of which nothing is known", node, frame)
+        for value in call.all():
+            for thing in value.things:
+                if isinstance(thing, Object):
+                    self.spoil(thing, f"`{name}`")
+        return unknown(f"what `{name}` gives", (root for each in call.all() for root in each.roots))
+
+    # -- functions of the project
+
+    def enter(
+        self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
+    ) -> Value:
+        """Follow a function with the values of a call."""
+        code = function.node
+        key = (function, call, owner, self.spaces.version)
+        if key in self.entered:
+            return self.entered[key]
+        if self.stack.count(code) > 1 or len(self.stack) > _DEEPEST:
+            if len(self.stack) > _DEEPEST:
+                self.note("calls functions in functions too deeply to follow", node, frame)
+            return unknown("a recursion", (root for each in call.all() for root in each.roots))
+        inner = Frame(function.space, function.frame, owner or function.owner, outlives=self.quiet > 0)
+        arguments = code.args
+        named = dict(call.named)
+        parameters = [*arguments.posonlyargs, *arguments.args]
+        home = function.frame or function.space.frame
+        defaults = dict(
+            zip(reversed([each.arg for each in parameters]), reversed(arguments.defaults), strict=False)
+        )
+        for name, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+            if default is not None:
+                defaults[name.arg] = default
+        loose = [each for each in (call.rest, call.options) if each is not None]
+        for index, each in enumerate([*parameters, *arguments.kwonlyargs]):
+            if index < min(len(call.positional), len(parameters)):
+                inner.names[each.arg] = call.positional[index]
+            elif each.arg in named:
+                inner.names[each.arg] = named.pop(each.arg)
+            else:
+                default = defaults.get(each.arg)
+                # The base class has disabled caches under these names, also among further keywords.
+                ways = [] if each.arg in EVER_NEUTRALISED else list(loose)
+                if default is not None:
+                    kept = (f"a default value of `{getattr(code, 'name', 'a lambda')}`",)
+                    ways.append(with_roots(self.value(default, home), kept))
+                inner.names[each.arg] = join(ways)
+        if arguments.vararg is not None:
+            inner.names[arguments.vararg.arg] = self._rest(arguments.vararg, call, len(parameters))
+        if arguments.kwarg is not None:
+            box = self.box(arguments.kwarg, "dict")
+            for value in (*named.values(), *([] if call.options is None else [call.options])):
+                self.fill(box, value)
+            inner.names[arguments.kwarg.arg] = of(box)
+        if parameters and function.owner is not None:
+            inner.receiver = inner.names[parameters[0].arg]
+        self.stack.append(code)
+        try:
+            if isinstance(code, ast.Lambda):
+                result = self.value(code.body, inner)
+            else:
+                result = self.run(code.body, inner)
+        finally:
+            self.stack.pop()
+        self.entered[key] = result
+        return result
+
+    def _rest(self, node: ast.arg, call: Call, taken: int) -> Value:
+        more = call.positional[taken:]
+        if call.rest is None:
+            return of(Fixed(tuple(more)))
+        box = self.box(node, "tuple")
+        for value in (*more, call.rest):
+            self.fill(box, value)
+        return of(box)
+
+    def run(self, body: list[ast.stmt], frame: Frame) -> Value:
+        """Follow the body of a function."""
+        raise NotImplementedError
+
+    # -- objects
+
+    def _call_inherited(self, thing: Object, call: Call, node: ast.expr, frame: Frame) -> Value | None:
+        """Return what a module of torch gives that a class inherits from; None if there is none."""
+        line = self.line(thing.kind)
+        name = next((each for each in line if isinstance(each, str) and self.is_plain_module(each)), None)
+        return None if name is None else self._call_made(name, call, node, frame)
+
+    def _call_object(self, thing: Object, receiver: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
+        for name in ("__call__", "forward"):
+            own = thing.attributes.get(name)
+            if own is not None and name == "forward":
+                return self.call(own, call, node, frame)
+            method = self.find(thing.kind, name)
+            if method is not None:
+                if any(name in each.stored | each.set_up for each in (frame.space, thing.kind.space)):
+                    self.note(f"calls a `{name}` that is replaced somewhere", node, frame)
+                value, owner = method
+                return self.call(self.bind_method(value, receiver, owner, node, frame), call, node, frame)
+            if name == "__call__" and not self.is_module(thing.kind):
+                break
+        inherited = self._call_inherited(thing, call, node, frame)
+        return self.deny(call, node, frame) if inherited is None else inherited
+
+    def _call_in_turn(self, box: Box, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Follow the modules of a ``Sequential``, each with what the ones before give."""
+        value = join(call.all())
+        for _ in range(3):
+            after = self.call(with_roots(box.item, function.roots), Call((value,)), node, frame)
+            joined = join((value, after))
+            if joined == value:
+                break
+            value = joined
+        return value
+
+    # -- other packages
+
+    def _call_external(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
+        parent, _, last = name.rpartition(".")
+        special = (
+            getattr(self, f"_call_{last.lower()}", None)
+            if parent in ("", "functools", "builtins", "copy")
+            else None
+        )
+        if special is not None:
+            result: Value = special(call, node, frame)
+            return result
+        out = dict(call.named).get("out")
+        if out is not None:
+            self.change(out, node, frame)
+        roots = shared(call.all())
+        if name in known.STACKS or name in known.CONTAINERS:
+            return self._container(name, call, node)
+        if name in known.ITERATORS:
+            return self._iterator(name, call, node, frame)
+        if self.is_plain_module(name):
+            return of(Made(name + _IN_PLACE if _is_in_place(call) else name))
+        if name in _PARAMETERS:
+            return TENSOR
+        if name in known.LOGGERS:
+            return of(Made("logging.Logger"))
+        if name in known.MAKERS or parent in known.TABLES:
+            return join((of(Made(known.COMPUTING_OBJECT)), *call.positional[1:]))
+        if name in _CHECKPOINTS and call.positional:
+            return self.call(call.positional[0], Call(call.positional[1:]), node, frame)
+        if last == "apply_chunking_to_forward" and len(call.positional) > 3:
+            return self.call(call.positional[0], Call(call.positional[3:]), node, frame)
+        if name in known.FUNCTIONS:
+            return PLAIN
+        if name in known.COMPUTING:
+            return Value(frozenset((Tensor(),)), roots)
+        if parent == "torch.nn.init":
+            for each in call.positional[:1]:
+                self.change(each, node, frame)
+            return join(call.positional[:1])
+        if parent in known.TORCH:
+            return self._compute(last, call, node, frame)
+        return self.deny(call, node, frame)
+
+    def _compute(self, last: str, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Return what a function of torch gives."""
+        roots = shared(call.all())
+        if last.endswith("_") or last in tensors.CHANGING:
+            for each in call.positional[:1]:
+                self.change(each, node, frame)
+            if last in tensors.CHANGING and not last.endswith("_"):
+                for each in call.all():
+                    self.change(each, node, frame)
+            return Value(frozenset((Tensor(),)), roots)
+        if _is_in_place(call):
+            for each in call.positional[:1]:
+                self.change(each, node, frame)
+            return Value(frozenset((Tensor(),)), roots)
+        if last in tensors.VIEWS:
+            return Value(frozenset((Tensor(),)), roots)
+        if last in tensors.FRESH or last in tensors.FUNCTIONAL:
+            return TENSOR
+        return self.deny(call, node, frame)
+
+    def _container(self, name: str, call: Call, node: ast.expr) -> Value:
+        box = self.box(node, name)
+        takes_each = name in ("torch.nn.Sequential",)
+        roots: set[str] = set()
+        for value in (*call.positional, *(each for _, each in call.named)):
+            is_pile = any(isinstance(each, (Box, Fixed, Unknown, Setting)) for each in value.things)
+            inside = self.item(value) if is_pile and not (takes_each and _is_module(value)) else value
+            if name.endswith(("Sequential", "Dict")) or name == "dict":
+                inside = _second(inside)
+            self.fill(box, inside)
+            roots |= inside.roots
+        for each in (call.rest, call.options):
+            if each is not None:
+                self.fill(box, each)
+        return of(box)
+
+    def _iterator(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
+        items = [self.iterate(each, node, frame) for each in call.positional]
+        if call.rest is not None:
+            items.append(self.item(call.rest))
+        if name in ("map", "filter") and len(items) > 1:
+            result = self.call(call.positional[0], Call(tuple(items[1:])), node, frame)
+            items = [result if name == "map" else items[1]]
+        elif name == "enumerate":
+            items = [of(Fixed((PLAIN, *items[:1])))]
+        elif name == "zip":
+            items = [of(Fixed(tuple(items)))]
+        box = self.box(node, "list")
+        for each in items:
+            self.fill(box, each)
+        return of(box)
+
+    def _call_partial(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        if not call.positional or call.rest is not None or call.options is not None:
+            return self.deny(call, node, frame)
+        return of(Partial(call.positional[0], call.positional[1:], call.named))
+
+    def _call_getattr(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        names = {each.value for each in call.positional[1].things if isinstance(each, Constant)}
+        default = call.positional[2:3]
+        if len(names) == 1 and len(call.positional[1].things) == 1:
+            (name,) = names
+            return join(
+                (
+                    self.attribute(call.positional[0], str(name), node, frame, is_optional=bool(default)),
+                    *default,
+                )
+            )
+        if all(isinstance(each, Setting) for each in call.positional[0].things):
+            return join((call.positional[0], *default))
+        return self.deny(call, node, frame)
+
+    def _call_setattr(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        if len(call.positional) == 3:
+            (name,) = {getattr(each, "value", None) for each in call.positional[1].things} or {None}
+            if isinstance(name, str):
+                self.set_attribute(call.positional[0], name, call.positional[2], node, frame)
+                return NONE
+        return self.deny(call, node, frame)
+
+    def _call_next(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        self.change(call.positional[0], node, frame)
+        return join((self.item(call.positional[0]), *call.positional[1:]))
+
+    def _call_deepcopy(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        return Value(call.positional[0].things) if call.positional else NEVER
+
+    _call_copy = _call_deepcopy
+
+    def _call_made(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Return what an object of another package gives when it is called."""
+        roots = shared(call.all())
+        if name.endswith(_IN_PLACE):
+            for each in call.positional[:1]:
+                self.change(each, node, frame)
+        elif name not in known.MODULES and name != known.COMPUTING_OBJECT:
+            return self.deny(call, node, frame)
+        if name == known.COMPUTING_OBJECT and not call.all():
+            return of(Made(name))  # It may also have been the class.
+        is_same = name == known.COMPUTING_OBJECT or name.endswith(_IN_PLACE) or _is_handing_on(name)
+        result = Value(frozenset((Tensor(),)), roots if is_same else frozenset())
+        if name == known.COMPUTING_OBJECT or name.endswith(("LSTM", "GRU", "RNN", "MultiheadAttention")):
+            return join((result, of(Fixed((result, result)))))
+        return result
+
+    def call_method(self, method: Method, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Return what a method gives whose object is not of the project."""
+        found = [
+            self._call_method(
+                Value(frozenset((each,)), method.receiver.roots), each, method.name, call, node, frame
+            )
+            for each in method.receiver.things
+        ]
+        return join(found)
+
+    def _call_method(
+        self, receiver: Value, thing: Thing, name: str, call: Call, node: ast.expr, frame: Frame
+    ) -> Value:
+        roots = receiver.roots | shared(call.all())
+        if isinstance(thing, Object):
+            return self._call_of_module(thing, receiver, name, call, node, frame)
+        if isinstance(thing, Made):
+            if thing.name == "logging.Logger" and name in known.LOGGING:
+                return PLAIN
+            if name in ("forward", "__call__"):
+                return self._call_made(thing.name, call, node, frame)
+            if name in known.MODULE_READS:
+                return of(Tensor(), roots=receiver.roots)
+            if self.quiet and name in known.MODULE_SETTINGS:
+                return receiver
+            return self.deny(call, node, frame)
+        if isinstance(thing, (Constant, Plain, Setting)) and name in known.READING_METHODS:
+            return receiver
+        if name in known.READING_METHODS and isinstance(thing, (Box, Fixed, Unknown)):
+            return self._read_container(receiver, name, call, node)
+        if isinstance(thing, (Box, Unknown)) and name in known.FILLING_METHODS | known.TAKING_METHODS:
+            self.change(receiver, node, frame)
+            if isinstance(thing, Box) and name in known.FILLING_METHODS and call.all():
+                last = call.all()[-1]
+                self.fill(thing, self.item(last) if name in ("extend", "update") else last)
+            return self.item(receiver)
+        if isinstance(thing, (Box, Fixed, Constant)) and is_operation(name):
+            return NEVER  # It raises an error.
+        if isinstance(thing, (Tensor, Unknown, Plain)):
+            return self._call_of_tensor(receiver, name, call, roots, node, frame)
+        return self.deny(call, node, frame)
+
+    def _call_of_tensor(
+        self, receiver: Value, name: str, call: Call, roots: frozenset[str], node: ast.expr, frame: Frame
+    ) -> Value:
+        out = dict(call.named).get("out")
+        if out is not None:
+            self.change(out, node, frame)
+        if (name.endswith("_") and not name.endswith("__")) or name in tensors.CHANGING:
+            self.change(receiver, node, frame)
+            return Value(frozenset((Tensor(),)), roots)
+        if name in tensors.FRESH:
+            return TENSOR
+        if name in tensors.VIEWS:
+            result = Value(frozenset((Tensor(),)), roots)
+            return (
+                result
+                if name not in ("chunk", "split", "unbind", "tensor_split")
+                else of(self._pieces(node, result), roots=roots)
+            )
+        if name in tensors.METHODS_ONLY_READ:
+            return PLAIN
+        if is_operation(name) and not any(isinstance(each, Unknown) for each in receiver.things):
+            return NEVER  # Only containers have such a method.
+        return self.deny(call, node, frame)
+
+    def _pieces(self, node: ast.expr, value: Value) -> Box:
+        box = self.box(node, "tuple")
+        self.fill(box, value)
+        return box
+
+    def _read_container(self, receiver: Value, name: str, call: Call, node: ast.expr) -> Value:
+        item = self.item(receiver)
+        if name == "items":
+            box = self.box(node, "list")
+            self.fill(box, of(Fixed((PLAIN, item))))
+            return of(box, roots=receiver.roots)
+        if name in ("get", "values", "copy"):
+            if name == "get":
+                return join((item, *call.positional[1:2], NONE))
+            box = self.box(node, "list")
+            self.fill(box, item)
+            return of(box, roots=receiver.roots)
+        return PLAIN
+
+    def _call_of_module(
+        self, thing: Object, receiver: Value, name: str, call: Call, node: ast.expr, frame: Frame
+    ) -> Value:
+        """Return what a method gives that torch's or the library's modules have."""
+        if name in ("register_buffer", "register_parameter", "add_module", "register_module"):
+            names = [
+                each.value
+                for each in (call.argument(0, "name") or NEVER).things
+                if isinstance(each, Constant)
+            ]
+            value = call.argument(1, "tensor") or call.argument(1, "module") or call.argument(1, "param")
+            if len(names) != 1 or value is None:
+                return self.deny(call, node, frame)
+            self.set_attribute(receiver, str(names[0]), value, node, frame)
+            return NONE
+        if name == "__init__":
+            return NONE
+        if name == "forward":
+            inherited = self._call_inherited(thing, call, node, frame)
+            return self.deny(call, node, frame) if inherited is None else inherited
+        if name in known.MODULE_READS:
+            return of(Tensor(), roots=receiver.roots)
+        if name in known.MODULE_SETTINGS:
+            self.change(receiver, node, frame)
+            return receiver
+        return self.deny(call, node, frame)
+
+
+_WITHOUT_PARTS = (Plain, Constant, Setting, Function, Class, External)
+
+
+def shared(values: Iterable[Value]) -> frozenset[str]:
+    """Return what a change of something would change that shares memory with all of these values."""
+    return frozenset(
+        root
+        for value in values
+        if not all(isinstance(each, _WITHOUT_PARTS) for each in value.things)
+        for root in value.roots
+    )
+
+
+def _is_in_place(call: Call) -> bool:
+    given = dict(call.named).get("inplace")
+    return given is not None and any(
+        not (isinstance(each, Constant) and each.value is False) for each in given.things
+    )
+
+
+def _is_handing_on(name: str) -> bool:
+    """Tell whether a module of torch may give what it gets."""
+    last = name.rpartition(".")[2]
+    return "Dropout" in last or last in ("Identity", "Flatten", "Unflatten")
+
+
+def _is_module(value: Value) -> bool:
+    return any(
+        isinstance(each, (Object, Made)) or (isinstance(each, Box) and "nn." in each.kind)
+        for each in value.things
+    )
+
+
+def _second(value: Value) -> Value:
+    """Return the values of what may be pairs of names and values."""
+    parts = [
+        each.items[1]
+        if isinstance(each, Fixed) and len(each.items) == 2
+        else Value(frozenset((each,)), value.roots)
+        for each in value.things
+    ]
+    return join(parts)
+
+
+def _name(node: ast.AST) -> str:
+    code = ast.unparse(node.func) if isinstance(node, ast.Call) else ast.unparse(node)
+    return code if len(code) <= 60 else f"{code[:57]}..."

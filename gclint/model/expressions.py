@@ -1,0 +1,429 @@
+"""What expressions may be."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Sequence
+
+from gclint.model.calls import Calls
+from gclint.model.frames import Frame
+from gclint.model.spaces import Imported
+from gclint.model.values import (
+    NONE,
+    PLAIN,
+    TENSOR,
+    Box,
+    Call,
+    Constant,
+    External,
+    Fixed,
+    Function,
+    Object,
+    Plain,
+    Setting,
+    Super,
+    Unknown,
+    Value,
+    join,
+    of,
+    unknown,
+)
+
+_DEEPEST = 3
+_BUILTINS = frozenset(dir(builtins))
+
+
+class Expressions(Calls):
+    """Follows expressions."""
+
+    def value(self, node: ast.expr, frame: Frame) -> Value:
+        """Follow an expression, and return what it may be."""
+        self.count(node, frame)
+        follow = getattr(self, f"_value_{type(node).__name__.lower()}", None)
+        if follow is None:
+            self.note(f"has an expression that is not known, `{type(node).__name__}`", node, frame)
+            return unknown("an expression")
+        result: Value = follow(node, frame)
+        return result
+
+    # -- names and literals
+
+    def _value_constant(self, node: ast.Constant, frame: Frame) -> Value:
+        if isinstance(node.value, (str, int, float, bool, bytes, type(None))):
+            return of(Constant(node.value))
+        return PLAIN
+
+    def _value_name(self, node: ast.Name, frame: Frame) -> Value:
+        home = frame.declared.get(node.id)
+        frames = [home] if home is not None else list(frame.around())
+        for each in frames:
+            if each.is_of_class and each is not frame:
+                continue
+            if node.id in each.names:
+                found = self.resolved(each.names[node.id])
+                if each is not frame and each.outlives:
+                    self.read_kept(node.id, found, node, frame)
+                return found
+        return self.global_value(node, frame)
+
+    def global_value(self, node: ast.Name, frame: Frame) -> Value:
+        """Return what a name of the module may be."""
+        space = frame.space
+        found = space.value(node.id)
+        if found is None:
+            for star in space.stars:
+                from_star = space.resolve(Imported(star.module, star.level, node.id, space))
+                if not all(isinstance(each, (Unknown, External)) for each in from_star.things):
+                    return from_star
+            if node.id in _BUILTINS:
+                return of(External(node.id))
+            return unknown(f"`{node.id}`")
+        found = self.resolved(found)
+        if frame is space.frame:
+            return found
+        return self.read_global(node, found, frame)
+
+    def resolved(self, value: Value) -> Value:
+        """Return a value with what is imported in place of the imports."""
+        imports = [each for each in value.things if isinstance(each, Imported)]
+        if not imports:
+            return value
+        kept = Value(value.things.difference(imports), value.roots)
+        return join((kept, *(each.space.resolve(each) for each in imports)))
+
+    def _value_joinedstr(self, node: ast.JoinedStr, frame: Frame) -> Value:
+        for each in node.values:
+            if isinstance(each, ast.FormattedValue):
+                self.value(each.value, frame)
+        return PLAIN
+
+    _value_templatestr = _value_joinedstr
+
+    def _value_namedexpr(self, node: ast.NamedExpr, frame: Frame) -> Value:
+        value = self.value(node.value, frame)
+        self.assign(node.target, value, frame)
+        return value
+
+    def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_same: bool = False) -> None:
+        """Assign a value to a target."""
+        raise NotImplementedError
+
+    # -- displays
+
+    def _value_tuple(self, node: ast.Tuple, frame: Frame) -> Value:
+        values = [self._element(each, frame) for each in node.elts]
+        if any(isinstance(each, ast.Starred) for each in node.elts):
+            return self._filled(node, "tuple", values)
+        return self.fixed(node, values)
+
+    def _value_list(self, node: ast.List | ast.Set, frame: Frame) -> Value:
+        return self._filled(node, "list", [self._element(each, frame) for each in node.elts])
+
+    _value_set = _value_list
+
+    def _value_dict(self, node: ast.Dict, frame: Frame) -> Value:
+        values: list[Value] = []
+        for key, each in zip(node.keys, node.values, strict=True):
+            value = self.value(each, frame)
+            if key is not None:
+                self.value(key, frame)
+            values.append(self.item(value) if key is None else value)
+        return self._filled(node, "dict", values)
+
+    def _element(self, node: ast.expr, frame: Frame) -> Value:
+        return (
+            self.item(self.value(node.value, frame))
+            if isinstance(node, ast.Starred)
+            else self.value(node, frame)
+        )
+
+    def _filled(self, node: ast.AST, kind: str, values: Sequence[Value]) -> Value:
+        box = self.box(node, kind)
+        for each in values:
+            self.fill(box, each)
+        return of(box)
+
+    def fixed(self, node: ast.AST, values: Sequence[Value]) -> Value:
+        """Return a tuple; one that holds many others is like a list."""
+        if _depth(values) >= _DEEPEST:
+            return self._filled(node, "tuple", values)
+        return of(Fixed(tuple(values)))
+
+    def _value_listcomp(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame
+    ) -> Value:
+        inner = Frame(frame.space, frame, frame.owner, frame.receiver)
+        for _ in range(2):
+            for each in node.generators:
+                iterated = self.value(each.iter, inner)
+                self.assign(each.target, self.iterate(iterated, each.iter, inner), inner)
+                for test in each.ifs:
+                    self.value(test, inner)
+            if isinstance(node, ast.DictComp):
+                self.value(node.key, inner)
+                value = self.value(node.value, inner)
+            else:
+                value = self.value(node.elt, inner)
+            filled = self._filled(node, "list", [value])
+        return filled
+
+    _value_setcomp = _value_generatorexp = _value_dictcomp = _value_listcomp
+
+    def _value_lambda(self, node: ast.Lambda, frame: Frame) -> Value:
+        return of(Function(node, frame.space, None if frame is frame.space.frame else frame))
+
+    def _value_starred(self, node: ast.Starred, frame: Frame) -> Value:
+        return self.item(self.value(node.value, frame))
+
+    # -- operators
+
+    def _value_boolop(self, node: ast.BoolOp, frame: Frame) -> Value:
+        values: list[Value] = []
+        stops = isinstance(node.op, ast.Or)
+        for each in node.values:
+            value = self.value(each, frame)
+            known = self.decide(each, frame)
+            values.append(value)
+            if known is stops:
+                break
+            if known is (not stops) and each is not node.values[-1]:
+                values.pop()
+        return join(values)
+
+    def _value_unaryop(self, node: ast.UnaryOp, frame: Frame) -> Value:
+        value = self.value(node.operand, frame)
+        if isinstance(node.op, ast.Not):
+            return PLAIN
+        if isinstance(node.op, ast.USub) and len(value.things) == 1:
+            (only,) = value.things
+            if isinstance(only, Constant) and isinstance(only.value, (int, float)):
+                return of(Constant(-only.value))
+        return self.combine(node, value, PLAIN, frame)
+
+    def _value_binop(self, node: ast.BinOp, frame: Frame) -> Value:
+        return self.combine(node, self.value(node.left, frame), self.value(node.right, frame), frame)
+
+    def combine(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
+        """Return what an operator makes of two values."""
+        both = left.things | right.things
+        if all(isinstance(each, (Plain, Constant, Setting)) for each in both):
+            return PLAIN
+        if any(isinstance(each, (Object, Function)) for each in both):
+            self.note("uses an operator of a class of its own", node, frame)
+        found = [TENSOR]
+        if any(isinstance(each, (Fixed, Box)) for each in both):
+            found.append(self._filled(node, "list", [self.item(left), self.item(right)]))
+        return join(found)
+
+    def _value_compare(self, node: ast.Compare, frame: Frame) -> Value:
+        things = self.value(node.left, frame).things
+        for each in node.comparators:
+            things |= self.value(each, frame).things
+        is_plain = all(isinstance(each, (Plain, Constant, Setting, External)) for each in things)
+        is_name = all(isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in node.ops)
+        return PLAIN if is_plain or is_name else join((TENSOR, PLAIN))
+
+    def _value_ifexp(self, node: ast.IfExp, frame: Frame) -> Value:
+        self.value(node.test, frame)
+        known = self.decide(node.test, frame)
+        found = []
+        before = dict(frame.names)
+        for holds, each in ((True, node.body), (False, node.orelse)):
+            if known in (None, holds):
+                self.narrow(node.test, frame, holds=holds)
+                found.append(self.value(each, frame))
+                frame.names = {**frame.names, **before}
+        return join(found)
+
+    def _value_subscript(self, node: ast.Subscript, frame: Frame) -> Value:
+        value = self.value(node.value, frame)
+        index = self.value(node.slice, frame)
+        if isinstance(node.slice, ast.Slice):
+            kept = [each for each in value.things if not isinstance(each, Fixed)]
+            if len(kept) == len(value.things):
+                return value
+            return Value(
+                self._filled(node, "tuple", [self.item(value)]).things | frozenset(kept), value.roots
+            )
+        (only,) = index.things if len(index.things) == 1 else (None,)
+        number = only.value if isinstance(only, Constant) and isinstance(only.value, int) else None
+        return self.item(value, number)
+
+    def _value_slice(self, node: ast.Slice, frame: Frame) -> Value:
+        for each in (node.lower, node.upper, node.step):
+            if each is not None:
+                self.value(each, frame)
+        return PLAIN
+
+    def _value_attribute(self, node: ast.Attribute, frame: Frame) -> Value:
+        return self.attribute(self.value(node.value, frame), node.attr, node, frame)
+
+    def _value_await(self, node: ast.Await, frame: Frame) -> Value:
+        self.note("waits for something", node, frame)
+        self.value(node.value, frame)
+        return unknown("what is awaited")
+
+    def _value_yield(self, node: ast.Yield, frame: Frame) -> Value:
+        if node.value is not None:
+            frame.returned.append(of(self.box(node, "list")))
+            self.fill(self.box(node, "list"), self.value(node.value, frame))
+        return NONE
+
+    def _value_yieldfrom(self, node: ast.YieldFrom, frame: Frame) -> Value:
+        frame.returned.append(self.value(node.value, frame))
+        return NONE
+
+    def _value_call(self, node: ast.Call, frame: Frame) -> Value:
+        held = self._super(node, frame)
+        if held is not None:
+            return held
+        function = self.value(node.func, frame)
+        positional: list[Value] = []
+        rest: list[Value] = []
+        for arg in node.args:
+            if isinstance(arg, ast.Starred):
+                unpacked = self.value(arg.value, frame)
+                fixed = [each for each in unpacked.things if isinstance(each, Fixed)]
+                if len(fixed) == len(unpacked.things) == 1 and not rest:
+                    positional += [self.item(unpacked, index) for index in range(len(fixed[0].items))]
+                else:
+                    rest.append(self.item(unpacked))
+            elif rest:
+                rest.append(self.value(arg, frame))
+            else:
+                positional.append(self.value(arg, frame))
+        named: dict[str, Value] = {}
+        options: list[Value] = []
+        for each in node.keywords:
+            value = self.value(each.value, frame)
+            if each.arg is None:
+                options.append(self.item(value))
+            else:
+                named[each.arg] = value
+        call = Call(
+            tuple(positional),
+            tuple(sorted(named.items())),
+            join(rest) if rest else None,
+            join(options) if options else None,
+        )
+        return self.call(function, call, node, frame)
+
+    @staticmethod
+    def _super(node: ast.Call, frame: Frame) -> Value | None:
+        """Return what ``super()`` gives, if that is what is called."""
+        if not isinstance(node.func, ast.Name) or node.func.id != "super":
+            return None
+        inside = next((each for each in frame.around() if each.receiver is not None), None)
+        if inside is None or inside.receiver is None or inside.owner is None:
+            return None
+        kinds = [each.kind for each in inside.receiver.things if isinstance(each, Object)]
+        return of(*(Super(inside.receiver, inside.owner, each) for each in kinds))
+
+    # -- tests
+
+    def decide(self, test: ast.expr, frame: Frame) -> bool | None:
+        """Return whether a test holds; None if it depends."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            known = self.decide(test.operand, frame)
+            return None if known is None else not known
+        if isinstance(test, ast.BoolOp):
+            stops = isinstance(test.op, ast.Or)
+            known_parts = [self.decide(each, frame) for each in test.values]
+            if stops in known_parts:
+                return stops
+            return None if None in known_parts else not stops
+        if _asks_for_text(test):
+            things = self._quietly(test.args[0], frame).things  # type: ignore[attr-defined]
+            known_texts = {
+                isinstance(each.value, str) if isinstance(each, Constant) else None for each in things
+            }
+            return known_texts.pop() if len(known_texts) == 1 else None
+        if isinstance(test, (ast.Name, ast.Attribute, ast.Constant)):
+            return _truth(self._quietly(test, frame))
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            (right,) = test.comparators
+            if isinstance(right, ast.Constant) and right.value is None:
+                is_none = _is_none(self._quietly(test.left, frame))
+                if isinstance(test.ops[0], (ast.Is, ast.Eq)):
+                    return is_none
+                if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)) and is_none is not None:
+                    return not is_none
+        return None
+
+    def _quietly(self, node: ast.expr, frame: Frame) -> Value:
+        """Follow an expression once more, which was followed before."""
+        self.quiet += 1
+        try:
+            return self.value(node, frame)
+        finally:
+            self.quiet -= 1
+
+    def narrow(self, test: ast.expr, frame: Frame, *, holds: bool) -> None:
+        """Take from a name what it cannot be where a test holds, or does not."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            self.narrow(test.operand, frame, holds=not holds)
+        elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is holds:
+            for each in test.values:
+                self.narrow(each, frame, holds=holds)
+        elif _asks_for_text(test) and isinstance(test.args[0], ast.Name) and not holds:  # type: ignore[attr-defined]
+            name = test.args[0].id  # type: ignore[attr-defined]
+            texts = [each.value for each in frame.names.get(name, NONE).things if isinstance(each, Constant)]
+            self._without(name, frame, tuple(each for each in texts if isinstance(each, str)))
+        elif isinstance(test, ast.Name) and test.id in frame.names and holds:
+            self._without(test.id, frame, (None, False))
+        elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
+            (right,) = test.comparators
+            if isinstance(right, ast.Constant) and right.value is None and test.left.id in frame.names:
+                is_not = isinstance(test.ops[0], ast.IsNot)
+                if is_not is holds and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+                    self._without(test.left.id, frame, (None,))
+                elif isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+                    frame.names[test.left.id] = NONE
+
+    @staticmethod
+    def _without(name: str, frame: Frame, literals: tuple[object, ...]) -> None:
+        if name not in frame.names:
+            return
+        value = frame.names[name]
+        kept = [
+            each
+            for each in value.things
+            if not (isinstance(each, Constant) and any(each.value is one for one in literals))
+        ]
+        frame.names[name] = Value(frozenset(kept), value.roots)
+
+
+def _asks_for_text(test: ast.expr) -> bool:
+    """Tell whether a test asks whether something is a text."""
+    return (
+        isinstance(test, ast.Call)
+        and isinstance(test.func, ast.Name)
+        and test.func.id == "isinstance"
+        and len(test.args) == 2
+        and isinstance(test.args[1], ast.Name)
+        and test.args[1].id == "str"
+    )
+
+
+def _depth(values: Sequence[Value]) -> int:
+    inner = [each.items for value in values for each in value.things if isinstance(each, Fixed)]
+    return 1 + max((_depth(each) for each in inner), default=0)
+
+
+def _truth(value: Value) -> bool | None:
+    found = {bool(each.value) if isinstance(each, Constant) else None for each in value.things}
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_none(value: Value) -> bool | None:
+    if not value.things:
+        return None
+    if all(isinstance(each, Constant) and each.value is None for each in value.things):
+        return True
+    may_be = any(
+        isinstance(each, (Unknown, Setting, Plain, Imported))
+        or (isinstance(each, Constant) and each.value is None)
+        for each in value.things
+    )
+    return None if may_be else False

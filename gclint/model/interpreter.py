@@ -1,0 +1,306 @@
+"""Follows code through all of its ways, and notes what it does to what outlives it.
+
+A value is what an expression may be (see ``gclint.model.values``). Branches are joined, loops are followed until
+nothing changes, and calls are entered with the values of the caller. What is not known is noted as well: of a function
+that is not known nobody can say what it changes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from gclint.model.expressions import Expressions
+from gclint.model.frames import Frame
+from gclint.model.spaces import Imported, Space
+from gclint.model.values import NEVER, NONE, Box, Function, Value, join, of, unknown
+
+_ROUNDS = 8
+_Ways = list[dict[str, Value]]
+
+
+class Interpreter(Expressions):
+    """Follows statements."""
+
+    def module(self, space: Space) -> None:
+        """Follow the statements of a module."""
+        if space.tree is not None:
+            self.body(space.tree.body, space.frame)
+
+    def run(self, body: Sequence[ast.stmt], frame: Frame) -> Value:
+        """Follow the body of a function, and return what it returns."""
+        self.body(body, frame)
+        if not frame.is_dead:
+            frame.returned.append(NONE)
+        return join(frame.returned)
+
+    def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
+        """Follow statements until none is reached any more."""
+        for statement in statements:
+            if frame.is_dead:
+                return
+            self.count(statement, frame)
+            follow = getattr(self, f"_follow_{type(statement).__name__.lower()}", None)
+            if follow is None:
+                self.note("uses a statement that is not known", statement, frame)
+            else:
+                follow(statement, frame)
+
+    # -- simple statements
+
+    def _follow_expr(self, node: ast.Expr, frame: Frame) -> None:
+        self.value(node.value, frame)
+
+    def _follow_return(self, node: ast.Return, frame: Frame) -> None:
+        frame.returned.append(NONE if node.value is None else self.value(node.value, frame))
+        frame.is_dead = True
+
+    def _follow_raise(self, node: ast.Raise, frame: Frame) -> None:
+        frame.is_dead = True  # What is computed for an error is of no interest.
+
+    def _follow_pass(self, node: ast.Pass, frame: Frame) -> None:
+        pass
+
+    def _follow_assert(self, node: ast.Assert, frame: Frame) -> None:
+        self.value(node.test, frame)
+        self.narrow(node.test, frame, holds=True)
+
+    def _follow_assign(self, node: ast.Assign, frame: Frame) -> None:
+        value = self.value(node.value, frame)
+        for target in node.targets:
+            self.assign(target, value, frame)
+
+    def _follow_annassign(self, node: ast.AnnAssign, frame: Frame) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.value(node.value, frame), frame)
+
+    def _follow_augassign(self, node: ast.AugAssign, frame: Frame) -> None:
+        added = self.value(node.value, frame)
+        load = _as_load(node.target)
+        old = self.value(load, frame)
+        if self.may_change_in_place(old):
+            self.change(old, node, frame)
+        new = self.combine(node, old, added, frame)
+        for thing in old.things:
+            if isinstance(thing, Box):
+                self.fill(thing, self.item(added))
+        self.assign(node.target, Value(new.things, new.roots | old.roots), frame, is_same=True)
+
+    def _follow_delete(self, node: ast.Delete, frame: Frame) -> None:
+        for target in node.targets:
+            if isinstance(target, (ast.Attribute, ast.Subscript)):
+                self.change(self.value(target.value, frame), node, frame)
+            elif isinstance(target, ast.Name):
+                frame.names.pop(target.id, None)
+
+    def _follow_global(self, node: ast.Global, frame: Frame) -> None:
+        frame.declared |= dict.fromkeys(node.names, frame.space.frame)
+
+    def _follow_nonlocal(self, node: ast.Nonlocal, frame: Frame) -> None:
+        for name in node.names:
+            around = (each for each in list(frame.around())[1:] if name in each.names)
+            frame.declared[name] = next(around, frame.parent)
+
+    def _follow_import(self, node: ast.Import, frame: Frame) -> None:
+        for each in node.names:
+            module = each.name if each.asname else each.name.partition(".")[0]
+            self.bind(each.asname or module, self._imported(Imported(module, 0, None, frame.space)), frame)
+
+    def _follow_importfrom(self, node: ast.ImportFrom, frame: Frame) -> None:
+        for each in node.names:
+            if each.name == "*":
+                frame.space.stars.append(Imported(node.module or "", node.level, "*", frame.space))
+                continue
+            imported = Imported(node.module or "", node.level, each.name, frame.space)
+            self.bind(each.asname or each.name, self._imported(imported), frame)
+
+    @staticmethod
+    def _imported(imported: Imported) -> Value:
+        return Value(frozenset((imported,)))  # type: ignore[arg-type]
+
+    def _follow_functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> None:
+        inside = frame if frame is not frame.space.frame else None
+        if frame.is_of_class:
+            inside = frame.parent if frame.parent is not frame.space.frame else None
+        function = of(Function(node, frame.space, inside, frame.owner if frame.is_of_class else None))
+        self.bind(node.name, self.decorated(function, node.decorator_list, frame), frame)
+
+    _follow_asyncfunctiondef = _follow_functiondef
+
+    def _follow_classdef(self, node: ast.ClassDef, frame: Frame) -> None:
+        inside = frame if frame is not frame.space.frame else None
+        made = self.class_of(node, frame.space, inside)
+        self.bind(node.name, self.decorated(of(made), node.decorator_list, frame), frame)
+
+    # -- ways
+
+    def _follow_if(self, node: ast.If, frame: Frame) -> None:
+        self.value(node.test, frame)
+        known = self.decide(node.test, frame)
+        ways: _Ways = []
+        before = dict(frame.names)
+        for holds, body in ((True, node.body), (False, node.orelse)):
+            if known in (None, holds):
+                frame.names, frame.is_dead = dict(before), False
+                self.narrow(node.test, frame, holds=holds)
+                self.body(body, frame)
+                if not frame.is_dead:
+                    ways.append(frame.names)
+        frame.merge(ways, is_settled=_asks_only_for_settings(node.test))
+
+    def _follow_match(self, node: ast.Match, frame: Frame) -> None:
+        subject = self.value(node.subject, frame)
+        before = dict(frame.names)
+        ways: _Ways = [before]
+        for case in node.cases:
+            frame.names, frame.is_dead = dict(before), False
+            for each in ast.walk(case.pattern):
+                name = getattr(each, "name", None) or getattr(each, "rest", None)
+                if isinstance(name, str):
+                    self.bind(name, join((subject, self.item(subject))), frame)
+            self.body(case.body, frame)
+            if not frame.is_dead:
+                ways.append(frame.names)
+        frame.merge(ways)
+
+    def _follow_for(self, node: ast.For, frame: Frame) -> None:
+        iterated = self.value(node.iter, frame)
+
+        def begin() -> None:
+            self.assign(node.target, self.iterate(iterated, node, frame), frame)
+
+        self._loop(node, frame, begin)
+
+    def _follow_while(self, node: ast.While, frame: Frame) -> None:
+        def begin() -> None:
+            self.value(node.test, frame)
+
+        self._loop(node, frame, begin)
+
+    def _loop(self, node: ast.For | ast.While, frame: Frame, begin) -> None:  # type: ignore[no-untyped-def]
+        left: _Ways = []
+        for _ in range(_ROUNDS):
+            before, version = dict(frame.names), self.spaces.version
+            again: _Ways = []
+            frame.loops.append((left, again))
+            begin()
+            self.body(node.body, frame)
+            frame.loops.pop()
+            ways = [before, *again, *([] if frame.is_dead else [frame.names])]
+            frame.is_dead = False
+            frame.merge(ways)
+            if frame.names == before and version == self.spaces.version:
+                break
+        else:
+            self.note("has a loop that is too long to follow", node, frame)
+        self.body(node.orelse, frame)
+        frame.merge([*left, *([] if frame.is_dead else [frame.names])])
+
+    def _follow_break(self, node: ast.Break, frame: Frame) -> None:
+        frame.loops[-1][0].append(dict(frame.names))
+        frame.is_dead = True
+
+    def _follow_continue(self, node: ast.Continue, frame: Frame) -> None:
+        frame.loops[-1][1].append(dict(frame.names))
+        frame.is_dead = True
+
+    def _follow_with(self, node: ast.With, frame: Frame) -> None:
+        for each in node.items:
+            value = self.value(each.context_expr, frame)
+            if each.optional_vars is not None:
+                self.assign(each.optional_vars, value, frame)
+        self.body(node.body, frame)
+
+    def _follow_try(self, node: ast.Try, frame: Frame) -> None:
+        before = dict(frame.names)
+        self.body(node.body, frame)
+        after = [] if frame.is_dead else [dict(frame.names)]
+        # Anything of the body may have been done when it fails.
+        failed = join_names([before, frame.names])
+        if after:
+            self.body(node.orelse, frame)
+        ways: _Ways = [] if frame.is_dead else [dict(frame.names)]
+        for handler in node.handlers:
+            frame.names, frame.is_dead = dict(failed), False
+            if handler.name is not None:
+                self.bind(handler.name, unknown("an error"), frame)
+            self.body(handler.body, frame)
+            if not frame.is_dead:
+                ways.append(frame.names)
+        frame.merge(ways)
+        was_dead = frame.is_dead
+        if node.finalbody:
+            if was_dead:
+                frame.names, frame.is_dead = dict(failed), False
+            self.body(node.finalbody, frame)
+            frame.is_dead = frame.is_dead or was_dead
+
+    _follow_trystar = _follow_try
+
+    # -- targets
+
+    def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_same: bool = False) -> None:
+        """Assign a value to a target; ``is_same`` if it is what the target was, changed in place."""
+        if isinstance(target, ast.Name):
+            self.bind(target.id, value, frame)
+        elif isinstance(target, ast.Starred):
+            box = self.box(target, "list")
+            self.fill(box, self.item(value))
+            self.assign(target.value, of(box, roots=value.roots), frame)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for index, each in enumerate(target.elts):
+                starred = any(isinstance(one, ast.Starred) for one in target.elts[: index + 1])
+                part = (
+                    value if isinstance(each, ast.Starred) else self.item(value, None if starred else index)
+                )
+                self.assign(each, part, frame)
+        elif isinstance(target, ast.Attribute):
+            self.set_attribute(self.value(target.value, frame), target.attr, value, target, frame)
+        elif isinstance(target, ast.Subscript):
+            held = self.value(target.value, frame)
+            self.value(target.slice, frame)
+            if not is_same:
+                self.change(held, target, frame)
+            for thing in held.things:
+                if isinstance(thing, Box):
+                    self.fill(thing, value)
+
+    def bind(self, name: str, value: Value, frame: Frame) -> None:
+        """Bind a name, here or where a statement says that it belongs."""
+        home = frame.declared.get(name, frame)
+        if home is None or home is frame:
+            frame.names[name] = value
+            return
+        if home.outlives:
+            self.note(f"assigns `{name}`, which outlives the call", frame.space.tree, frame)
+        home.names[name] = join((home.names.get(name, NEVER), value))
+        self.spaces.version += 1
+
+
+def join_names(ways: Sequence[dict[str, Value]]) -> dict[str, Value]:
+    """Return what names may be on any of the ways."""
+    names = {name for way in ways for name in way}
+    return {name: join(way[name] for way in ways if name in way) for name in names}
+
+
+def _asks_only_for_settings(test: ast.expr) -> bool:
+    """Tell whether a test is about settings and literals alone, which are the same in each run."""
+    return all(
+        isinstance(
+            each, (ast.Attribute, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Constant, ast.cmpop, ast.boolop)
+        )
+        or isinstance(each, (ast.unaryop, ast.expr_context))
+        or (isinstance(each, ast.Name) and each.id == "self")
+        for each in ast.walk(test)
+    )
+
+
+def _as_load(target: ast.expr) -> ast.expr:
+    """Return the expression that reads a target."""
+    if isinstance(target, ast.Name):
+        return ast.copy_location(ast.Name(target.id, ast.Load()), target)
+    if isinstance(target, ast.Attribute):
+        return ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+    if isinstance(target, ast.Subscript):
+        return ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
+    return target

@@ -1,0 +1,512 @@
+"""Classes, what their objects hold, and what is done to it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gclint.model import known, tensors
+from gclint.model.frames import Frame
+from gclint.model.spaces import Space, Spaces
+from gclint.model.values import (
+    NEVER,
+    PLAIN,
+    TENSOR,
+    Bound,
+    Box,
+    Call,
+    Class,
+    Constant,
+    External,
+    Fixed,
+    Function,
+    Made,
+    Method,
+    Object,
+    Partial,
+    Plain,
+    Setting,
+    Super,
+    Tensor,
+    Thing,
+    Unknown,
+    Value,
+    join,
+    of,
+    unknown,
+    with_roots,
+)
+
+_MOST_STEPS = 150_000
+_ANY = "*"
+_FIGURES = frozenset("shape dtype device ndim is_cuda layout itemsize nbytes names".split())
+_SAME = frozenset("T mT H mH real imag data".split())
+_OF_FUNCTIONS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
+_SAFE = (Plain, Constant, Function, Class, External)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that code does to what outlives it, or that is not known."""
+
+    clause: str
+    """What, in words that follow the name of a function."""
+    where: str
+    """That name."""
+    row: int
+
+
+class TooLong(Exception):
+    """The code is too long to follow."""
+
+
+class Objects:
+    """Knows classes and objects."""
+
+    def __init__(self, spaces: Spaces, *, is_quiet: bool = False) -> None:
+        """Start without any notes.
+
+        Args:
+            spaces: the modules.
+            is_quiet: whether nothing is to be noted, since only what is made matters.
+        """
+        self.spaces = spaces
+        self.notes: dict[Note, None] = {}
+        self.quiet = int(is_quiet)
+        self.stack: list[ast.AST] = []
+        self.entered: dict[object, Value] = {}
+        self._steps = 0
+
+    # -- what is noted
+
+    def count(self, node: ast.AST, frame: Frame) -> None:
+        """Count a step."""
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise TooLong
+
+    def note(self, clause: str, node: ast.AST | None, frame: Frame) -> None:
+        """Note what a function does."""
+        if not self.quiet:
+            owner = next((each.owner.node.name for each in frame.around() if each.owner is not None), None)
+            function = next(
+                (each for each in reversed(self.stack) if isinstance(each, ast.FunctionDef)), None
+            )
+            name = "a lambda" if function is None else function.name
+            where = f"{owner}.{name}" if owner else name
+            self.notes[Note(clause, where, getattr(node, "lineno", 0))] = None
+
+    def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Note that a value is changed in place, if that outlives the call."""
+        for root in sorted(value.roots):
+            self.note(f"changes {root}", node, frame)
+
+    @staticmethod
+    def may_change_in_place(value: Value) -> bool:
+        """Tell whether an augmented assignment may change what a name was before."""
+        return any(isinstance(each, (Tensor, Unknown, Box, Object, Made)) for each in value.things)
+
+    def read_global(self, node: ast.Name, found: Value, frame: Frame) -> Value:
+        """Return a value of a module, and note it if it may change between two readings."""
+        name, space = node.id, frame.space
+        if all(isinstance(each, _SAFE) for each in found.things):
+            if name in space.rebound:
+                self.note(f"reads `{name}`, which functions assign", node, frame)
+            return found
+        if all(isinstance(each, Made) and each.name == "logging.Logger" for each in found.things):
+            return found
+        if any(isinstance(each, (Box, Tensor, Object, Fixed)) for each in found.things):
+            if name in space.touched or name in space.rebound or space.namespace:
+                self.note(f"reads the global `{name}`, which may change meanwhile", node, frame)
+        return with_roots(found, (f"the global `{name}`",))
+
+    def read_kept(self, name: str, found: Value, node: ast.AST, frame: Frame) -> None:
+        """Note a variable of a function that was run when a module or an object was made."""
+        if name in frame.space.rebound or not all(
+            isinstance(each, (*_SAFE, Setting)) for each in found.things
+        ):
+            self.note(f"reads `{name}` of a function around it, which may change meanwhile", node, frame)
+
+    # -- containers
+
+    def box(self, node: ast.AST, kind: str) -> Box:
+        """Return the container that is made at a place."""
+        return self.spaces.boxes.setdefault((node, kind), Box(kind))
+
+    def fill(self, box: Box, value: Value) -> None:
+        """Add what an item may be."""
+        if any(each is box for each in value.things):
+            value = Value(value.things - {box}, value.roots)
+        if box.put(value):
+            self.spaces.version += 1
+
+    def item(self, value: Value, index: int | None = None) -> Value:
+        """Return an item of a value: a certain one, or any."""
+        found = [with_roots(self._item(each, index), value.roots) for each in value.things]
+        return join(found)
+
+    def _item(self, thing: Thing, index: int | None) -> Value:
+        if isinstance(thing, Fixed):
+            if index is not None and -len(thing.items) <= index < len(thing.items):
+                return thing.items[index]
+            return NEVER if index is not None else join(thing.items)
+        if isinstance(thing, Box):
+            return thing.item
+        if isinstance(thing, External):
+            if thing.name in known.TABLES:
+                return of(Made(known.COMPUTING_OBJECT))
+            return unknown(f"an item of `{thing.name}`")
+        if isinstance(thing, (Tensor, Setting, Plain, Unknown)):
+            return of(thing)
+        if isinstance(thing, Constant):
+            return PLAIN if isinstance(thing.value, (str, bytes)) else NEVER
+        if isinstance(thing, Class):
+            return of(thing)
+        return unknown("an item")
+
+    def iterate(self, value: Value, node: ast.AST, frame: Frame) -> Value:
+        """Return what a loop over a value goes over."""
+        for thing in value.things:
+            if isinstance(thing, Object):
+                self.note("goes over an object of a class of its own", node, frame)
+        keys = [
+            PLAIN
+            for each in value.things
+            if isinstance(each, Box) and each.kind in ("dict", "torch.nn.ModuleDict")
+        ]
+        return join((self.item(value), *keys))
+
+    # -- classes
+
+    def class_of(self, node: ast.ClassDef, space: Space, frame: Frame | None) -> Class:
+        """Return the class of a definition."""
+        for each in self.spaces.members:
+            if each.node is node and each.frame is frame:
+                return each
+        made = Class(node, space, frame)
+        self.spaces.members[made] = {}
+        inner = Frame(space, frame or space.frame, made, outlives=True, is_of_class=True)
+        self.quiet += 1
+        try:
+            self.body(node.body, inner)
+        finally:
+            self.quiet -= 1
+        self.spaces.members[made].update(inner.names)
+        return made
+
+    def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
+        """Follow statements."""
+        raise NotImplementedError
+
+    def value(self, node: ast.expr, frame: Frame) -> Value:
+        """Follow an expression."""
+        raise NotImplementedError
+
+    def call(self, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Follow a call."""
+        raise NotImplementedError
+
+    def enter(
+        self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
+    ) -> Value:
+        """Follow a function."""
+        raise NotImplementedError
+
+    def bases(self, kind: Class) -> list[Class | str | None]:
+        """Return the bases of a class: those of other packages by name, None for one that is not known."""
+        found: list[Class | str | None] = []
+        home = kind.frame or kind.space.frame
+        for each in kind.node.bases:
+            self.quiet += 1
+            try:
+                things = self.value(each.value if isinstance(each, ast.Subscript) else each, home).things
+            finally:
+                self.quiet -= 1
+            (only,) = things if len(things) == 1 else (None,)
+            found.append(
+                only if isinstance(only, Class) else only.name if isinstance(only, External) else None
+            )
+        return found
+
+    def line(self, kind: Class) -> tuple[Class | str | None, ...]:
+        """Return a class with all of its bases, in the order in which they are searched."""
+        known_line = self.entered.get(("line", kind))
+        if known_line is not None:
+            return known_line  # type: ignore[return-value]
+        self.entered["line", kind] = (kind,)  # type: ignore[assignment]
+        found: list[Class | str | None] = [kind]
+        for base in self.bases(kind):
+            found += self.line(base) if isinstance(base, Class) else [base]
+        result = tuple(reversed(dict.fromkeys(reversed(found))))
+        self.entered["line", kind] = result  # type: ignore[assignment]
+        return result
+
+    def is_module(self, kind: Class) -> bool:
+        """Tell whether a class is a module of torch."""
+        return any(
+            isinstance(each, str) and (each in known.MODULE_BASES or self.is_plain_module(each))
+            for each in self.line(kind)
+        )
+
+    @staticmethod
+    def is_plain_module(name: str) -> bool:
+        """Tell whether a name is that of a class of modules that keep no state."""
+        parent, _, last = name.rpartition(".")
+        return name in known.MODULES or (parent == "torch.nn" and last in tensors.MODULES)
+
+    def unknown_base(self, kind: Class) -> bool:
+        """Tell whether a class may have more than its code shows."""
+        return bool(kind.node.keywords) or any(
+            not isinstance(each, Class)
+            and each not in known.MODULE_BASES | known.OTHER_BASES
+            and not (each is not None and self.is_plain_module(each))
+            for each in self.line(kind)
+        )
+
+    def find(self, kind: Class, name: str, behind: Class | None = None) -> tuple[Value, Class] | None:
+        """Return what a class has under a name, and the class that defines it."""
+        line = self.line(kind)
+        start = line.index(behind) + 1 if behind in line else 0
+        for each in line[start:]:
+            if isinstance(each, Class) and name in self.spaces.members.get(each, {}):
+                return self.spaces.members[each][name], each
+        return None
+
+    def decorated(self, value: Value, decorators: Sequence[ast.expr], frame: Frame) -> Value:
+        """Return what decorators make of a function or class."""
+        for each in reversed(decorators):
+            target = each.func if isinstance(each, ast.Call) else each
+            if isinstance(target, ast.Attribute) and target.attr in ("setter", "getter", "deleter"):
+                return self.value(target.value, frame)
+            made = self.value(target, frame)
+            names = {one.name if isinstance(one, External) else "" for one in made.things}
+            if names and names <= known.DECORATORS:
+                continue
+            value = self.call(self.value(each, frame), Call((value,)), each, frame)
+        return value
+
+    # -- objects
+
+    def make(self, kind: Class, call: Call, node: ast.AST, frame: Frame) -> Value:
+        """Return an object of a class that is made with these values."""
+        key = (kind, call)
+        made = self.spaces.objects.get(key)
+        if made is not None:
+            return of(made)
+        made = self.spaces.objects[key] = Object(kind)
+        if self.unknown_base(kind) or self.find(kind, "__new__") or self.find(kind, "__getattr__"):
+            self.spoil(made, f"`{kind.node.name}`")
+        init = self.find(kind, "__init__")
+        if init is None:
+            for each in kind.node.body:
+                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and call.all():
+                    made.attributes[each.target.id] = join(call.all())
+        else:
+            bound = self.bind_method(init[0], of(made), init[1], node, frame)
+            self.call(bound, call, node, frame)  # type: ignore[arg-type]
+        return of(made)
+
+    def spoil(self, thing: Object, by: str) -> None:
+        """Forget what an object holds, since it may have been changed."""
+        if _ANY not in thing.attributes:
+            thing.attributes[_ANY] = unknown(f"what {by} has changed")
+            self.spaces.version += 1
+
+    def bind_method(self, value: Value, receiver: Value, owner: Class, node: ast.AST, frame: Frame) -> Value:
+        """Return what a class has, as its objects have it."""
+        found: list[Value] = []
+        for thing in value.things:
+            if not isinstance(thing, Function) or isinstance(thing.node, ast.Lambda):
+                held = [each for each in (thing,) if isinstance(each, Object)]
+                if any(self.find(each.kind, "__get__") for each in held):
+                    self.note("reads what a descriptor of its own gives", node, frame)
+                    found.append(unknown("a descriptor"))
+                elif isinstance(thing, Function):
+                    found.append(of(Bound(thing, receiver, owner)))
+                else:
+                    found.append(Value(frozenset((thing,)), value.roots))
+                continue
+            kinds = {_last(each) for each in thing.node.decorator_list}
+            if "staticmethod" in kinds:
+                found.append(of(thing))
+            elif "property" in kinds or "cached_property" in kinds:
+                found.append(self.enter(thing, Call((receiver,)), node, frame, owner=owner))
+            elif "classmethod" in kinds:
+                kind = [each.kind for each in receiver.things if isinstance(each, Object)]
+                found.append(of(Bound(thing, of(*kind), owner)))
+            else:
+                found.append(of(Bound(thing, receiver, owner)))
+        return join(found)
+
+    def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
+        """Assign an attribute of whatever a value may be."""
+        if not all(isinstance(each, (Plain, Constant, Setting)) for each in given.things):
+            self.change(value, node, frame)
+        elif frame.receiver is not None and value == frame.receiver:
+            frame.names[f".{name}"] = given  # Whoever reads it from elsewhere notes that it is assigned.
+        else:
+            self.change(value, node, frame)
+        for thing in value.things:
+            if isinstance(thing, Object):
+                held = thing.attributes
+            elif isinstance(thing, Class):
+                held = self.spaces.members[thing]
+            else:
+                continue
+            joined = join((held.get(name, NEVER), given))
+            if joined != held.get(name):
+                held[name] = joined
+                self.spaces.version += 1
+
+    def attribute(
+        self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
+    ) -> Value:
+        """Return an attribute of whatever a value may be."""
+        found = [
+            self._attribute(each, Value(frozenset((each,)), value.roots), name, node, frame, is_optional)
+            for each in value.things
+        ]
+        return join(found)
+
+    def _attribute(
+        self, thing: Thing, value: Value, name: str, node: ast.AST, frame: Frame, is_optional: bool
+    ) -> Value:
+        if isinstance(thing, Object):
+            return self._of_object(thing, value, name, node, frame, is_optional)
+        if isinstance(thing, Class):
+            return self._of_class(thing, name, node, frame)
+        if isinstance(thing, Super):
+            found = self.find(thing.of, name, thing.behind)
+            if found is not None:
+                return self.bind_method(found[0], thing.receiver, found[1], node, frame)
+            return of(Method(thing.receiver, name))
+        if isinstance(thing, External):
+            return of(External(f"{thing.name}.{name}"))
+        if name in frame.space.stored and not isinstance(thing, (Function, Bound)) and name not in _SAME:
+            self.note(f"reads `{name}` of something, which is assigned after it is made", node, frame)
+        if isinstance(thing, Made):
+            return self._of_made(thing, value, name)
+        if isinstance(thing, Setting):
+            return of(Method(value, name)) if name in known.READING_METHODS else value
+        if isinstance(thing, (Function, Bound, Partial)):
+            if name not in _OF_FUNCTIONS:
+                self.note(f"reads `{name}` of a function", node, frame)
+            return PLAIN if name in _OF_FUNCTIONS else unknown(f"`{name}` of a function")
+        if name in _FIGURES:
+            return PLAIN
+        if name in _SAME:
+            return Value(frozenset((Tensor(),)), value.roots)
+        if is_operation(name):
+            return of(Method(value, name))
+        if isinstance(thing, Constant) and thing.value is None:
+            return NEVER
+        self.note(f"reads `{name}` of something that is not known", node, frame)
+        return unknown(f"`{name}`", value.roots)
+
+    def _of_made(self, thing: Made, value: Value, name: str) -> Value:
+        if thing.name == "logging.Logger" or name in known.MODULE_READS | known.MODULE_SETTINGS:
+            return of(Method(value, name))
+        if name in ("forward", "__call__"):
+            return of(Method(value, name))
+        return Value(TENSOR.things | PLAIN.things, value.roots)
+
+    def _of_class(self, kind: Class, name: str, node: ast.AST, frame: Frame) -> Value:
+        if name in _OF_FUNCTIONS:
+            return PLAIN
+        found = self.find(kind, name)
+        if found is None:
+            self.note(f"reads `{kind.node.name}.{name}`, which is not known", node, frame)
+            return unknown(f"`{kind.node.name}.{name}`")
+        value, owner = found
+        if any(isinstance(each, Function) for each in value.things):
+            methods = [
+                of(Bound(each, of(kind), owner))
+                if isinstance(each, Function)
+                and not isinstance(each.node, ast.Lambda)
+                and "classmethod" in map(_last, each.node.decorator_list)
+                else of(each)
+                for each in value.things
+            ]
+            return join(methods)
+        if name in kind.space.stored or name in frame.space.stored:
+            self.note(f"reads `{kind.node.name}.{name}`, which is assigned elsewhere", node, frame)
+        return with_roots(value, (f"`{kind.node.name}.{name}`",))
+
+    @staticmethod
+    def _is_assigned_later(name: str, value: Value, thing: Object, frame: Frame) -> bool:
+        """Tell whether code assigns an attribute of something that is made, which matters while it runs.
+
+        Before that, it only matters if something is assigned that can be called.
+        """
+        spaces = (frame.space, thing.kind.space)
+        can_be_called = not all(isinstance(each, (Tensor, Plain, Constant, Setting)) for each in value.things)
+        return any(name in each.stored or (can_be_called and name in each.set_up) for each in spaces)
+
+    def _of_object(
+        self, thing: Object, value: Value, name: str, node: ast.AST, frame: Frame, is_optional: bool
+    ) -> Value:
+        held = thing.attributes
+        found = self.find(thing.kind, name)
+        if found is not None and name not in held:
+            if self._is_assigned_later(name, found[0], thing, frame):
+                self.note(f"reads `{name}` of an object, which is assigned after it is made", node, frame)
+            result = self.bind_method(found[0], value, found[1], node, frame)
+            return (
+                result
+                if any(isinstance(each, Bound) for each in result.things)
+                else with_roots(result, value.roots)
+            )
+        if name in held:
+            own = (
+                None
+                if frame.receiver is None or value.roots != frame.receiver.roots
+                else frame.names.get(f".{name}")
+            )
+            if own is not None and value.things <= frame.receiver.things:
+                return own  # It was assigned just now.
+            if value.roots and self._is_assigned_later(name, held[name], thing, frame):
+                self.note(f"reads `{name}` of an object, which is assigned after it is made", node, frame)
+            more = [self.bind_method(found[0], value, found[1], node, frame)] if found else []
+            return with_roots(join((held[name], *more)), value.roots)
+        if self.is_module(thing.kind):
+            if name == "training":
+                return of(Constant(True))
+            if name == "config":
+                return of(Setting(), roots=("its settings",))
+            if name in ("device", "dtype"):
+                return PLAIN
+            if any(isinstance(each, str) and self.is_plain_module(each) for each in self.line(thing.kind)):
+                return self._of_made(Made("torch.nn.Module"), value, name)
+            if _ANY not in held or name in ("register_buffer", "register_parameter", "add_module"):
+                is_method = name in known.MODULE_READS | known.MODULE_SETTINGS
+                if is_method or name in (
+                    "register_buffer",
+                    "register_parameter",
+                    "add_module",
+                    "register_module",
+                ):
+                    return of(Method(value, name))
+        if is_optional and _ANY not in held:
+            return NEVER
+        self.note(f"reads `{name}` of a `{thing.kind.node.name}`, which is not known", node, frame)
+        return unknown(f"`{name}`", value.roots)
+
+
+def is_operation(name: str) -> bool:
+    """Tell whether tensors or containers have a method of this name."""
+    return (
+        name in tensors.FRESH
+        or name in tensors.VIEWS
+        or name in tensors.CHANGING
+        or name in tensors.METHODS_ONLY_READ
+        or name in known.READING_METHODS
+        or name in known.FILLING_METHODS
+        or name in known.TAKING_METHODS
+        or (name.endswith("_") and not name.endswith("__"))
+    )
+
+
+def _last(node: ast.expr) -> str:
+    target = node.func if isinstance(node, ast.Call) else node
+    return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")

@@ -1,0 +1,293 @@
+"""The modules of a project: their trees, and what their names may be."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gclint.model import known
+from gclint.model.frames import Frame
+from gclint.model.values import Box, External, Object, Value, join, of, unknown
+from gclint.source.file import SourceFile, of_text
+from gclint.source.packages import LIBRARY
+from gclint.source.project import Project
+
+if TYPE_CHECKING:
+    from gclint.model.values import Call, Class
+
+_SETTING_UP = frozenset(("__init__", "__post_init__", "_init_weights", "reset_parameters", "__setstate__"))
+_RUNNING = frozenset(
+    "forward backward __call__ __enter__ __exit__ __getitem__ __setitem__ __getattr__ __get__ __set__ __iter__ __next__ __del__".split()
+)
+_NAMESPACES = frozenset(("globals", "vars", "exec", "eval", "locals", "__import__", "delattr"))
+_NAMESPACE_ATTRIBUTES = frozenset(
+    ("__dict__", "__class__", "__setattr__", "__bases__", "__code__", "__defaults__")
+)
+_KNOWN = (
+    known.FUNCTIONS
+    | known.COMPUTING
+    | known.TABLES
+    | known.MAKERS
+    | known.MODULES
+    | known.DECORATORS
+    | known.MODULE_BASES
+    | known.OTHER_BASES
+    | known.LOGGERS
+)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A name that an import statement binds."""
+
+    module: str
+    level: int
+    name: str | None
+    """None for the module itself."""
+    space: Space
+
+
+class Spaces:
+    """The modules of a project that were read, each once."""
+
+    def __init__(self, project: Project) -> None:
+        """Describe the current files of ``project``."""
+        self.project = project
+        self._spaces: dict[SourceFile, Space] = {}
+        self.boxes: dict[tuple[ast.AST, str], Box] = {}
+        """The containers, by the place where they are made."""
+        self.objects: dict[tuple[Class, Call | None], Object] = {}
+        self.members: dict[Class, dict[str, Value]] = {}
+        self.version = 0
+        """How often it has become known that something may be more than was known before."""
+
+    def of(self, file: SourceFile) -> Space:
+        """Return the module of a file."""
+        found = self._spaces.get(file)
+        if found is None:
+            found = self._spaces[file] = Space(self, file)
+        return found
+
+    def read(self) -> Iterator[Space]:
+        """Yield the modules that were read so far."""
+        yield from self._spaces.values()
+
+
+def spaces_of(project: Project) -> Spaces:
+    """Return the modules of a project; they are discarded when one of its files changes."""
+    found = project.derived.get(Spaces)
+    if not isinstance(found, Spaces):
+        found = project.derived[Spaces] = Spaces(project)
+    return found
+
+
+class Space:
+    """A module."""
+
+    def __init__(self, spaces: Spaces, file: SourceFile) -> None:
+        """Parse ``file``; a text that is not Python defines nothing that is known."""
+        self.spaces = spaces
+        self.file = file
+        self.tree = tree_of(file)
+        self.frame = Frame(self, outlives=True)
+        self.is_run = False
+        self.stars: list[Imported] = []
+        self._resolved: dict[Imported, Value] = {}
+
+    def value(self, name: str) -> Value | None:
+        """Return what a module-level name may be; None if there is none."""
+        if not self.is_run:
+            self.is_run = True
+            from gclint.model.interpreter import Interpreter
+
+            Interpreter(self.spaces, is_quiet=True).module(self)
+        return self.frame.names.get(name)
+
+    def resolve(self, imported: Imported) -> Value:
+        """Return what is imported."""
+        found = self._resolved.get(imported)
+        if found is None:
+            self._resolved[imported] = unknown(f"`{imported.name or imported.module}`")
+            found = self._resolve(imported)
+            inner = [each for each in found.things if isinstance(each, Imported)]
+            if inner:
+                found = Value(found.things.difference(inner), found.roots)
+                found = join((found, *(each.space.resolve(each) for each in inner)))
+            self._resolved[imported] = found
+        return found
+
+    def _resolve(self, imported: Imported) -> Value:
+        name = self._absolute(imported)
+        full = ".".join(filter(None, (name, imported.name)))
+        if full in _KNOWN or (self._is_of_library(name) and not name.startswith(f"{LIBRARY}.models.")):
+            return of(External(full))
+        if imported.name is None:
+            return of(External(full))
+        file = self.spaces.project.module(self.file, imported.module, imported.level)
+        if file is None or file is self.file:
+            return of(External(full))
+        space = self.spaces.of(file)
+        return space.value(imported.name) or unknown(f"`{imported.name}`")
+
+    def _is_of_library(self, name: str) -> bool:
+        return name == LIBRARY or name.startswith(f"{LIBRARY}.")
+
+    def _absolute(self, imported: Imported) -> str:
+        """Return the full name of a module that is imported, as far as it can be known."""
+        if not imported.level:
+            return imported.module
+        home = self.spaces.project.home(self.file)
+        if home is None:
+            return imported.module
+        try:
+            folders = self.spaces.project.location(self.file.path).relative_to(home.folder).parts[:-1]
+        except ValueError:
+            return imported.module
+        kept = (LIBRARY, *folders)[: len(folders) + 2 - imported.level]
+        return ".".join(filter(None, (*kept, imported.module)))
+
+    @cached_property
+    def stored(self) -> frozenset[str]:
+        """The attributes that code which a forward pass may run assigns to what is made already."""
+        return frozenset() if self.tree is None else frozenset(_stored(self.tree))
+
+    @cached_property
+    def set_up(self) -> frozenset[str]:
+        """The attributes that code assigns to what somebody else has made, before anything is run."""
+        return frozenset() if self.tree is None else frozenset(_stored(self.tree, is_running=False))
+
+    @cached_property
+    def namespace(self) -> str | None:
+        """What the code uses to assign names that cannot be known."""
+        return None if self.tree is None else next(_namespaces(self.tree), None)
+
+    @cached_property
+    def rebound(self) -> frozenset[str]:
+        """The module-level names that functions assign."""
+        nodes = () if self.tree is None else ast.walk(self.tree)
+        return frozenset(
+            name for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
+        )
+
+    @cached_property
+    def touched(self) -> frozenset[str]:
+        """The names that are used in another way than to read something from them."""
+        return frozenset() if self.tree is None else frozenset(_touched(self.tree))
+
+
+@of_text
+def tree_of(file: SourceFile) -> ast.Module | None:
+    """Return the tree of a file; None if Python cannot parse it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(file.text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def _reached(tree: ast.Module, *, is_running: bool) -> set[ast.AST]:
+    """Return the functions that a forward or a backward pass may run by their names, or what makes a model."""
+    functions: dict[str, list[ast.AST]] = {}
+    waiting: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            functions.setdefault(node.name, []).append(node)
+            if node.name in (_RUNNING if is_running else _SETTING_UP):
+                waiting.append(node)
+        elif is_running and isinstance(node, ast.Call) and "hook" in _last(node.func):
+            waiting.append(node)
+    if not is_running:
+        waiting += [each for each in tree.body if not isinstance(each, (ast.FunctionDef, ast.ClassDef))]
+    running = set(waiting)
+    named = set[str]()
+    while waiting:
+        for node in ast.walk(waiting.pop()):
+            name = (
+                node.id
+                if isinstance(node, ast.Name)
+                else node.attr
+                if isinstance(node, ast.Attribute)
+                else ""
+            )
+            if name and name not in named and name not in _SETTING_UP:
+                named.add(name)
+                new = set(functions.get(name, ())) - running
+                running |= new
+                waiting += new
+    return running
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _stored(tree: ast.Module, *, is_running: bool = True) -> Iterator[str]:
+    """Yield the names of attributes that are assigned, but for those that a method sets up on its object.
+
+    Args:
+        tree: the module.
+        is_running: whether it is while the model runs, and not where it is made.
+    """
+    reached = _reached(tree, is_running=is_running)
+    waiting: list[tuple[ast.AST, str | None, bool]] = [(tree, None, False)]
+    while waiting:
+        node, own, is_inside = waiting.pop()
+        is_inside = is_inside or node in reached
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = [*node.args.posonlyargs, *node.args.args][:1]
+            own = first[0].arg if first and node.name in _SETTING_UP else None
+        if is_inside:
+            yield from _assigned(node, own)
+        waiting += [(child, own, is_inside) for child in ast.iter_child_nodes(node)]
+
+
+def _assigned(node: ast.AST, own: str | None) -> Iterator[str]:
+    """Yield the attribute that a node assigns to something else than what has this name."""
+    if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+        if not (isinstance(node.value, ast.Name) and node.value.id == own):
+            yield node.attr
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
+        name = node.args[1] if len(node.args) > 1 else None
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            yield name.value
+
+
+def _namespaces(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in _NAMESPACES:
+            yield node.id
+        elif isinstance(node, ast.Attribute) and node.attr in _NAMESPACE_ATTRIBUTES:
+            yield node.attr
+        elif isinstance(node, ast.Attribute) and node.attr == "modules" and isinstance(node.value, ast.Name):
+            if node.value.id == "sys":
+                yield "sys.modules"
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
+            if len(node.args) < 2 or not isinstance(node.args[1], ast.Constant):
+                yield "setattr"
+
+
+def _touched(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that stand where more than an item may be read from what they are."""
+    for node in ast.walk(tree):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Name) and not _only_reads(node, child):
+                yield child.id
+            elif isinstance(child, ast.Name) and isinstance(node, ast.Attribute):
+                if node.attr not in known.READING_METHODS:
+                    yield child.id
+
+
+def _only_reads(node: ast.AST, name: ast.Name) -> bool:
+    """Tell whether a node only reads an item of what a name is, or binds the name."""
+    if isinstance(name.ctx, ast.Store):
+        return not isinstance(node, ast.AugAssign)
+    if isinstance(node, ast.Subscript):
+        return node.slice is name or isinstance(node.ctx, ast.Load)
+    if isinstance(node, (ast.For, ast.comprehension)):
+        return node.iter is name
+    return isinstance(node, (ast.Attribute, ast.Compare))

@@ -1,0 +1,246 @@
+"""What an expression may be, and what a change of it in place would change."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from gclint.model.frames import Frame
+    from gclint.model.spaces import Space
+
+Root: TypeAlias = str
+"""What outlives a call, in words: an argument, ``self``, a global, settings."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """What an expression may be.
+
+    Attributes:
+        things: one of these; none of them means that it is never evaluated.
+        roots: what a change in place would change; nothing if it is new.
+    """
+
+    things: frozenset[Thing] = frozenset()
+    roots: frozenset[Root] = frozenset()
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Anything; ``what`` it comes from, in words."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Something that nothing changes: a number, a text, a type of tensors."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A literal."""
+
+    value: str | int | float | bool | None | bytes
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor, or what computations with some give."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Settings of a model, or one of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Class:
+    """A class whose code is available."""
+
+    node: ast.ClassDef
+    space: Space = field(repr=False)
+    frame: Frame | None = field(repr=False, default=None)
+    """Where it is defined, if that is in a function."""
+
+
+@dataclass(frozen=True, eq=False)
+class Object:
+    """An object of a class whose code is available; those that are made with the same values are one."""
+
+    kind: Class
+    attributes: dict[str, Value] = field(default_factory=dict, repr=False)
+    """What is assigned, as far as it was followed."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function or lambda."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    space: Space = field(repr=False)
+    frame: Frame | None = field(repr=False, default=None)
+    """Where it is defined, if that is in a function."""
+    owner: Class | None = None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A method with its object."""
+
+    function: Function
+    receiver: Value
+    owner: Class
+    """The class from which the object's are searched by ``super()``."""
+
+
+@dataclass(frozen=True)
+class Super:
+    """What ``super()`` gives."""
+
+    receiver: Value
+    behind: Class
+    of: Class
+
+
+@dataclass(frozen=True)
+class External:
+    """A name of another package."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a class of another package makes."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of an object whose class is not in the project."""
+
+    receiver: Value
+    name: str
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A tuple."""
+
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """A container that may get more; one stands for all that the same place in the code makes."""
+
+    kind: str
+    content: list[Value] = field(default_factory=lambda: [Value()])
+    keys: list[str | int] = field(default_factory=list)
+
+    @property
+    def item(self) -> Value:
+        """Any of the items."""
+        return self.content[0]
+
+    def put(self, value: Value) -> bool:
+        """Add what an item may be, and tell whether that is new."""
+        joined = join((self.item, value))
+        is_new = joined != self.item
+        self.content[0] = joined
+        return is_new
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A function with some of its arguments."""
+
+    function: Value
+    positional: tuple[Value, ...]
+    named: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """The arguments of a call."""
+
+    positional: tuple[Value, ...] = ()
+    named: tuple[tuple[str, Value], ...] = ()
+    rest: Value | None = None
+    """Any item of what ``*`` unpacks."""
+    options: Value | None = None
+    """Any item of what ``**`` unpacks."""
+
+    def all(self) -> tuple[Value, ...]:
+        """Return all values that are passed."""
+        more = (each for each in (self.rest, self.options) if each is not None)
+        return (*self.positional, *(value for _, value in self.named), *more)
+
+    def argument(self, index: int, name: str = "") -> Value | None:
+        """Return what is passed at a place or under a name."""
+        if index < len(self.positional):
+            return self.positional[index]
+        return dict(self.named).get(name)
+
+
+Thing: TypeAlias = (
+    Unknown
+    | Plain
+    | Constant
+    | Tensor
+    | Setting
+    | Class
+    | Object
+    | Function
+    | Bound
+    | Super
+    | External
+    | Made
+    | Method
+    | Fixed
+    | Box
+    | Partial
+)
+
+NEVER = Value()
+PLAIN = Value(frozenset((Plain(),)))
+TENSOR = Value(frozenset((Tensor(),)))
+NONE = Value(frozenset((Constant(None),)))
+_MOST_THINGS = 40
+
+
+def of(*things: Thing, roots: Iterable[Root] = ()) -> Value:
+    """Return a value that is one of these."""
+    return Value(frozenset(things), frozenset(roots))
+
+
+def unknown(what: str, roots: Iterable[Root] = ()) -> Value:
+    """Return a value of which only its origin is known."""
+    return of(Unknown(what), roots=roots)
+
+
+def join(values: Iterable[Value]) -> Value:
+    """Return what may be any of these."""
+    things: set[Thing] = set()
+    roots: set[Root] = set()
+    for value in values:
+        things |= value.things
+        roots |= value.roots
+    if len(things) > _MOST_THINGS:
+        things = {Unknown("one of many things")}
+    return Value(frozenset(things), frozenset(roots))
+
+
+def with_roots(value: Value, roots: Iterable[Root]) -> Value:
+    """Return a value that is also a part of these, unless nothing can change it."""
+    more = frozenset(roots)
+    if not more or all(
+        isinstance(each, (Plain, Constant, Class, Function, External)) for each in value.things
+    ):
+        return value
+    return Value(value.things, value.roots | more)
