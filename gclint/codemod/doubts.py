@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from gclint.codemod.branch import leaves_out_training
 from gclint.codemod.differences import differences
 from gclint.codemod.group import Group, root_of, sites_of
+from gclint.model.recomputation import unknowns
+from gclint.model.spaces import spaces_of
 from gclint.network.effects import effects
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network
@@ -85,6 +87,14 @@ def recomputation_doubts(info: ClassInfo) -> list[str]:
         ]
     )
     return [*doubts, *effects(info)]
+
+
+def unknown_doubts(info: ClassInfo) -> list[str]:
+    """Return what is not known to be right if a block is recomputed."""
+    spaces = spaces_of(info.module.library.project)
+    return [
+        f"`{note.where}` {note.clause} (line {note.row})" for note in unknowns(spaces, info.file, info.name)
+    ]
 
 
 def recorded_doubts(network: Network, group: Group) -> list[str]:

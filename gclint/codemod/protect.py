@@ -15,6 +15,7 @@ from gclint.codemod.doubts import (
     recomputation_doubts,
     recorded_doubts,
     shared_bases,
+    unknown_doubts,
 )
 from gclint.codemod.elsewhere import fixes_elsewhere
 from gclint.codemod.evidence import applicability
@@ -121,7 +122,10 @@ def _doubts(network: Network, group: Group) -> list[str]:
     doubts += output_doubts(sites_of(network, group), group.blocks)
     doubts += shared_bases(network, group)
     doubts += mode_doubts(network, group)
-    return [*doubts, *compiled_doubts(network, group), *patch_doubts(network, group.blocks)]
+    doubts += [*compiled_doubts(network, group), *patch_doubts(network, group.blocks)]
+    if not doubts and (new or has_own_mode(group)):
+        doubts += [doubt for info in group.blocks for doubt in unknown_doubts(info)]
+    return doubts
 
 
 def layers_to_be(network: Network) -> frozenset[ClassInfo]:
