@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from gclint.codemod.branch import leaves_out_training
 from gclint.codemod.differences import differences
 from gclint.codemod.group import Group, root_of, sites_of
+from gclint.model.attributes import spaces_of
 from gclint.model.recomputation import unknowns
-from gclint.model.spaces import spaces_of
 from gclint.network.effects import effects
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network

@@ -2,56 +2,96 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Iterator, Set
 
-from gclint.network.evaluation.classes import ClassInfo, remembered
-from gclint.network.evaluation.modules import Module, library_of
+from gclint.model.attributes import spaces_of
+from gclint.model.replacements import RUN, WORDS, classes_replaced, is_plain, replacements
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.holders import held_classes
 from gclint.network.model import Network
-from gclint.network.outside import receiver_before
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.paths import shown
 from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
 
-_FORWARD = ".forward"
-_ASSIGNED = re.compile(r"\.forward(?=[ \t]{0,99}=(?!=))")
 _WORD = re.compile(r"\w+")
 
 
 def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
     """Yield where the ``forward`` of a block is replaced, on the class or on an object that may be one.
 
-    Such an object is known by a plain name, or by the stack that it is an item of, in a file that names
-    the block, what runs it, or their module.
+    In another file, something unknown may be one if it is an item of what is called like their stack, or if the
+    file names the block, what runs it, or their module.
     """
     which = network.releases.wrapping_forward
     if which is None:
         return
+    spaces = spaces_of(network.project)
+    for info in blocks:
+        if not is_plain(spaces, info.file, info.name):
+            yield f"the `forward` of `{info.name}` is no plain method, and {which} may not recompute it"
     classes = {base.name for info in blocks for base in info.mro}
     owners = {site.owner.name for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
     words = classes | owners | {network.file.path.stem}
     for file in _replacing(network):
-        for offset, receiver in _patches(library_of(network.project).module(file)):
-            names_class = receiver.rpartition(".")[2] in classes
-            if names_class or (_is_object(receiver, network) and _names(file, network, words)):
-                row = file.position(offset).row
+        is_near = file is network.file or _names(file, words)
+        for node in replacements(file):
+            if _may_be_of(node, file, network, blocks, is_near=is_near):
                 where = "" if file is network.file else f" of {shown(file.path)}"
-                place = f"`{receiver}.forward` is replaced on line {row}{where}"
-                yield f"{place}, and {which} would not recompute it"
+                row = file.position(spaces_of(network.project).of(file).offset(node)).row
+                yield f"{_action(node)} on line {row}{where}, and {which} would not recompute it"
                 return
+
+
+def _action(node: ast.AST) -> str:
+    code = ast.unparse(node)
+    if isinstance(node, ast.Attribute) and node.attr in RUN:
+        return f"`{code}` is replaced"
+    short = code if len(code) <= 60 else f"{code[:57]}..."
+    return f"the `forward` of a block may be replaced by `{short}`"
+
+
+def _may_be_of(
+    node: ast.AST, file: SourceFile, network: Network, blocks: Collection[ClassInfo], *, is_near: bool
+) -> bool:
+    """Tell whether a place may replace the ``forward`` of one of ``blocks``; ``is_near`` if its file names them."""
+    spaces = spaces_of(network.project)
+    replaced = classes_replaced(spaces.of(file), node)
+    for info in blocks:
+        nodes = {spaces.of(base.file).class_node(base.name) for base in info.mro}
+        if not nodes.isdisjoint(replaced):
+            return True
+    words = {each for each in replaced if isinstance(each, str)}
+    if any(f"`{name}`" in words for name in network.holding_attributes):
+        return True
+    if not words or not is_near:
+        return False
+    receiver = node.value if isinstance(node, ast.Attribute) else None
+    return not (isinstance(receiver, ast.Attribute) and _holds_others(receiver.attr, network, blocks))
+
+
+def _holds_others(name: str, network: Network, blocks: Collection[ClassInfo]) -> bool:
+    """Tell whether an attribute of this name holds something else than ``blocks``, wherever it is known."""
+    held = [
+        attribute
+        for info in network.module.classes.values()
+        if (attribute := info.attribute(name)) is not None
+    ]
+    return bool(held) and all(held_classes(each).isdisjoint(blocks) for each in held)
 
 
 def _replacing(network: Network) -> list[SourceFile]:
     """Return the files of a run, or around it, that replace a ``forward``."""
     project, found = network.project, []
     with project.read_for(None):
-        for path in files_mentioning(project, _FORWARD):
+        for path in dict.fromkeys(path for word in WORDS for path in files_mentioning(project, word)):
             try:
                 file = project.file(path)
             except (OSError, UnreadableFile):
                 continue  # The run reports it if it is one of its files.
-            if _patches(library_of(project).module(file)):
+            if replacements(file):
                 found.append(file)
     project.questions.ask(network.file.path, REPLACING, "", (file.path for file in found))
     for file in found:
@@ -60,36 +100,12 @@ def _replacing(network: Network) -> list[SourceFile]:
 
 
 def _replaces(file: SourceFile, _key: str) -> bool:
-    return any(True for _ in _patched(file))
+    return bool(replacements(file))
 
 
 REPLACING = Topic("replacing", _replaces, is_about_others=True)
 """Which files replace a ``forward``."""
 
 
-@remembered
-def _patches(module: Module) -> tuple[tuple[int, str], ...]:
-    """Return where a ``forward`` is replaced, and of what."""
-    return tuple(_patched(module.file))
-
-
-def _patched(file: SourceFile) -> Iterator[tuple[int, str]]:
-    text = file.outline.code
-    for match in _ASSIGNED.finditer(text):
-        offset = match.start()
-        receiver = receiver_before(text, offset) if file.outline.is_code(offset) else ""
-        if receiver:
-            yield offset, receiver
-
-
-def _is_object(receiver: str, network: Network) -> bool:
-    stack, bracket, _ = receiver.partition("[")
-    return receiver.isidentifier() or (
-        bool(bracket) and stack.rpartition(".")[2] in network.holding_attributes
-    )
-
-
-def _names(file: SourceFile, network: Network, words: Set[str]) -> bool:
-    if file is network.file:
-        return True
+def _names(file: SourceFile, words: Set[str]) -> bool:
     return any(not words.isdisjoint(_WORD.findall(each.text)) for each in file.outline.imports)

@@ -126,8 +126,7 @@ class Calls(Objects):
                 # The base class has disabled caches under these names, also among further keywords.
                 ways = [] if each.arg in EVER_NEUTRALISED else list(loose)
                 if default is not None:
-                    kept = (f"a default value of `{getattr(code, 'name', 'a lambda')}`",)
-                    ways.append(with_roots(self.value(default, home), kept))
+                    ways.append(self._default(default, code, home))
                 inner.names[each.arg] = join(ways)
         if arguments.vararg is not None:
             inner.names[arguments.vararg.arg] = self._rest(arguments.vararg, call, len(parameters))
@@ -148,6 +147,13 @@ class Calls(Objects):
             self.stack.pop()
         self.entered[key] = result
         return result
+
+    def _default(self, node: ast.expr, code: ast.AST, frame: Frame) -> Value:
+        """Return a default value, which all calls share."""
+        value = self.value(node, frame)
+        if not all(isinstance(each, _WITHOUT_PARTS) for each in value.things):
+            self.note(f"has a default value that may change meanwhile, `{_name(node)}`", node, frame)
+        return with_roots(value, (f"a default value of `{getattr(code, 'name', 'a lambda')}`",))
 
     def _rest(self, node: ast.arg, call: Call, taken: int) -> Value:
         more = call.positional[taken:]
@@ -244,17 +250,13 @@ class Calls(Objects):
     def _compute(self, last: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what a function of torch gives."""
         roots = shared(call.all())
-        if last.endswith("_") or last in tensors.CHANGING:
-            for each in call.positional[:1]:
-                self.change(each, node, frame)
-            if last in tensors.CHANGING and not last.endswith("_"):
-                for each in call.all():
-                    self.change(each, node, frame)
+        if last in tensors.CHANGING and not last.endswith("_"):
+            self.change(Value(roots=roots), node, frame)
             return Value(frozenset((Tensor(),)), roots)
-        if _is_in_place(call):
-            for each in call.positional[:1]:
-                self.change(each, node, frame)
-            return Value(frozenset((Tensor(),)), roots)
+        if last.endswith("_") or _is_in_place(call):
+            self.change(Value(roots=shared(call.positional[:1])), node, frame)
+            changed = call.positional[:1] if call.positional and last not in known.SHARING else call.all()
+            return Value(frozenset((Tensor(),)), shared(changed))
         if last in tensors.VIEWS:
             return Value(frozenset((Tensor(),)), roots)
         if last in tensors.FRESH or last in tensors.FUNCTIONAL:
@@ -313,12 +315,23 @@ class Calls(Objects):
             return join((call.positional[0], *default))
         return self.deny(call, node, frame)
 
-    def _call_setattr(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+    def set_by_name(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Assign an attribute whose name is given as a text; the arguments are those of ``setattr``."""
         if len(call.positional) == 3:
-            (name,) = {getattr(each, "value", None) for each in call.positional[1].things} or {None}
-            if isinstance(name, str):
-                self.set_attribute(call.positional[0], name, call.positional[2], node, frame)
+            names = {getattr(each, "value", None) for each in call.positional[1].things}
+            if all(isinstance(each, str) for each in names):
+                self.spaces.targets.setdefault(node, set())
+                for name in sorted(map(str, names)):
+                    self.set_attribute(call.positional[0], name, call.positional[2], node, frame)
                 return NONE
+            self.record(call.positional[0], node)
+        return self.deny(call, node, frame)
+
+    _call_setattr = set_by_name
+
+    def _call_vars(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        for each in call.positional:
+            self.record(each, node)
         return self.deny(call, node, frame)
 
     def _call_next(self, call: Call, node: ast.expr, frame: Frame) -> Value:
@@ -394,17 +407,19 @@ class Calls(Objects):
         out = dict(call.named).get("out")
         if out is not None:
             self.change(out, node, frame)
+        if name in known.SHARING:
+            return self.deny(call, node, frame)
         if (name.endswith("_") and not name.endswith("__")) or name in tensors.CHANGING:
             self.change(receiver, node, frame)
-            return Value(frozenset((Tensor(),)), roots)
+            return Value(frozenset((Tensor(),)), receiver.roots)
         if name in tensors.FRESH:
             return TENSOR
         if name in tensors.VIEWS:
-            result = Value(frozenset((Tensor(),)), roots)
+            result = Value(frozenset((Tensor(),)), receiver.roots)
             return (
                 result
                 if name not in ("chunk", "split", "unbind", "tensor_split")
-                else of(self._pieces(node, result), roots=roots)
+                else of(self._pieces(node, result), roots=receiver.roots)
             )
         if name in tensors.METHODS_ONLY_READ:
             return PLAIN
@@ -464,12 +479,19 @@ _WITHOUT_PARTS = (Plain, Constant, Setting, Function, Class, External)
 
 def shared(values: Iterable[Value]) -> frozenset[str]:
     """Return what a change of something would change that shares memory with all of these values."""
-    return frozenset(
-        root
-        for value in values
-        if not all(isinstance(each, _WITHOUT_PARTS) for each in value.things)
-        for root in value.roots
-    )
+    found: set[str] = set()
+    waiting, seen = list(values), set[int]()
+    while waiting:
+        value = waiting.pop()
+        if not all(isinstance(each, _WITHOUT_PARTS) for each in value.things):
+            found |= value.roots
+        for thing in value.things:
+            if isinstance(thing, Fixed):
+                waiting += thing.items
+            elif isinstance(thing, Box) and id(thing) not in seen:
+                seen.add(id(thing))
+                waiting.append(thing.item)
+    return frozenset(found)
 
 
 def _is_in_place(call: Call) -> bool:

@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Sequence
 
+from gclint.model import known
 from gclint.model.calls import Calls
 from gclint.model.frames import Frame
 from gclint.model.spaces import Imported
@@ -28,9 +29,11 @@ from gclint.model.values import (
     join,
     of,
     unknown,
+    with_roots,
 )
 
 _DEEPEST = 3
+_LONGEST = 12
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -146,7 +149,7 @@ class Expressions(Calls):
 
     def fixed(self, node: ast.AST, values: Sequence[Value]) -> Value:
         """Return a tuple; one that holds many others is like a list."""
-        if _depth(values) >= _DEEPEST:
+        if _depth(values) >= _DEEPEST or len(values) > _LONGEST:
             return self._filled(node, "tuple", values)
         return of(Fixed(tuple(values)))
 
@@ -211,10 +214,14 @@ class Expressions(Calls):
             return PLAIN
         if any(isinstance(each, (Object, Function)) for each in both):
             self.note("uses an operator of a class of its own", node, frame)
-        found = [TENSOR]
-        if any(isinstance(each, (Fixed, Box)) for each in both):
-            found.append(self._filled(node, "list", [self.item(left), self.item(right)]))
-        return join(found)
+        piles = [each for each in both if isinstance(each, (Fixed, Box))]
+        if not piles:
+            return TENSOR
+        if len(left.things) == len(right.things) == 1 and all(isinstance(each, Fixed) for each in both):
+            return self.fixed(node, [*_items(left), *_items(right)])
+        is_tuple = all(isinstance(each, Fixed) or each.kind == "tuple" for each in piles)
+        pile = self._filled(node, "tuple" if is_tuple else "list", [self.item(left), self.item(right)])
+        return pile if len(piles) == len(both) else join((TENSOR, pile))
 
     def _value_compare(self, node: ast.Compare, frame: Frame) -> Value:
         things = self.value(node.left, frame).things
@@ -239,6 +246,9 @@ class Expressions(Calls):
     def _value_subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         value = self.value(node.value, frame)
         index = self.value(node.slice, frame)
+        for each in value.things:
+            if isinstance(each, External) and each.name not in known.TABLES:
+                self.note(f"reads an item of `{each.name}`, which may change meanwhile", node, frame)
         if isinstance(node.slice, ast.Slice):
             kept = [each for each in value.things if not isinstance(each, Fixed)]
             if len(kept) == len(value.things):
@@ -307,6 +317,13 @@ class Expressions(Calls):
             join(rest) if rest else None,
             join(options) if options else None,
         )
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "__setattr__":
+            holder = [] if len(call.positional) > 2 else [self._quietly(node.func.value, frame)]
+            return self.set_by_name(Call((*holder, *call.positional)), node, frame)
+        if isinstance(node.func, ast.Attribute) and any(isinstance(each, Setting) for each in function.things):
+            holder = self._quietly(node.func.value, frame)
+            if any(isinstance(each, Setting) for each in holder.things):
+                return self.deny(call, node, frame)  # A method of settings, not a function that they hold.
         return self.call(function, call, node, frame)
 
     @staticmethod
@@ -409,6 +426,11 @@ def _asks_for_text(test: ast.expr) -> bool:
 def _depth(values: Sequence[Value]) -> int:
     inner = [each.items for value in values for each in value.things if isinstance(each, Fixed)]
     return 1 + max((_depth(each) for each in inner), default=0)
+
+
+def _items(value: Value) -> tuple[Value, ...]:
+    (only,) = value.things
+    return tuple(with_roots(each, value.roots) for each in only.items) if isinstance(only, Fixed) else ()
 
 
 def _truth(value: Value) -> bool | None:

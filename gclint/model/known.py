@@ -41,7 +41,8 @@ FUNCTIONS = frozenset(
     math.ceil math.floor math.sqrt math.log math.log2 math.log10 math.exp math.pow math.prod math.gcd math.isnan
     math.isinf math.sin math.cos math.tan math.fabs math.trunc math.hypot math.lcm math.comb
     operator.mul operator.add operator.sub operator.truediv operator.floordiv operator.attrgetter
-    numpy.sqrt numpy.prod numpy.log numpy.log2 numpy.ceil numpy.floor numpy.arange numpy.array
+    numpy.sqrt numpy.prod numpy.log numpy.log2 numpy.ceil numpy.floor numpy.arange numpy.array numpy.ones numpy.zeros
+    numpy.full numpy.linspace numpy.exp numpy.abs numpy.cumsum numpy.sum numpy.mean numpy.max numpy.min
     warnings.warn
     torch.finfo torch.iinfo torch.device torch.Size torch.is_tensor torch.is_floating_point torch.is_complex
     torch.is_autocast_enabled torch.get_autocast_gpu_dtype torch.get_autocast_dtype torch.no_grad
@@ -95,6 +96,7 @@ TABLES = frozenset(
 )
 """Tables of functions that change nothing."""
 COMPUTING_OBJECT = "a function of a table of transformers"
+PART = "a part of a module of torch"
 MAKERS = frozenset(("transformers.activations.get_activation",))
 """Functions that make one of these."""
 LOGGERS = frozenset(("transformers.utils.logging.get_logger", "logging.getLogger", "logging.get_logger"))
@@ -172,6 +174,8 @@ MODULE_SETTINGS = frozenset(
     """.split()
 )
 """Methods of modules that code calls where it makes them, and that leave their attributes as they are."""
+SHARING = frozenset(("set_",))
+"""Methods after which a tensor shares the memory of an argument, which the schemas do not tell."""
 READING_METHODS = frozenset(
     """
     items keys values get copy index count split rsplit strip lstrip rstrip lower upper startswith endswith format

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
-from gclint.model.spaces import Space, Spaces
+from gclint.model.spaces import Space, Spaces, stores
 from gclint.model.values import (
     NEVER,
     PLAIN,
@@ -23,6 +23,7 @@ from gclint.model.values import (
     Function,
     Made,
     Method,
+    Module,
     Object,
     Partial,
     Plain,
@@ -42,6 +43,7 @@ _MOST_STEPS = 150_000
 _ANY = "*"
 _FIGURES = frozenset("shape dtype device ndim is_cuda layout itemsize nbytes names".split())
 _SAME = frozenset("T mT H mH real imag data".split())
+_WEIGHTS = frozenset("weight bias in_proj_weight in_proj_bias running_mean running_var".split())
 _OF_FUNCTIONS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 _SAFE = (Plain, Constant, Function, Class, External)
 
@@ -110,14 +112,15 @@ class Objects:
     def read_global(self, node: ast.Name, found: Value, frame: Frame) -> Value:
         """Return a value of a module, and note it if it may change between two readings."""
         name, space = node.id, frame.space
-        if all(isinstance(each, _SAFE) for each in found.things):
-            if name in space.rebound:
+        if all(map(_is_safe, found.things)):
+            if name in space.rebound or space.namespace:
                 self.note(f"reads `{name}`, which functions assign", node, frame)
             return found
         if all(isinstance(each, Made) and each.name == "logging.Logger" for each in found.things):
             return found
-        if any(isinstance(each, (Box, Tensor, Object, Fixed)) for each in found.things):
-            if name in space.touched or name in space.rebound or space.namespace:
+        if any(not isinstance(each, (*_SAFE, Setting)) for each in found.things):
+            is_kept = all(map(_is_kept, found.things))
+            if not is_kept or name in space.touched or name in space.rebound or space.namespace:
                 self.note(f"reads the global `{name}`, which may change meanwhile", node, frame)
         return with_roots(found, (f"the global `{name}`",))
 
@@ -341,10 +344,12 @@ class Objects:
 
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute of whatever a value may be."""
-        if not all(isinstance(each, (Plain, Constant, Setting)) for each in given.things):
-            self.change(value, node, frame)
-        elif frame.receiver is not None and value == frame.receiver:
-            frame.names[f".{name}"] = given  # Whoever reads it from elsewhere notes that it is assigned.
+        self.record(value, node)
+        if frame.receiver is not None and value == frame.receiver:
+            frame.names[f".{name}"] = given  # Blocks that read it from elsewhere note that it is assigned.
+            is_plain = all(isinstance(each, (Plain, Constant, Setting)) for each in given.things)
+            if not is_plain and self._is_read_elsewhere(name, value, frame):
+                self.note(f"keeps `{name}`, which others read", node, frame)
         else:
             self.change(value, node, frame)
         for thing in value.things:
@@ -359,10 +364,38 @@ class Objects:
                 held[name] = joined
                 self.spaces.version += 1
 
+    def record(self, value: Value, node: ast.AST) -> None:
+        """Record the classes of what has an attribute that is read or assigned at a place."""
+        self.spaces.targets.setdefault(node, set()).update(
+            each.kind.node
+            if isinstance(each, Object)
+            else each.node
+            if isinstance(each, Class)
+            else each.what
+            if isinstance(each, Unknown)
+            else ""
+            for each in value.things
+            if not isinstance(each, (Setting, External, Module))
+        )
+
+    def _is_read_elsewhere(self, name: str, value: Value, frame: Frame) -> bool:
+        """Tell whether another function than the one that is followed reads an attribute."""
+        if self.quiet:
+            return False  # Nothing would be noted.
+        things = [each for each in value.things if isinstance(each, Object)]
+        spaces = {frame.space, *(each.kind.space for each in things)}
+        line = self._nodes(things)
+        return any(
+            function is not self.stack[-1] and may_be(space.targets.get(node), line)
+            for space in spaces
+            for node, function in space.loaded[name]
+        )
+
     def attribute(
         self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
     ) -> Value:
         """Return an attribute of whatever a value may be."""
+        self.record(value, node)
         found = [
             self._attribute(each, Value(frozenset((each,)), value.roots), name, node, frame, is_optional)
             for each in value.things
@@ -383,11 +416,15 @@ class Objects:
             return of(Method(thing.receiver, name))
         if isinstance(thing, External):
             return of(External(f"{thing.name}.{name}"))
+        if isinstance(thing, Module):
+            return self._of_module(thing.space, value, name, node, frame)
         if name in frame.space.stored and not isinstance(thing, (Function, Bound)) and name not in _SAME:
             self.note(f"reads `{name}` of something, which is assigned after it is made", node, frame)
         if isinstance(thing, Made):
             return self._of_made(thing, value, name)
         if isinstance(thing, Setting):
+            if frame.space.namespace:
+                self.note(f"reads the setting `{name}`, which may change meanwhile", node, frame)
             return of(Method(value, name)) if name in known.READING_METHODS else value
         if isinstance(thing, (Function, Bound, Partial)):
             if name not in _OF_FUNCTIONS:
@@ -397,8 +434,12 @@ class Objects:
             return PLAIN
         if name in _SAME:
             return Value(frozenset((Tensor(),)), value.roots)
+        if name == "requires_grad" and value.roots == {"`self`"}:
+            return PLAIN  # Of a parameter, which does not ask whether gradients are recorded.
         if is_operation(name):
             return of(Method(value, name))
+        if isinstance(thing, Plain):
+            return Value(frozenset((thing, Tensor())), value.roots)
         if isinstance(thing, Constant) and thing.value is None:
             return NEVER
         self.note(f"reads `{name}` of something that is not known", node, frame)
@@ -409,7 +450,22 @@ class Objects:
             return of(Method(value, name))
         if name in ("forward", "__call__"):
             return of(Method(value, name))
-        return Value(TENSOR.things | PLAIN.things, value.roots)
+        if name in _WEIGHTS:
+            return Value(TENSOR.things, value.roots)
+        return Value(frozenset((Plain(), Made(known.PART))), value.roots)
+
+    def _of_module(self, space: Space, value: Value, name: str, node: ast.AST, frame: Frame) -> Value:
+        found = space.value(name)
+        if found is None:
+            return unknown(f"`{name}`", value.roots)
+        found = self.resolved(found)
+        if not all(map(_is_safe, found.things)) or name in frame.space.stored | space.rebound or space.namespace:
+            self.note(f"reads the global `{name}`, which may change meanwhile", node, frame)
+        return with_roots(found, (f"the global `{name}`",))
+
+    def resolved(self, value: Value) -> Value:
+        """Return a value with what is imported in place of the imports."""
+        raise NotImplementedError
 
     def _of_class(self, kind: Class, name: str, node: ast.AST, frame: Frame) -> Value:
         if name in _OF_FUNCTIONS:
@@ -433,15 +489,28 @@ class Objects:
             self.note(f"reads `{kind.node.name}.{name}`, which is assigned elsewhere", node, frame)
         return with_roots(value, (f"`{kind.node.name}.{name}`",))
 
-    @staticmethod
-    def _is_assigned_later(name: str, value: Value, thing: Object, frame: Frame) -> bool:
+    def _is_assigned_later(self, name: str, value: Value, thing: Object, frame: Frame) -> bool:
         """Tell whether code assigns an attribute of something that is made, which matters while it runs.
 
         Before that, it only matters if something is assigned that can be called.
         """
-        spaces = (frame.space, thing.kind.space)
+        if self.quiet:
+            return False  # Nothing would be noted.
+        spaces = {frame.space, thing.kind.space}
         can_be_called = not all(isinstance(each, (Tensor, Plain, Constant, Setting)) for each in value.things)
-        return any(name in each.stored or (can_be_called and name in each.set_up) for each in spaces)
+        if can_be_called and any(name in each.set_up for each in spaces):
+            return True
+        return any(name in each.stored and self._may_be_of(each, name, thing) for each in spaces)
+
+    def _may_be_of(self, space: Space, name: str, thing: Object) -> bool:
+        """Tell whether what running code of a module assigns may be an attribute of an object's class."""
+        line = self._nodes([thing])
+        assigned = (node for node, each in stores(space, is_running=True) if each == name)
+        return any(may_be(space.targets.get(node), line) for node in assigned)
+
+    def _nodes(self, things: Sequence[Object]) -> set[ast.ClassDef]:
+        """Return the classes of objects, with their bases."""
+        return {one.node for each in things for one in self.line(each.kind) if isinstance(one, Class)}
 
     def _of_object(
         self, thing: Object, value: Value, name: str, node: ast.AST, frame: Frame, is_optional: bool
@@ -491,6 +560,28 @@ class Objects:
             return NEVER
         self.note(f"reads `{name}` of a `{thing.kind.node.name}`, which is not known", node, frame)
         return unknown(f"`{name}`", value.roots)
+
+
+def may_be(found: Collection[ast.ClassDef | str] | None, line: Collection[ast.ClassDef]) -> bool:
+    """Tell whether what was found at a place may be an object of some classes; None if it was never followed."""
+    return found is None or any(isinstance(each, str) or each in line for each in found)
+
+
+def _is_safe(thing: Thing) -> bool:
+    """Tell whether nothing can change what something is."""
+    if isinstance(thing, Partial):
+        values = (thing.function, *thing.positional, *(each for _, each in thing.named))
+        return all(_is_safe(each) for value in values for each in value.things)
+    return isinstance(thing, _SAFE)
+
+
+def _is_kept(thing: Thing) -> bool:
+    """Tell whether something only changes where its name stands."""
+    if isinstance(thing, Fixed):
+        return all(map(_is_kept, (each for item in thing.items for each in item.things)))
+    if isinstance(thing, Box):
+        return all(map(_is_safe, thing.item.things))
+    return isinstance(thing, (*_SAFE, Setting, Tensor, Object))
 
 
 def is_operation(name: str) -> bool:

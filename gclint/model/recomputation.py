@@ -25,6 +25,8 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
         name: of the class, at the module's level.
     """
     space = spaces.of(file)
+    if space.tree is None:
+        return ()  # Its grammar is newer than that of the running Python.
     kinds = [each for each in (space.value(name) or NONE).things if isinstance(each, Class)]
     if len(kinds) != 1:
         return (Note(f"belongs to `{name}`, of which there is not exactly one", name, 0),)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from gclint.model import known
 from gclint.model.frames import Frame
-from gclint.model.values import Box, External, Object, Value, join, of, unknown
+from gclint.model.values import NEVER, Box, Class, External, Module, Object, Value, join, of, unknown
 from gclint.source.file import SourceFile, of_text
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
 
 if TYPE_CHECKING:
-    from gclint.model.values import Call, Class
+    from gclint.model.values import Call
 
+_LINE_END = re.compile(r"\r\n?|\n")
 _SETTING_UP = frozenset(("__init__", "__post_init__", "_init_weights", "reset_parameters", "__setstate__"))
 _RUNNING = frozenset(
     "forward backward __call__ __enter__ __exit__ __getitem__ __setitem__ __getattr__ __get__ __set__ __iter__ __next__ __del__".split()
@@ -40,6 +43,10 @@ _KNOWN = (
 )
 
 
+Targets: TypeAlias = "dict[ast.AST, set[ast.ClassDef | str]]"
+"""The classes of what has an attribute, or they themselves, by the place in the code; words for what is not known."""
+
+
 @dataclass(frozen=True)
 class Imported:
     """A name that an import statement binds."""
@@ -54,12 +61,24 @@ class Imported:
 class Spaces:
     """The modules of a project that were read, each once."""
 
-    def __init__(self, project: Project) -> None:
-        """Describe the current files of ``project``."""
+    def __init__(
+        self, project: Project, follow: Callable[[Space], None], search: Callable[[Space], Targets]
+    ) -> None:
+        """Describe the current files of ``project``.
+
+        Args:
+            project: the files.
+            follow: follows the statements of a module.
+            search: finds out what has the attributes that a module reads and assigns.
+        """
         self.project = project
+        self.follow = follow
+        self.search = search
         self._spaces: dict[SourceFile, Space] = {}
         self.boxes: dict[tuple[ast.AST, str], Box] = {}
         """The containers, by the place where they are made."""
+        self.targets: Targets = {}
+        """What was followed has, or gets, the attribute that stands at a place."""
         self.objects: dict[tuple[Class, Call | None], Object] = {}
         self.members: dict[Class, dict[str, Value]] = {}
         self.version = 0
@@ -75,14 +94,6 @@ class Spaces:
     def read(self) -> Iterator[Space]:
         """Yield the modules that were read so far."""
         yield from self._spaces.values()
-
-
-def spaces_of(project: Project) -> Spaces:
-    """Return the modules of a project; they are discarded when one of its files changes."""
-    found = project.derived.get(Spaces)
-    if not isinstance(found, Spaces):
-        found = project.derived[Spaces] = Spaces(project)
-    return found
 
 
 class Space:
@@ -102,10 +113,29 @@ class Space:
         """Return what a module-level name may be; None if there is none."""
         if not self.is_run:
             self.is_run = True
-            from gclint.model.interpreter import Interpreter
-
-            Interpreter(self.spaces, is_quiet=True).module(self)
+            self.spaces.follow(self)
         return self.frame.names.get(name)
+
+    def offset(self, node: ast.AST) -> int:
+        """Return where a node begins in the text, in characters."""
+        row, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        start = self._starts[row - 1]
+        return start + len(self.file.text[start:].encode()[:column].decode(errors="ignore"))
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The offset of each line, as Python counts them."""
+        return [0, *(each.end() for each in _LINE_END.finditer(self.file.text))]
+
+    def class_node(self, name: str) -> ast.ClassDef | None:
+        """Return the definition of a class of the module; None if there is not exactly one."""
+        found = [each for each in (self.value(name) or NEVER).things if isinstance(each, Class)]
+        return found[0].node if len(found) == 1 else None
+
+    def names(self) -> Iterable[str]:
+        """Return the names of the module."""
+        self.value("")
+        return self.frame.names
 
     def resolve(self, imported: Imported) -> Value:
         """Return what is imported."""
@@ -125,13 +155,19 @@ class Space:
         full = ".".join(filter(None, (name, imported.name)))
         if full in _KNOWN or (self._is_of_library(name) and not name.startswith(f"{LIBRARY}.models.")):
             return of(External(full))
-        if imported.name is None:
-            return of(External(full))
         file = self.spaces.project.module(self.file, imported.module, imported.level)
         if file is None or file is self.file:
             return of(External(full))
         space = self.spaces.of(file)
-        return space.value(imported.name) or unknown(f"`{imported.name}`")
+        if imported.name is None:
+            return of(Module(space), roots=(f"the module `{full}`",))
+        found = space.value(imported.name)
+        if found is None:
+            inner = ".".join(filter(None, (imported.module, imported.name)))
+            part = self.spaces.project.module(self.file, inner, imported.level)
+            if part is not None:
+                return of(Module(self.spaces.of(part)), roots=(f"the module `{full}`",))
+        return found or unknown(f"`{imported.name}`")
 
     def _is_of_library(self, name: str) -> bool:
         return name == LIBRARY or name.startswith(f"{LIBRARY}.")
@@ -153,17 +189,50 @@ class Space:
     @cached_property
     def stored(self) -> frozenset[str]:
         """The attributes that code which a forward pass may run assigns to what is made already."""
-        return frozenset() if self.tree is None else frozenset(_stored(self.tree))
+        return frozenset(name for _, name in stores(self, is_running=True))
 
     @cached_property
     def set_up(self) -> frozenset[str]:
         """The attributes that code assigns to what somebody else has made, before anything is run."""
-        return frozenset() if self.tree is None else frozenset(_stored(self.tree, is_running=False))
+        return frozenset(name for _, name in stores(self, is_running=False))
+
+    @cached_property
+    def targets(self) -> Targets:
+        """What has the attributes that running code reads and assigns."""
+        return self.spaces.search(self)
+
+    @cached_property
+    def loaded(self) -> defaultdict[str, list[tuple[ast.AST, ast.AST]]]:
+        """Where attributes are read, or their names stand as texts, and in which function, but to set up weights."""
+        found: defaultdict[str, list[tuple[ast.AST, ast.AST]]] = defaultdict(list)
+        waiting: list[tuple[ast.AST, ast.AST]] = [(self.tree, self.tree)] if self.tree is not None else []
+        while waiting:
+            node, function = waiting.pop()
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                if node.name in _SETTING_UP:
+                    continue
+                function = node
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                found[node.attr].append((node, function))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found[node.value].append((node, function))
+            waiting += [(child, function) for child in ast.iter_child_nodes(node)]
+        return found
+
+    @cached_property
+    def running(self) -> frozenset[ast.AST]:
+        """The functions that a forward or a backward pass may run."""
+        return frozenset() if self.tree is None else frozenset(_reached(self.tree, is_running=True))
+
+    @cached_property
+    def making(self) -> frozenset[ast.AST]:
+        """The functions that may run where a model is made."""
+        return frozenset() if self.tree is None else frozenset(_reached(self.tree, is_running=False))
 
     @cached_property
     def namespace(self) -> str | None:
-        """What the code uses to assign names that cannot be known."""
-        return None if self.tree is None else next(_namespaces(self.tree), None)
+        """What running code uses to assign names that cannot be known."""
+        return next((each for node in self.running for each in _namespaces(node)), None)
 
     @cached_property
     def rebound(self) -> frozenset[str]:
@@ -226,15 +295,17 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def _stored(tree: ast.Module, *, is_running: bool = True) -> Iterator[str]:
-    """Yield the names of attributes that are assigned, but for those that a method sets up on its object.
+def stores(space: Space, *, is_running: bool) -> Iterator[tuple[ast.AST, str]]:
+    """Yield where attributes are assigned, with their names, but for those that a method sets up on its object.
 
     Args:
-        tree: the module.
+        space: the module.
         is_running: whether it is while the model runs, and not where it is made.
     """
-    reached = _reached(tree, is_running=is_running)
-    waiting: list[tuple[ast.AST, str | None, bool]] = [(tree, None, False)]
+    reached = space.running if is_running else space.making
+    waiting: list[tuple[ast.AST, str | None, bool]] = []
+    if space.tree is not None:
+        waiting.append((space.tree, None, False))
     while waiting:
         node, own, is_inside = waiting.pop()
         is_inside = is_inside or node in reached
@@ -242,7 +313,7 @@ def _stored(tree: ast.Module, *, is_running: bool = True) -> Iterator[str]:
             first = [*node.args.posonlyargs, *node.args.args][:1]
             own = first[0].arg if first and node.name in _SETTING_UP else None
         if is_inside:
-            yield from _assigned(node, own)
+            yield from ((node, name) for name in _assigned(node, own))
         waiting += [(child, own, is_inside) for child in ast.iter_child_nodes(node)]
 
 
@@ -262,7 +333,8 @@ def _namespaces(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.Name) and node.id in _NAMESPACES:
             yield node.id
         elif isinstance(node, ast.Attribute) and node.attr in _NAMESPACE_ATTRIBUTES:
-            yield node.attr
+            if node.attr != "__class__" or not isinstance(node.ctx, ast.Load):
+                yield node.attr
         elif isinstance(node, ast.Attribute) and node.attr == "modules" and isinstance(node.value, ast.Name):
             if node.value.id == "sys":
                 yield "sys.modules"

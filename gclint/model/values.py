@@ -114,6 +114,13 @@ class External:
 
 
 @dataclass(frozen=True)
+class Module:
+    """A module of the project."""
+
+    space: Space = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Made:
     """What a class of another package makes."""
 
@@ -200,6 +207,7 @@ Thing: TypeAlias = (
     | Bound
     | Super
     | External
+    | Module
     | Made
     | Method
     | Fixed

@@ -1,0 +1,84 @@
+"""Where code may replace the ``forward`` of an object or class, or what calls it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gclint.model.interpreter import Interpreter
+from gclint.model.spaces import Space, Spaces, tree_of
+from gclint.model.values import NEVER, Class, Function
+from gclint.source.file import SourceFile, of_text
+
+RUN = frozenset(("forward", "__call__", "_call_impl"))
+"""The methods that a run of a module goes through."""
+_SETTERS = frozenset(("setattr", "__setattr__"))
+_DICTS = frozenset(("vars", "__dict__"))
+WORDS = (".forward", "setattr", "__dict__", "vars(", '"forward"', "'forward'", "_call")
+"""Of these, every text that replaces a ``forward`` has one."""
+
+
+@of_text
+def replacements(file: SourceFile) -> tuple[ast.AST, ...]:
+    """Return the places of a file that may replace a ``forward``, of whatever it is."""
+    tree = tree_of(file) if any(word in file.text for word in WORDS) else None
+    return () if tree is None else tuple(_replacing(tree))
+
+
+def _replacing(tree: ast.Module) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            is_kept = isinstance(node.ctx, ast.Load)
+            if node.attr in RUN and not is_kept or node.attr in _DICTS:
+                yield node
+        elif isinstance(node, ast.Call):
+            name = _last(node.func)
+            if name in _DICTS or (name in _SETTERS and _may_name_run(node)) or _names_run(node, name):
+                yield node
+
+
+def _may_name_run(node: ast.Call) -> bool:
+    """Tell whether what sets an attribute may set a ``forward``."""
+    names = [each for each in node.args[:3] if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return not names or any(each.value in RUN for each in names)
+
+
+def _names_run(node: ast.Call, function: str) -> bool:
+    """Tell whether a call that may set attributes has the name of a ``forward``, as mocks have."""
+    if function in ("getattr", "hasattr", "print", "warning", "warning_once"):
+        return False
+    given = [*node.args, *(each.value for each in node.keywords)]
+    texts = {each.value for each in given if isinstance(each, ast.Constant)}
+    return not RUN.isdisjoint(texts) or any(each.arg in RUN for each in node.keywords)
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def classes_replaced(space: Space, node: ast.AST) -> frozenset[ast.ClassDef | str]:
+    """Return of which classes a place may replace the ``forward``, or in words of what is not known."""
+    return frozenset(space.targets.get(node, ("",)))
+
+
+def is_plain(spaces: Spaces, file: SourceFile, name: str) -> bool:
+    """Tell whether objects of a class have a ``forward`` that is a function of a class, and nothing else."""
+    space = spaces.of(file)
+    if space.tree is None:
+        return True  # Its grammar is newer than that of the running Python.
+    kinds = [each for each in (space.value(name) or NEVER).things if isinstance(each, Class)]
+    reader = Interpreter(spaces, is_quiet=True)
+    for kind in kinds:
+        found = reader.find(kind, "forward")
+        functions = [] if found is None else [each for each in found[0].things if isinstance(each, Function)]
+        decorators = [each for one in functions for each in getattr(one.node, "decorator_list", ())]
+        if found is not None and (len(functions) != len(found[0].things) or any(map(_binds, decorators))):
+            return False
+        if reader.find(kind, "__getattribute__") is not None:
+            return False
+    return True
+
+
+def _binds(decorator: ast.expr) -> bool:
+    """Tell whether a decorator makes something else of a method than a method."""
+    return _last(decorator) in ("property", "cached_property", "staticmethod", "classmethod")
