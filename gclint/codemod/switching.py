@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gclint.codemod.computed import computed_uses
 from gclint.codemod.removal import remove_functions
 from gclint.finding import Edit
 from gclint.network.construction import flag_settings
@@ -68,7 +69,7 @@ def override_doubts(override: OldOverride) -> list[str]:
             f"without the override of `{override.model.name}`, which does not name {others[0]}, "
             f"{others[0]} would be enabled as well"
         )
-    used = next(uses_of(override), None)
+    used = next(uses_of(override), None) or next(computed_uses(override), None)
     if used is not None:
         doubts.append(
             f"`{LIBRARY_SWITCH}` is used on {used}, where that of `{override.model.name}` may be meant"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gclint.model.interpreter import Interpreter
 from gclint.model.objects import TooLong
-from gclint.model.spaces import Space, Spaces, Targets
+from gclint.model.spaces import Space, Spaces
 from gclint.model.values import Call, Class, Function, Setting, of, unknown
 from gclint.source.project import Project
 
@@ -21,27 +21,30 @@ def spaces_of(project: Project) -> Spaces:
 
 
 def _spaces(project: Project) -> Spaces:
-    return Spaces(project, _follow, _targets)
+    return Spaces(project, _follow, _reading)
 
 
 def _follow(space: Space) -> None:
     Interpreter(space.spaces, is_quiet=True).module(space)
 
 
-def _targets(space: Space) -> Targets:
-    """Return what has the attributes that running code of a module reads and assigns, with any arguments."""
-    # Modules of its own: what is assigned with any arguments must not become what objects have.
-    space = _spaces(space.spaces.project).of(space.file)
-    reader = Interpreter(space.spaces, is_quiet=True)
+def _reading(space: Space) -> Spaces:
+    """Return modules in which all functions of one were followed, with any arguments.
+
+    They are others than those of the project: what such functions assign must not become what objects have.
+    """
+    spaces = _spaces(space.spaces.project)
+    space = spaces.of(space.file)
+    reader = Interpreter(spaces, is_quiet=True)
     try:
         for _ in range(_ROUNDS):
-            version = space.spaces.version
+            version = spaces.version
             _run(reader, space)
-            if version == space.spaces.version:
-                return space.spaces.targets
+            if version == spaces.version:
+                return spaces
     except (TooLong, RecursionError):
         pass
-    return {}
+    return _spaces(space.spaces.project)  # Nothing is known.
 
 
 def _run(reader: Interpreter, space: Space) -> None:

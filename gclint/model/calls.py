@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.objects import Objects, is_operation
+from gclint.model.texts import of_method, texts
 from gclint.model.values import (
     NEVER,
     NONE,
@@ -301,16 +302,17 @@ class Calls(Objects):
         return of(Partial(call.positional[0], call.positional[1:], call.named))
 
     def _call_getattr(self, call: Call, node: ast.expr, frame: Frame) -> Value:
-        names = {each.value for each in call.positional[1].things if isinstance(each, Constant)}
+        if len(call.positional) < 2:
+            return self.deny(call, node, frame)
+        names = texts(call.positional[1])
         default = call.positional[2:3]
-        if len(names) == 1 and len(call.positional[1].things) == 1:
-            (name,) = names
-            return join(
-                (
-                    self.attribute(call.positional[0], str(name), node, frame, is_optional=bool(default)),
-                    *default,
-                )
-            )
+        self.name_used(names, call.positional[0], node)
+        if names is not None:
+            found = [
+                self.attribute(call.positional[0], name, node, frame, is_optional=bool(default))
+                for name in sorted(names)
+            ]
+            return join((*found, *default))
         if all(isinstance(each, Setting) for each in call.positional[0].things):
             return join((call.positional[0], *default))
         return self.deny(call, node, frame)
@@ -318,10 +320,10 @@ class Calls(Objects):
     def set_by_name(self, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Assign an attribute whose name is given as a text; the arguments are those of ``setattr``."""
         if len(call.positional) == 3:
-            names = {getattr(each, "value", None) for each in call.positional[1].things}
-            if all(isinstance(each, str) for each in names):
+            names = texts(call.positional[1])
+            if names is not None:
                 self.spaces.targets.setdefault(node, set())
-                for name in sorted(map(str, names)):
+                for name in sorted(names):
                     self.set_attribute(call.positional[0], name, call.positional[2], node, frame)
                 return NONE
             self.record(call.positional[0], node)
@@ -385,7 +387,13 @@ class Calls(Objects):
             if self.quiet and name in known.MODULE_SETTINGS:
                 return receiver
             return self.deny(call, node, frame)
-        if isinstance(thing, (Constant, Plain, Setting)) and name in known.READING_METHODS:
+        if isinstance(thing, Constant) and not call.named and call.rest is None:
+            text = of_method(Value(frozenset((thing,))), name, call.positional)
+            if text is not None:
+                return text
+        if isinstance(thing, Constant) and name in known.READING_METHODS:
+            return PLAIN
+        if isinstance(thing, (Plain, Setting)) and name in known.READING_METHODS:
             return receiver
         if name in known.READING_METHODS and isinstance(thing, (Box, Fixed, Unknown)):
             return self._read_container(receiver, name, call, node)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Sequence
+from operator import add, mod
 
 from gclint.model import known
 from gclint.model.calls import Calls
 from gclint.model.frames import Frame
 from gclint.model.spaces import Imported
+from gclint.model.texts import computed, texts
 from gclint.model.values import (
     NONE,
     PLAIN,
@@ -20,6 +22,7 @@ from gclint.model.values import (
     External,
     Fixed,
     Function,
+    Made,
     Object,
     Plain,
     Setting,
@@ -96,10 +99,17 @@ class Expressions(Calls):
         return join((kept, *(each.space.resolve(each) for each in imports)))
 
     def _value_joinedstr(self, node: ast.JoinedStr, frame: Frame) -> Value:
+        parts: list[Value | None] = []
         for each in node.values:
-            if isinstance(each, ast.FormattedValue):
-                self.value(each.value, frame)
-        return PLAIN
+            if not isinstance(each, ast.FormattedValue):
+                parts.append(self.value(each, frame))
+                continue
+            value = self.value(each.value, frame)
+            is_plain = each.conversion == -1 and each.format_spec is None and texts(value) is not None
+            parts.append(value if is_plain else None)
+        known_parts = [each for each in parts if each is not None]
+        found = computed(known_parts, lambda *each: "".join(each)) if len(known_parts) == len(parts) else None
+        return PLAIN if found is None else found
 
     _value_templatestr = _value_joinedstr
 
@@ -210,6 +220,11 @@ class Expressions(Calls):
     def combine(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
         """Return what an operator makes of two values."""
         both = left.things | right.things
+        if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, (ast.Add, ast.Mod)):
+            is_sum = isinstance(node.op, ast.Add)
+            text = computed((left, right), add if is_sum else mod) if texts(left) else None
+            if text is not None:
+                return text
         if all(isinstance(each, (Plain, Constant, Setting)) for each in both):
             return PLAIN
         if any(isinstance(each, (Object, Function)) for each in both):
@@ -219,6 +234,8 @@ class Expressions(Calls):
             return TENSOR
         if len(left.things) == len(right.things) == 1 and all(isinstance(each, Fixed) for each in both):
             return self.fixed(node, [*_items(left), *_items(right)])
+        if isinstance(getattr(node, "op", None), ast.Add) and not (_may_be_pile(left) and _may_be_pile(right)):
+            return TENSOR
         is_tuple = all(isinstance(each, Fixed) or each.kind == "tuple" for each in piles)
         pile = self._filled(node, "tuple" if is_tuple else "list", [self.item(left), self.item(right)])
         return pile if len(piles) == len(both) else join((TENSOR, pile))
@@ -318,10 +335,12 @@ class Expressions(Calls):
             join(options) if options else None,
         )
         if isinstance(node.func, ast.Attribute) and node.func.attr == "__setattr__":
-            holder = [] if len(call.positional) > 2 else [self._quietly(node.func.value, frame)]
+            holder = [] if len(call.positional) > 2 else [self.quietly(node.func.value, frame)]
             return self.set_by_name(Call((*holder, *call.positional)), node, frame)
-        if isinstance(node.func, ast.Attribute) and any(isinstance(each, Setting) for each in function.things):
-            holder = self._quietly(node.func.value, frame)
+        if isinstance(node.func, ast.Attribute) and any(
+            isinstance(each, Setting) for each in function.things
+        ):
+            holder = self.quietly(node.func.value, frame)
             if any(isinstance(each, Setting) for each in holder.things):
                 return self.deny(call, node, frame)  # A method of settings, not a function that they hold.
         return self.call(function, call, node, frame)
@@ -351,24 +370,24 @@ class Expressions(Calls):
                 return stops
             return None if None in known_parts else not stops
         if _asks_for_text(test):
-            things = self._quietly(test.args[0], frame).things  # type: ignore[attr-defined]
+            things = self.quietly(test.args[0], frame).things  # type: ignore[attr-defined]
             known_texts = {
                 isinstance(each.value, str) if isinstance(each, Constant) else None for each in things
             }
             return known_texts.pop() if len(known_texts) == 1 else None
         if isinstance(test, (ast.Name, ast.Attribute, ast.Constant)):
-            return _truth(self._quietly(test, frame))
+            return _truth(self.quietly(test, frame))
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             (right,) = test.comparators
             if isinstance(right, ast.Constant) and right.value is None:
-                is_none = _is_none(self._quietly(test.left, frame))
+                is_none = _is_none(self.quietly(test.left, frame))
                 if isinstance(test.ops[0], (ast.Is, ast.Eq)):
                     return is_none
                 if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)) and is_none is not None:
                     return not is_none
         return None
 
-    def _quietly(self, node: ast.expr, frame: Frame) -> Value:
+    def quietly(self, node: ast.expr, frame: Frame) -> Value:
         """Follow an expression once more, which was followed before."""
         self.quiet += 1
         try:
@@ -426,6 +445,10 @@ def _asks_for_text(test: ast.expr) -> bool:
 def _depth(values: Sequence[Value]) -> int:
     inner = [each.items for value in values for each in value.things if isinstance(each, Fixed)]
     return 1 + max((_depth(each) for each in inner), default=0)
+
+
+def _may_be_pile(value: Value) -> bool:
+    return any(isinstance(each, (Fixed, Box, Unknown, Plain, Made)) for each in value.things)
 
 
 def _items(value: Value) -> tuple[Value, ...]:

@@ -10,12 +10,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from gclint.model import known
 from gclint.model.expressions import Expressions
 from gclint.model.frames import Frame
 from gclint.model.spaces import Imported, Space
-from gclint.model.values import NEVER, NONE, Box, Function, Value, join, of, unknown
+from gclint.model.values import NEVER, NONE, Box, External, Function, Value, join, of, unknown
 
 _ROUNDS = 8
+_OF_SETTINGS = (
+    ast.Attribute,
+    ast.Compare,
+    ast.BoolOp,
+    ast.UnaryOp,
+    ast.Constant,
+    ast.Call,
+    ast.cmpop,
+    ast.boolop,
+    ast.unaryop,
+    ast.expr_context,
+)
 _Ways = list[dict[str, Value]]
 
 
@@ -136,17 +149,27 @@ class Interpreter(Expressions):
 
     def _follow_if(self, node: ast.If, frame: Frame) -> None:
         self.value(node.test, frame)
-        known = self.decide(node.test, frame)
+        decided = self.decide(node.test, frame)
         ways: _Ways = []
         before = dict(frame.names)
         for holds, body in ((True, node.body), (False, node.orelse)):
-            if known in (None, holds):
+            if decided in (None, holds):
                 frame.names, frame.is_dead = dict(before), False
                 self.narrow(node.test, frame, holds=holds)
                 self.body(body, frame)
                 if not frame.is_dead:
                     ways.append(frame.names)
-        frame.merge(ways, is_settled=_asks_only_for_settings(node.test))
+        frame.merge(ways, is_settled=self._asks_only_for_settings(node.test, frame))
+
+    def _asks_only_for_settings(self, test: ast.expr, frame: Frame) -> bool:
+        """Tell whether a test is about settings and literals alone, which are the same in each run."""
+        called = [each.func for each in ast.walk(test) if isinstance(each, ast.Call)]
+        functions = [thing for each in called for thing in self.quietly(each, frame).things]
+        names = {id(each) for func in called for each in ast.walk(func)}
+        return all(isinstance(each, External) and each.name in known.FUNCTIONS for each in functions) and all(
+            isinstance(each, _OF_SETTINGS) or id(each) in names or (isinstance(each, ast.Name) and each.id == "self")
+            for each in ast.walk(test)
+        )
 
     def _follow_match(self, node: ast.Match, frame: Frame) -> None:
         subject = self.value(node.subject, frame)
@@ -281,18 +304,6 @@ def join_names(ways: Sequence[dict[str, Value]]) -> dict[str, Value]:
     """Return what names may be on any of the ways."""
     names = {name for way in ways for name in way}
     return {name: join(way[name] for way in ways if name in way) for name in names}
-
-
-def _asks_only_for_settings(test: ast.expr) -> bool:
-    """Tell whether a test is about settings and literals alone, which are the same in each run."""
-    return all(
-        isinstance(
-            each, (ast.Attribute, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Constant, ast.cmpop, ast.boolop)
-        )
-        or isinstance(each, (ast.unaryop, ast.expr_context))
-        or (isinstance(each, ast.Name) and each.id == "self")
-        for each in ast.walk(test)
-    )
 
 
 def _as_load(target: ast.expr) -> ast.expr:

@@ -378,6 +378,13 @@ class Objects:
             if not isinstance(each, (Setting, External, Module))
         )
 
+    def name_used(self, names: frozenset[str] | None, value: Value, node: ast.AST) -> None:
+        """Record under which names attributes of a value may be read, which are given as texts; None for any."""
+        before = self.spaces.all_names_used.get(node, frozenset())
+        if all(isinstance(each, (Setting, External)) for each in value.things):
+            names = frozenset()
+        self.spaces.all_names_used[node] = None if names is None or before is None else before | names
+
     def _is_read_elsewhere(self, name: str, value: Value, frame: Frame) -> bool:
         """Tell whether another function than the one that is followed reads an attribute."""
         if self.quiet:
@@ -459,7 +466,11 @@ class Objects:
         if found is None:
             return unknown(f"`{name}`", value.roots)
         found = self.resolved(found)
-        if not all(map(_is_safe, found.things)) or name in frame.space.stored | space.rebound or space.namespace:
+        if (
+            not all(map(_is_safe, found.things))
+            or name in frame.space.stored | space.rebound
+            or space.namespace
+        ):
             self.note(f"reads the global `{name}`, which may change meanwhile", node, frame)
         return with_roots(found, (f"the global `{name}`",))
 

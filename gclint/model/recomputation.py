@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from gclint.model.interpreter import Interpreter
 from gclint.model.objects import Note, TooLong
 from gclint.model.spaces import Spaces
-from gclint.model.values import NONE, Call, Class, Constant, Function, Setting, Value, of, unknown
+from gclint.model.values import (
+    NONE, Box, Call, Class, Constant, Fixed, Function, Object, Setting, Tensor, Thing, Unknown, Value, of, unknown
+)
 from gclint.releases import EVER_NEUTRALISED
 from gclint.source.file import SourceFile
 from gclint.verify.worker.vocabulary import USE_CACHE
@@ -41,14 +43,63 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
         receiver = Value(made.things, frozenset(("`self`",)))
         functions = [each for each in forward[0].things if isinstance(each, Function)]
         for function in functions:
-            reader.enter(
-                function, _arguments(receiver, function.node), kinds[0].node, space.frame, forward[1]
-            )
+            call = _arguments(receiver, function.node)
+            result = reader.enter(function, call, kinds[0].node, space.frame, forward[1])
+            reader.notes |= dict.fromkeys(_returned(result, name, takes_cache=_takes_cache(function)))
         if not functions:
             return (Note("is not a plain method", f"{name}.forward", 0),)
     except (TooLong, RecursionError):
         return (*reader.notes, _TOO_LONG)
     return tuple(reader.notes)
+
+
+def _takes_cache(function: Function) -> bool:
+    arguments = function.node.args
+    return any(each.arg in EVER_NEUTRALISED for each in (*arguments.args, *arguments.kwonlyargs))
+
+
+def _returned(value: Value, name: str, *, takes_cache: bool) -> Iterator[Note]:
+    """Yield that tensors come out in a container, from which reentrant checkpointing takes none.
+
+    A pair of tensors behind the first item is a cache, which needs no gradient, if the block takes one.
+    """
+    clause = "returns {}, whose tensors receive no gradient under reentrant checkpointing"
+    for thing in value.things:
+        if isinstance(thing, Fixed):
+            inner = [one for each in thing.items[:1] for one in each.things]
+            inner += [one for each in thing.items[1:] for one in each.things if not (takes_cache and _is_pair(one))]
+        elif isinstance(thing, Box) and thing.kind == "tuple":
+            inner = [each for each in thing.item.things if not (takes_cache and _is_pair(each))]
+        else:
+            inner = []
+            if _may_hold_tensors(thing):
+                yield Note(clause.format(_kind(thing)), f"{name}.forward", 0)
+        for each in inner:
+            if _may_hold_tensors(each):
+                yield Note(clause.format(f"a tuple with {_kind(each)} in it"), f"{name}.forward", 0)
+
+
+def _is_pair(thing: Thing) -> bool:
+    return isinstance(thing, Fixed) and len(thing.items) == 2
+
+
+def _may_hold_tensors(thing: Thing) -> bool:
+    """Tell whether something is a container with tensors, or may be anything that has some."""
+    if isinstance(thing, Fixed):
+        return any(_may_be_tensor(each) for item in thing.items for each in item.things)
+    if isinstance(thing, Box):
+        return any(map(_may_be_tensor, thing.item.things))
+    return isinstance(thing, Object)
+
+
+def _may_be_tensor(thing: Thing) -> bool:
+    return isinstance(thing, (Tensor, Unknown)) or _may_hold_tensors(thing)
+
+
+def _kind(thing: Thing) -> str:
+    if isinstance(thing, Object):
+        return f"a `{thing.kind.node.name}`"
+    return f"a {thing.kind}" if isinstance(thing, Box) else "a tuple"
 
 
 def _arguments(receiver: Value, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Call:

@@ -62,14 +62,14 @@ class Spaces:
     """The modules of a project that were read, each once."""
 
     def __init__(
-        self, project: Project, follow: Callable[[Space], None], search: Callable[[Space], Targets]
+        self, project: Project, follow: Callable[[Space], None], search: Callable[[Space], Spaces]
     ) -> None:
         """Describe the current files of ``project``.
 
         Args:
             project: the files.
             follow: follows the statements of a module.
-            search: finds out what has the attributes that a module reads and assigns.
+            search: follows all functions of a module with any arguments, and returns modules that know what they found.
         """
         self.project = project
         self.follow = follow
@@ -79,6 +79,8 @@ class Spaces:
         """The containers, by the place where they are made."""
         self.targets: Targets = {}
         """What was followed has, or gets, the attribute that stands at a place."""
+        self.all_names_used: dict[ast.AST, frozenset[str] | None] = {}
+        """The names under which attributes are read by ``getattr``, by its place; None for any."""
         self.objects: dict[tuple[Class, Call | None], Object] = {}
         self.members: dict[Class, dict[str, Value]] = {}
         self.version = 0
@@ -115,6 +117,10 @@ class Space:
             self.is_run = True
             self.spaces.follow(self)
         return self.frame.names.get(name)
+
+    def names_used(self, node: ast.AST) -> frozenset[str] | None:
+        """Return the names under which a call reads attributes; None for any."""
+        return self.reading.all_names_used.get(node)
 
     def offset(self, node: ast.AST) -> int:
         """Return where a node begins in the text, in characters."""
@@ -199,6 +205,11 @@ class Space:
     @cached_property
     def targets(self) -> Targets:
         """What has the attributes that running code reads and assigns."""
+        return self.reading.targets
+
+    @cached_property
+    def reading(self) -> Spaces:
+        """What is known if all of the module's functions are followed, with any arguments."""
         return self.spaces.search(self)
 
     @cached_property

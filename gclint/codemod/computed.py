@@ -1,0 +1,93 @@
+"""Code that may use what a fix removes by a name that it puts together."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from gclint.model.attributes import spaces_of
+from gclint.model.spaces import tree_of
+from gclint.network.override import OldOverride
+from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.paths import shown
+from gclint.source.project import Project
+from gclint.source.questions import Topic
+from gclint.source.surroundings import files_mentioning
+
+_WORDS = ("getattr", "attrgetter", "methodcaller", "__getattribute__")
+_WORD = re.compile(r"\w+")
+_MOST_FILES = 40
+
+
+def computed_uses(override: OldOverride) -> Iterator[str]:
+    """Yield the places, in words, that may refer to an override by a name that is no literal.
+
+    These are in the override's file, or in one that names its class or module. In another file, only a name
+    counts that is known, and only in small projects: whatever reads attributes by names would have to be followed.
+    """
+    model, name = override.model, override.method.name
+    project = model.module.library.project
+    words = {model.name, model.file.path.stem}
+    with project.read_for(None):
+        paths = list(dict.fromkeys(path for word in _WORDS for path in files_mentioning(project, word)))
+        files = [each for each in _readable(project, paths) if computed_names(each)]
+    project.questions.ask(model.file.path, COMPUTING, "", (each.path for each in files))
+    for file in files:
+        imported = {word for each in file.outline.imports for word in _WORD.findall(each.text)}
+        is_near = file is model.file or not words.isdisjoint(imported)
+        if not is_near and len(files) > _MOST_FILES:
+            continue
+        project.consult(model.file, file.path)
+        space = spaces_of(project).of(file)
+        for node in computed_names(file):
+            names = space.names_used(node)
+            if (is_near if names is None else name in names) and _fits(node, name):
+                where = "" if file is model.file else f" of {shown(file.path)}"
+                yield f"line {file.position(space.offset(node)).row}{where}"
+
+
+def _readable(project: Project, paths: Iterable[Path]) -> Iterator[SourceFile]:
+    for path in paths:
+        try:
+            yield project.file(path)
+        except (OSError, UnreadableFile):
+            continue  # If it is part of the run, the error is reported.
+
+
+@of_text
+def computed_names(file: SourceFile) -> tuple[ast.Call, ...]:
+    """Return the calls of a file that read an attribute whose name is no literal."""
+    tree = tree_of(file) if any(word in file.text for word in _WORDS) else None
+    nodes = () if tree is None else ast.walk(tree)
+    return tuple(each for each in nodes if isinstance(each, ast.Call) and _is_computed(each))
+
+
+def _is_computed(node: ast.Call) -> bool:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    given = node.args[1:2] if name == "getattr" else node.args[:1]
+    if name not in _WORDS or not given:
+        return False
+    return not isinstance(given[0], ast.Constant) or _is_of_parts(given[0])
+
+
+def _is_of_parts(node: ast.Constant) -> bool:
+    """Tell whether a text may stand in several literals, one beside the other."""
+    shortest = len(str(node.value)) + 2
+    return node.lineno != node.end_lineno or (node.end_col_offset or 0) - node.col_offset > shortest + 1
+
+
+def _fits(node: ast.Call, name: str) -> bool:
+    """Tell whether a name may be what an argument puts together: all literal parts of a template are in it."""
+    given = next((each for each in node.args if isinstance(each, ast.JoinedStr)), None)
+    parts = [] if given is None else [each.value for each in given.values if isinstance(each, ast.Constant)]
+    return re.search(".*".join(re.escape(str(each)) for each in parts), name) is not None
+
+
+def _computes(file: SourceFile, _key: str) -> bool:
+    return bool(computed_names(file))
+
+
+COMPUTING = Topic("computing", _computes, is_about_others=True)
+"""Which files read attributes whose names are no literals."""
