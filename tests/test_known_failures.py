@@ -400,9 +400,6 @@ def test_a_prompt_for_a_model_that_is_not_known_is_not_dropped(findings: _Findin
     assert [(code, fix) for code, *_, fix in found] == [("GC002", None)]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a method or function that is held before it is called is not followed"
-)
 @pytest.mark.parametrize(
     "block",
     [
@@ -418,7 +415,6 @@ def test_a_change_in_place_by_a_roundabout_way_is_seen(findings: _Findings, bloc
     assert [fix for *_, fix in _verdicts(findings({"modeling_a.py": text}))] == ["UNSAFE"]
 
 
-@pytest.mark.xfail(strict=True, reason="names are looked for where they are written in one piece")
 @pytest.mark.parametrize("name", ['"_set_gradient_" "checkpointing"', 'f"_set_{what}_checkpointing"'])
 def test_an_override_that_is_used_by_a_name_in_parts_is_kept(findings: _Findings, name: str) -> None:
     override = """
@@ -468,7 +464,6 @@ def test_a_hook_of_a_script_reads_the_arguments(findings: _Findings) -> None:
     assert [fix for *_, fix in _verdicts(findings({"modeling_a.py": text}))] == ["UNSAFE"]
 
 
-@pytest.mark.xfail(strict=True, reason="globals that the model changes around its calls are not followed")
 def test_a_global_that_changes_between_calls_is_seen(findings: _Findings) -> None:
     loop = "        for layer in self.layers:\n            SCALE[0] += 1\n            x = layer(x)"
     text = _text(block="x = x * SCALE[0]", loop=loop)

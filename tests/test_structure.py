@@ -33,6 +33,7 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.codemod",),
     ("gclint.network",),
     ("gclint.network.evaluation",),
+    ("gclint.model",),
     ("gclint.source",),
     ("gclint.settings",),
     ("gclint.class_settings",),
@@ -55,7 +56,12 @@ _SYNTHESIS = tuple(
 _DOOR = ("gclint", "gclint.testing.live")
 """What ``import gclint`` offers, and imports only when it is asked for."""
 
-_CIRCLE = "gclint.network.evaluation"
+_CIRCLES = (
+    "gclint.network.evaluation",
+    "gclint.model.values",
+    "gclint.model.frames",
+    "gclint.model.spaces",
+)
 """Names, scopes, classes and modules: mutually recursive by nature."""
 
 _WORKER = "gclint.verify.worker"
@@ -149,7 +155,7 @@ def test_no_module_imports_itself_through_others() -> None:
     circles = {
         name for name, others in reached.items() if any(name in reached[each] for each in others - {name})
     }
-    assert sorted(name for name in circles if not _is_in(name, _CIRCLE)) == []
+    assert sorted(name for name in circles if not any(_is_in(name, each) for each in _CIRCLES)) == []
 
 
 def _reached(module: str) -> frozenset[str]:

@@ -160,9 +160,10 @@ class Calls(Objects):
         more = call.positional[taken:]
         if call.rest is None:
             return of(Fixed(tuple(more)))
+        is_new = (node, "tuple") not in self.spaces.boxes
         box = self.box(node, "tuple")
-        for value in (*more, call.rest):
-            self.fill(box, value)
+        box.first[:] = more if is_new else [join(each) for each in zip(box.first, more, strict=False)]
+        self.fill(box, call.rest)
         return of(box)
 
     def run(self, body: list[ast.stmt], frame: Frame) -> Value:
@@ -244,6 +245,11 @@ class Calls(Objects):
             for each in call.positional[:1]:
                 self.change(each, node, frame)
             return join(call.positional[:1])
+        if parent == "torch.Tensor" and call.positional:
+            method = Method(call.positional[0], last)
+            return self.call_method(
+                method, Call(call.positional[1:], call.named, call.rest, call.options), node, frame
+            )
         if parent in known.TORCH:
             return self._compute(last, call, node, frame)
         return self.deny(call, node, frame)
@@ -468,6 +474,8 @@ class Calls(Objects):
             if len(names) != 1 or value is None:
                 return self.deny(call, node, frame)
             self.set_attribute(receiver, str(names[0]), value, node, frame)
+            if name == "register_buffer":
+                thing.buffers.add(str(names[0]))
             return NONE
         if name == "__init__":
             return NONE

@@ -234,7 +234,9 @@ class Expressions(Calls):
             return TENSOR
         if len(left.things) == len(right.things) == 1 and all(isinstance(each, Fixed) for each in both):
             return self.fixed(node, [*_items(left), *_items(right)])
-        if isinstance(getattr(node, "op", None), ast.Add) and not (_may_be_pile(left) and _may_be_pile(right)):
+        if isinstance(getattr(node, "op", None), ast.Add) and not (
+            _may_be_pile(left) and _may_be_pile(right)
+        ):
             return TENSOR
         is_tuple = all(isinstance(each, Fixed) or each.kind == "tuple" for each in piles)
         pile = self._filled(node, "tuple" if is_tuple else "list", [self.item(left), self.item(right)])
@@ -311,10 +313,13 @@ class Expressions(Calls):
         for arg in node.args:
             if isinstance(arg, ast.Starred):
                 unpacked = self.value(arg.value, frame)
-                fixed = [each for each in unpacked.things if isinstance(each, Fixed)]
-                if len(fixed) == len(unpacked.things) == 1 and not rest:
-                    positional += [self.item(unpacked, index) for index in range(len(fixed[0].items))]
-                else:
+                (only,) = unpacked.things if len(unpacked.things) == 1 else (None,)
+                first = only.items if isinstance(only, Fixed) else only.first if isinstance(only, Box) else ()
+                if not rest:
+                    positional += [self.item(unpacked, index) for index in range(len(first))]
+                if isinstance(only, Box) and not rest:
+                    rest.append(with_roots(only.content[0], unpacked.roots))
+                elif rest or not isinstance(only, Fixed):
                     rest.append(self.item(unpacked))
             elif rest:
                 rest.append(self.value(arg, frame))

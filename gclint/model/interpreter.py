@@ -167,7 +167,9 @@ class Interpreter(Expressions):
         functions = [thing for each in called for thing in self.quietly(each, frame).things]
         names = {id(each) for func in called for each in ast.walk(func)}
         return all(isinstance(each, External) and each.name in known.FUNCTIONS for each in functions) and all(
-            isinstance(each, _OF_SETTINGS) or id(each) in names or (isinstance(each, ast.Name) and each.id == "self")
+            isinstance(each, _OF_SETTINGS)
+            or id(each) in names
+            or (isinstance(each, ast.Name) and each.id == "self")
             for each in ast.walk(test)
         )
 

@@ -144,7 +144,7 @@ ITERATORS = frozenset(
 DECORATORS = frozenset(
     """
     staticmethod classmethod property abc.abstractmethod functools.wraps typing.overload functools.cached_property
-    torch.no_grad torch.jit.script torch.jit.ignore torch.jit.unused torch.compiler.disable torch._dynamo.disable
+    torch.no_grad torch.enable_grad torch.jit.script torch.jit.ignore torch.jit.unused torch.compiler.disable torch._dynamo.disable
     torch.inference_mode torch.jit.export torch.compile torch.fx.wrap torch.cuda.amp.autocast torch.autocast
     dataclasses.dataclass
     transformers.utils.deprecation.deprecate_kwarg transformers.utils.auto_docstring

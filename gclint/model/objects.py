@@ -155,7 +155,7 @@ class Objects:
                 return thing.items[index]
             return NEVER if index is not None else join(thing.items)
         if isinstance(thing, Box):
-            return thing.item
+            return thing.first[index] if index is not None and 0 <= index < len(thing.first) else thing.item
         if isinstance(thing, External):
             if thing.name in known.TABLES:
                 return of(Made(known.COMPUTING_OBJECT))
@@ -390,6 +390,8 @@ class Objects:
         if self.quiet:
             return False  # Nothing would be noted.
         things = [each for each in value.things if isinstance(each, Object)]
+        if things and all(name in each.buffers for each in things):
+            return False  # Nobody expects a gradient from it.
         spaces = {frame.space, *(each.kind.space for each in things)}
         line = self._nodes(things)
         return any(

@@ -9,7 +9,21 @@ from gclint.model.interpreter import Interpreter
 from gclint.model.objects import Note, TooLong
 from gclint.model.spaces import Spaces
 from gclint.model.values import (
-    NONE, Box, Call, Class, Constant, Fixed, Function, Object, Setting, Tensor, Thing, Unknown, Value, of, unknown
+    NONE,
+    Box,
+    Call,
+    Class,
+    Constant,
+    Fixed,
+    Function,
+    Object,
+    Setting,
+    Tensor,
+    Thing,
+    Unknown,
+    Value,
+    of,
+    unknown,
 )
 from gclint.releases import EVER_NEUTRALISED
 from gclint.source.file import SourceFile
@@ -61,15 +75,17 @@ def _takes_cache(function: Function) -> bool:
 def _returned(value: Value, name: str, *, takes_cache: bool) -> Iterator[Note]:
     """Yield that tensors come out in a container, from which reentrant checkpointing takes none.
 
-    A pair of tensors behind the first item is a cache, which needs no gradient, if the block takes one.
+    A tuple behind the first item is a cache, which needs no gradient, if the block takes one.
     """
     clause = "returns {}, whose tensors receive no gradient under reentrant checkpointing"
     for thing in value.things:
         if isinstance(thing, Fixed):
             inner = [one for each in thing.items[:1] for one in each.things]
-            inner += [one for each in thing.items[1:] for one in each.things if not (takes_cache and _is_pair(one))]
+            inner += [
+                one for each in thing.items[1:] for one in each.things if not (takes_cache and _is_tuple(one))
+            ]
         elif isinstance(thing, Box) and thing.kind == "tuple":
-            inner = [each for each in thing.item.things if not (takes_cache and _is_pair(each))]
+            inner = [each for each in thing.item.things if not (takes_cache and _is_tuple(each))]
         else:
             inner = []
             if _may_hold_tensors(thing):
@@ -79,8 +95,8 @@ def _returned(value: Value, name: str, *, takes_cache: bool) -> Iterator[Note]:
                 yield Note(clause.format(f"a tuple with {_kind(each)} in it"), f"{name}.forward", 0)
 
 
-def _is_pair(thing: Thing) -> bool:
-    return isinstance(thing, Fixed) and len(thing.items) == 2
+def _is_tuple(thing: Thing) -> bool:
+    return isinstance(thing, Fixed) or (isinstance(thing, Box) and thing.kind == "tuple")
 
 
 def _may_hold_tensors(thing: Thing) -> bool:

@@ -74,6 +74,8 @@ class Object:
     kind: Class
     attributes: dict[str, Value] = field(default_factory=dict, repr=False)
     """What is assigned, as far as it was followed."""
+    buffers: set[str] = field(default_factory=set, repr=False)
+    """The names of what was registered as a buffer."""
 
 
 @dataclass(frozen=True)
@@ -148,17 +150,18 @@ class Box:
 
     kind: str
     content: list[Value] = field(default_factory=lambda: [Value()])
-    keys: list[str | int] = field(default_factory=list)
+    first: list[Value] = field(default_factory=list)
+    """What the first items are, as far as that is known of all containers that the place makes."""
 
     @property
     def item(self) -> Value:
         """Any of the items."""
-        return self.content[0]
+        return join((*self.first, self.content[0])) if self.first else self.content[0]
 
     def put(self, value: Value) -> bool:
         """Add what an item may be, and tell whether that is new."""
-        joined = join((self.item, value))
-        is_new = joined != self.item
+        joined = join((self.content[0], value))
+        is_new = joined != self.content[0]
         self.content[0] = joined
         return is_new
 

@@ -50,7 +50,15 @@ _HELD = [found(LAYER, "unsafe", "returns a container")]
         _SAFE,
     ),
     Pair("a tuple behind", _returning(f"({_STATES}, (mask,))"), ("(mask,))", "mask)"), _HELD, _SAFE),
-    Pair("caches behind", _returning(f"({_STATES}, (mask,))"), ("(mask,))", "(present,))"), _HELD, _SAFE),
+    Pair(
+        "caches behind",
+        _returning(f"({_STATES}, (mask,))").replace(
+            "states, mask=None", "states, mask=None, layer_past=None", 1
+        ),
+        ("(mask,))", "(layer_past,))"),
+        _HELD,
+        _SAFE,
+    ),
     Pair(
         "one side of a choice",
         _returning(f"{_STATES} if mask else [1]"),

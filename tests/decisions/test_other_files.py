@@ -485,7 +485,7 @@ _ORDER = [found(LAYER, "none", "order of bases")]
             FILE: toy(block(f"SEEN.append(1)\n{BODY}"), model(), imports="from modeling_other import SEEN\n"),
             "modeling_other.py": "SEEN = []\n",
         },
-        ("from modeling_other import SEEN", "from torch import SEEN"),
+        ("SEEN.append(1)", "[].append(1)"),
         [found(LAYER, "unsafe", "global")],
         _SAFE,
     ),

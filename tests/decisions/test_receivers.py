@@ -165,12 +165,12 @@ def _doubt(*kinds: str) -> list[str]:
     Pair(
         "a decorator that counts",
         toy(
-            "def wrap(f):\n    def inner(*args, **kwargs):\n        count(1)\n"
+            "def wrap(f):\n    def inner(*args, **kwargs):\n        len([1])\n"
             "        return f(*args, **kwargs)\n    return inner\n",
             block(base=PROTECTED, more="@wrap"),
             model(_KEYWORD),
         ),
-        ("count(1)", "count(args)"),
+        ("len([1])", "len(args)"),
         _OK,
         _doubt("reading decorator"),
     ),
@@ -529,7 +529,7 @@ def wrap(f):
         return f(*args, **kwargs)
     return inner
 """
-_READING = _WRAP.replace("        return f", "        count(1)\n        return f")
+_READING = _WRAP.replace("        return f", "        len([1])\n        return f")
 
 
 def _decorated(before: str, lines: str = "@wrap", base: str = PROTECTED) -> str:
@@ -540,7 +540,7 @@ def _decorated(before: str, lines: str = "@wrap", base: str = PROTECTED) -> str:
     Pair(
         "a block that becomes a layer",
         _decorated(_READING, base="nn.Module"),
-        ("count(1)", "count(args)"),
+        ("len([1])", "len(args)"),
         [*_OK, found(LAYER, "safe")],
         [*_doubt("reading decorator"), found(LAYER, "unsafe", "reading decorator")],
     ),
@@ -552,7 +552,7 @@ def _decorated(before: str, lines: str = "@wrap", base: str = PROTECTED) -> str:
             block(name="ToyOther", base=PROTECTED, more="@wrap"),
             model(_KEYWORD, init=f"{STACK}\nself.layers.append(ToyOther(config))"),
         ),
-        ("count(1)", "count(args)"),
+        ("len([1])", "len(args)"),
         _OK,
         _doubt("reading decorator"),
     ),

@@ -34,7 +34,8 @@ _SAFE = [found(LAYER, "safe")]
         "softmax over queries and keys",
         toy(
             block(
-                "q, k = self.a(hidden_states), self.b(hidden_states)\nreturn torch.softmax(q @ k, -1)"
+                "q, k = self.a(hidden_states), self.b(hidden_states)\nreturn torch.softmax(q @ k, -1)",
+                init="self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)",
             ).replace("ToyAttention(config)", "None"),
             model(),
         ),
@@ -46,9 +47,10 @@ _SAFE = [found(LAYER, "safe")]
     Pair(
         "softmax without keys",
         toy(
-            block("q, k = self.a(hidden_states), 1\nreturn torch.softmax(q, -1)").replace(
-                "ToyAttention(config)", "None"
-            ),
+            block(
+                "q, k = self.a(hidden_states), 1\nreturn torch.softmax(q, -1)",
+                init="self.a = nn.Linear(4, 4)",
+            ).replace("ToyAttention(config)", "None"),
             model(),
         ),
         ("q, k = ", "q, v = "),
