@@ -25,7 +25,7 @@ def computed_uses(override: OldOverride) -> Iterator[str]:
     """Yield the places, in words, that may refer to an override by a name that is no literal.
 
     These are in the override's file, or in one that names its class or module. In another file, only a name
-    counts that is known, and only in small projects: whatever reads attributes by names would have to be followed.
+    counts that is known, and only in small projects: all that reads attributes by names has to be followed.
     """
     model, name = override.model, override.method.name
     project = model.module.library.project
@@ -79,7 +79,7 @@ def _is_of_parts(node: ast.Constant) -> bool:
 
 
 def _fits(node: ast.Call, name: str) -> bool:
-    """Tell whether a name may be what an argument puts together: all literal parts of a template are in it."""
+    """Tell whether a name may be what a template gives: all literal parts are in it."""
     given = next((each for each in node.args if isinstance(each, ast.JoinedStr)), None)
     parts = [] if given is None else [each.value for each in given.values if isinstance(each, ast.Constant)]
     return re.search(".*".join(re.escape(str(each)) for each in parts), name) is not None

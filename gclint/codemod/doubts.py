@@ -9,6 +9,7 @@ from gclint.codemod.branch import leaves_out_training
 from gclint.codemod.differences import differences
 from gclint.codemod.group import Group, root_of, sites_of
 from gclint.model.attributes import spaces_of
+from gclint.model.objects import Note
 from gclint.model.recomputation import unknowns
 from gclint.network.effects import effects
 from gclint.network.evaluation.classes import ClassInfo
@@ -19,6 +20,7 @@ from gclint.network.runsite import RunSite
 from gclint.network.support import models_running
 from gclint.network.traits import statistics_class, stores_on_self
 from gclint.source.naming import MODEL_BASE
+from gclint.source.paths import shown
 from gclint.source.tokens import Kind, tokens
 from gclint.source.words import has_word
 
@@ -91,10 +93,14 @@ def recomputation_doubts(info: ClassInfo) -> list[str]:
 
 def unknown_doubts(info: ClassInfo) -> list[str]:
     """Return what is not known to be right if a block is recomputed."""
-    spaces = spaces_of(info.module.library.project)
-    return [
-        f"`{note.where}` {note.clause} (line {note.row})" for note in unknowns(spaces, info.file, info.name)
-    ]
+    notes = unknowns(spaces_of(info.module.library.project), info.file, info.name)
+    return [f"`{note.where}` {note.clause}{_place(note, info)}" for note in notes]
+
+
+def _place(note: Note, info: ClassInfo) -> str:
+    if not note.row:
+        return ""
+    return f" (line {note.row}{'' if note.file is info.file else f' of {shown(note.file.path)}'})"
 
 
 def recorded_doubts(network: Network, group: Group) -> list[str]:

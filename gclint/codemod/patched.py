@@ -22,8 +22,8 @@ _WORD = re.compile(r"\w+")
 def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
     """Yield where the ``forward`` of a block is replaced, on the class or on an object that may be one.
 
-    In another file, something unknown may be one if it is an item of what is called like their stack, or if the
-    file names the block, what runs it, or their module.
+    In another file, something unknown may be one if it is an item of what is called like their stack, or if
+    the file names the block, what runs it, or their module.
     """
     which = network.releases.wrapping_forward
     if which is None:
@@ -56,7 +56,15 @@ def _action(node: ast.AST) -> str:
 def _may_be_of(
     node: ast.AST, file: SourceFile, network: Network, blocks: Collection[ClassInfo], *, is_near: bool
 ) -> bool:
-    """Tell whether a place may replace the ``forward`` of one of ``blocks``; ``is_near`` if its file names them."""
+    """Tell whether a place may replace the ``forward`` of one of ``blocks``.
+
+    Args:
+        node: the place.
+        file: where it is.
+        network: the file that runs the blocks.
+        blocks: the classes.
+        is_near: whether ``file`` names them, or what runs them.
+    """
     spaces = spaces_of(network.project)
     replaced = classes_replaced(spaces.of(file), node)
     for info in blocks:

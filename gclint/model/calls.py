@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.objects import Objects, is_operation

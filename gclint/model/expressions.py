@@ -340,8 +340,8 @@ class Expressions(Calls):
             join(options) if options else None,
         )
         if isinstance(node.func, ast.Attribute) and node.func.attr == "__setattr__":
-            holder = [] if len(call.positional) > 2 else [self.quietly(node.func.value, frame)]
-            return self.set_by_name(Call((*holder, *call.positional)), node, frame)
+            of_object = [] if len(call.positional) > 2 else [self.quietly(node.func.value, frame)]
+            return self.set_by_name(Call((*of_object, *call.positional)), node, frame)
         if isinstance(node.func, ast.Attribute) and any(
             isinstance(each, Setting) for each in function.things
         ):

@@ -1,8 +1,8 @@
 """Follows code through all of its ways, and notes what it does to what outlives it.
 
-A value is what an expression may be (see ``gclint.model.values``). Branches are joined, loops are followed until
-nothing changes, and calls are entered with the values of the caller. What is not known is noted as well: of a function
-that is not known nobody can say what it changes.
+A value is what an expression may be (see ``gclint.model.values``). Branches are joined, loops are followed
+until nothing changes, and calls are entered with the values of the caller. What is not known is noted, too:
+of a function that is not known nobody can say what it changes.
 """
 
 from __future__ import annotations

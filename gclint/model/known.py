@@ -6,6 +6,7 @@ Nothing is known by the beginning of its name: what is in no table here is unkno
 from __future__ import annotations
 
 from gclint.model import tensors
+from gclint.model.names import names
 
 TORCH = frozenset(("torch", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special"))
 """The modules whose functions are known by their last name."""
@@ -34,26 +35,25 @@ OTHER_BASES = frozenset(
         "transformers.utils.TransformersKwargs",
     )
 )
-FUNCTIONS = frozenset(
+FUNCTIONS = names(
     """
-    len range int float bool str bytes isinstance issubclass hasattr callable max min sum abs round any all type slice
-    id repr ord chr hash divmod pow print format complex
-    math.ceil math.floor math.sqrt math.log math.log2 math.log10 math.exp math.pow math.prod math.gcd math.isnan
-    math.isinf math.sin math.cos math.tan math.fabs math.trunc math.hypot math.lcm math.comb
-    operator.mul operator.add operator.sub operator.truediv operator.floordiv operator.attrgetter
-    numpy.sqrt numpy.prod numpy.log numpy.log2 numpy.ceil numpy.floor numpy.arange numpy.array numpy.ones numpy.zeros
-    numpy.full numpy.linspace numpy.exp numpy.abs numpy.cumsum numpy.sum numpy.mean numpy.max numpy.min
-    warnings.warn
-    torch.finfo torch.iinfo torch.device torch.Size torch.is_tensor torch.is_floating_point torch.is_complex
+    len range int float bool str bytes isinstance issubclass hasattr callable max min sum abs round any all
+    type slice id repr ord chr hash divmod pow print format complex math.ceil math.floor math.sqrt math.log
+    math.log2 math.log10 math.exp math.pow math.prod math.gcd math.isnan math.isinf math.sin math.cos
+    math.tan math.fabs math.trunc math.hypot math.lcm math.comb operator.mul operator.add operator.sub
+    operator.truediv operator.floordiv operator.attrgetter numpy.sqrt numpy.prod numpy.log numpy.log2
+    numpy.ceil numpy.floor numpy.arange numpy.array numpy.ones numpy.zeros numpy.full numpy.linspace
+    numpy.exp numpy.abs numpy.cumsum numpy.sum numpy.mean numpy.max numpy.min warnings.warn torch.finfo
+    torch.iinfo torch.device torch.Size torch.is_tensor torch.is_floating_point torch.is_complex
     torch.is_autocast_enabled torch.get_autocast_gpu_dtype torch.get_autocast_dtype torch.no_grad
-    torch.is_autocast_cpu_enabled torch.get_autocast_cpu_dtype
-    torch.enable_grad torch.autocast torch.amp.autocast torch.cuda.amp.autocast torch.jit.is_tracing torch.jit.is_scripting
-    torch.cuda.is_available torch.compiler.is_compiling torch.compiler.is_exporting torch._dynamo.is_compiling
-    torch.onnx.is_in_onnx_export torch.broadcast_shapes torch.result_type torch.promote_types torch.nn.init._calculate_fan_in_and_fan_out
-    torch._check torch._check_is_size torch.is_inference_mode_enabled torch.get_default_dtype
-    contextlib.nullcontext
-    transformers.integrations.deepspeed.is_deepspeed_available transformers.integrations.is_deepspeed_available
-    transformers.deepspeed.is_deepspeed_available
+    torch.is_autocast_cpu_enabled torch.get_autocast_cpu_dtype torch.enable_grad torch.autocast
+    torch.amp.autocast torch.cuda.amp.autocast torch.jit.is_tracing torch.jit.is_scripting
+    torch.cuda.is_available torch.compiler.is_compiling torch.compiler.is_exporting
+    torch._dynamo.is_compiling torch.onnx.is_in_onnx_export torch.broadcast_shapes torch.result_type
+    torch.promote_types torch.nn.init._calculate_fan_in_and_fan_out torch._check torch._check_is_size
+    torch.is_inference_mode_enabled torch.get_default_dtype contextlib.nullcontext
+    transformers.integrations.deepspeed.is_deepspeed_available
+    transformers.integrations.is_deepspeed_available transformers.deepspeed.is_deepspeed_available
     deepspeed.utils.is_initialized deepspeed.comm.comm.is_initialized
     transformers.utils.is_torchdynamo_compiling transformers.utils.is_torch_xla_available
     transformers.utils.is_flash_attn_2_available transformers.utils.is_torch_flex_attn_available
@@ -65,10 +65,10 @@ FUNCTIONS = frozenset(
     transformers.utils.generic.is_flash_attention_requested transformers.utils.generic.maybe_autocast
     transformers.utils.generic.is_torchdynamo_compiling
     transformers.pytorch_utils.is_torch_greater_or_equal_than_1_13
-    """.split()
+    """
 )
 """Functions that change nothing, and whose results share nothing with their arguments."""
-COMPUTING = frozenset(
+COMPUTING = names(
     """
     transformers.modeling_flash_attention_utils._flash_attention_forward
     transformers.integrations.sdpa_attention.sdpa_attention_forward
@@ -78,21 +78,19 @@ COMPUTING = frozenset(
     transformers.modeling_attn_mask_utils._prepare_4d_causal_attention_mask
     transformers.masking_utils.create_causal_mask transformers.masking_utils.create_bidirectional_mask
     transformers.masking_utils.create_sliding_window_causal_mask
-    transformers.masking_utils.create_bidirectional_sliding_window_mask
-    xlstm.xlstm_large.model.soft_cap
+    transformers.masking_utils.create_bidirectional_sliding_window_mask xlstm.xlstm_large.model.soft_cap
     einops.rearrange einops.repeat einops.reduce einops.einsum einops.pack einops.unpack
     transformers.pytorch_utils.softmax_backward_data transformers.pytorch_utils.meshgrid
     torch.cuda.amp.custom_fwd torch.vmap torch.bucketize
-    """.split()
+    """
 )
 """Functions that change nothing, and whose results may share memory with their arguments."""
-TABLES = frozenset(
+TABLES = names(
     """
     transformers.activations.ACT2FN transformers.activations.ACT2CLS
-    transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS
-    transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS
+    transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS
     transformers.pytorch_utils.ALL_LAYERNORM_LAYERS
-    """.split()
+    """
 )
 """Tables of functions that change nothing."""
 COMPUTING_OBJECT = "a function of a table of transformers"
@@ -100,16 +98,18 @@ PART = "a part of a module of torch"
 MAKERS = frozenset(("transformers.activations.get_activation",))
 """Functions that make one of these."""
 LOGGERS = frozenset(("transformers.utils.logging.get_logger", "logging.getLogger", "logging.get_logger"))
-LOGGING = frozenset(
-    "debug info warning warning_once warning_advice error log isEnabledFor exception info_once critical".split()
+LOGGING = names(
+    """
+    debug info warning warning_once warning_advice error log isEnabledFor exception info_once critical
+    """
 )
-MODULES = frozenset(f"torch.nn.{name}" for name in tensors.MODULES) | frozenset(
+MODULES = frozenset(f"torch.nn.{name}" for name in tensors.MODULES) | names(
     """
     transformers.activations.GELUActivation transformers.activations.NewGELUActivation
     transformers.activations.QuickGELUActivation transformers.activations.SiLUActivation
     transformers.activations.FastGELUActivation transformers.activations.ClippedGELUActivation
     transformers.pytorch_utils.Conv1D xlstm.xlstm_large.model.RMSNorm
-    """.split()
+    """
 )
 """Modules that keep no state."""
 STACKS = frozenset(
@@ -141,47 +141,47 @@ ITERATORS = frozenset(
         "itertools.cycle",
     )
 )
-DECORATORS = frozenset(
+DECORATORS = names(
     """
-    staticmethod classmethod property abc.abstractmethod functools.wraps typing.overload functools.cached_property
-    torch.no_grad torch.enable_grad torch.jit.script torch.jit.ignore torch.jit.unused torch.compiler.disable torch._dynamo.disable
-    torch.inference_mode torch.jit.export torch.compile torch.fx.wrap torch.cuda.amp.autocast torch.autocast
-    dataclasses.dataclass
+    staticmethod classmethod property abc.abstractmethod functools.wraps typing.overload
+    functools.cached_property torch.no_grad torch.enable_grad torch.jit.script torch.jit.ignore
+    torch.jit.unused torch.compiler.disable torch._dynamo.disable torch.inference_mode torch.jit.export
+    torch.compile torch.fx.wrap torch.cuda.amp.autocast torch.autocast dataclasses.dataclass
     transformers.utils.deprecation.deprecate_kwarg transformers.utils.auto_docstring
     transformers.utils.generic.can_return_tuple transformers.utils.can_return_tuple
     transformers.integrations.use_kernel_forward_from_hub transformers.integrations.use_kernel_func_from_hub
     transformers.integrations.use_kernelized_func
     transformers.integrations.hub_kernels.use_kernel_forward_from_hub
-    transformers.modeling_rope_utils.dynamic_rope_update
-    transformers.utils.add_start_docstrings transformers.utils.add_start_docstrings_to_model_forward
-    transformers.utils.add_code_sample_docstrings transformers.utils.replace_return_docstrings
-    transformers.file_utils.add_start_docstrings
+    transformers.modeling_rope_utils.dynamic_rope_update transformers.utils.add_start_docstrings
+    transformers.utils.add_start_docstrings_to_model_forward transformers.utils.add_code_sample_docstrings
+    transformers.utils.replace_return_docstrings transformers.file_utils.add_start_docstrings
     transformers.utils.generic.check_model_inputs transformers.utils.torchdynamo_disable
-    transformers.utils.generic.merge_with_config_defaults transformers.utils.output_capturing.capture_outputs
-    """.split()
+    transformers.utils.generic.merge_with_config_defaults
+    transformers.utils.output_capturing.capture_outputs
+    """
 )
 """Decorators that leave what a function does to its caller as it is."""
-MODULE_READS = frozenset(
+MODULE_READS = names(
     """
-    parameters named_parameters buffers named_buffers modules named_modules children named_children state_dict
-    get_parameter get_submodule get_buffer extra_repr
-    """.split()
+    parameters named_parameters buffers named_buffers modules named_modules children named_children
+    state_dict get_parameter get_submodule get_buffer extra_repr
+    """
 )
-MODULE_SETTINGS = frozenset(
+MODULE_SETTINGS = names(
     """
-    apply train eval to cuda cpu half float double bfloat16 requires_grad_ post_init init_weights
-    zero_grad gradient_checkpointing_enable gradient_checkpointing_disable
-    """.split()
+    apply train eval to cuda cpu half float double bfloat16 requires_grad_ post_init init_weights zero_grad
+    gradient_checkpointing_enable gradient_checkpointing_disable
+    """
 )
 """Methods of modules that code calls where it makes them, and that leave their attributes as they are."""
 SHARING = frozenset(("set_",))
 """Methods after which a tensor shares the memory of an argument, which the schemas do not tell."""
-READING_METHODS = frozenset(
+READING_METHODS = names(
     """
-    items keys values get copy index count split rsplit strip lstrip rstrip lower upper startswith endswith format
-    join replace partition rpartition isdigit is_integer bit_length title union intersection difference
-    issubset issuperset isdisjoint encode decode to_dict get_text_config
-    """.split()
+    items keys values get copy index count split rsplit strip lstrip rstrip lower upper startswith endswith
+    format join replace partition rpartition isdigit is_integer bit_length title union intersection
+    difference issubset issuperset isdisjoint encode decode to_dict get_text_config
+    """
 )
 """Methods of containers, texts, numbers and settings that change nothing."""
 FILLING_METHODS = frozenset(("append", "add", "insert", "extend", "update", "setdefault", "appendleft"))

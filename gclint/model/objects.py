@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
+from gclint.model.names import names
 from gclint.model.spaces import Space, Spaces, stores
 from gclint.model.values import (
     NEVER,
@@ -38,12 +39,13 @@ from gclint.model.values import (
     unknown,
     with_roots,
 )
+from gclint.source.file import SourceFile
 
 _MOST_STEPS = 150_000
 _ANY = "*"
-_FIGURES = frozenset("shape dtype device ndim is_cuda layout itemsize nbytes names".split())
-_SAME = frozenset("T mT H mH real imag data".split())
-_WEIGHTS = frozenset("weight bias in_proj_weight in_proj_bias running_mean running_var".split())
+_FIGURES = names("shape dtype device ndim is_cuda layout itemsize nbytes names")
+_SAME = names("T mT H mH real imag data")
+_WEIGHTS = names("weight bias in_proj_weight in_proj_bias running_mean running_var")
 _OF_FUNCTIONS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 _SAFE = (Plain, Constant, Function, Class, External)
 
@@ -56,7 +58,9 @@ class Note:
     """What, in words that follow the name of a function."""
     where: str
     """That name."""
+    file: SourceFile
     row: int
+    """The line of the file; 0 if it is about the whole function."""
 
 
 class TooLong(Exception):
@@ -97,12 +101,14 @@ class Objects:
             )
             name = "a lambda" if function is None else function.name
             where = f"{owner}.{name}" if owner else name
-            self.notes[Note(clause, where, getattr(node, "lineno", 0))] = None
+            file = frame.space.file
+            row = 0 if node is None else file.position(frame.space.offset(node)).row
+            self.notes[Note(clause, where, file, row)] = None
 
     def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Note that a value is changed in place, if that outlives the call."""
         for root in sorted(value.roots):
-            self.note(f"changes {root}", node, frame)
+            self.note(f"changes {root}, which recomputation repeats", node, frame)
 
     @staticmethod
     def may_change_in_place(value: Value) -> bool:
@@ -379,7 +385,7 @@ class Objects:
         )
 
     def name_used(self, names: frozenset[str] | None, value: Value, node: ast.AST) -> None:
-        """Record under which names attributes of a value may be read, which are given as texts; None for any."""
+        """Record the names, given as texts, of attributes of a value that may be read; None for any."""
         before = self.spaces.all_names_used.get(node, frozenset())
         if all(isinstance(each, (Setting, External)) for each in value.things):
             names = frozenset()
@@ -540,13 +546,13 @@ class Objects:
                 else with_roots(result, value.roots)
             )
         if name in held:
-            own = (
-                None
-                if frame.receiver is None or value.roots != frame.receiver.roots
-                else frame.names.get(f".{name}")
+            is_own = (
+                frame.receiver is not None
+                and value.roots == frame.receiver.roots
+                and value.things <= frame.receiver.things
             )
-            if own is not None and value.things <= frame.receiver.things:
-                return own  # It was assigned just now.
+            if is_own and f".{name}" in frame.names:
+                return frame.names[f".{name}"]  # It was assigned just now.
             if value.roots and self._is_assigned_later(name, held[name], thing, frame):
                 self.note(f"reads `{name}` of an object, which is assigned after it is made", node, frame)
             more = [self.bind_method(found[0], value, found[1], node, frame)] if found else []
@@ -576,7 +582,7 @@ class Objects:
 
 
 def may_be(found: Collection[ast.ClassDef | str] | None, line: Collection[ast.ClassDef]) -> bool:
-    """Tell whether what was found at a place may be an object of some classes; None if it was never followed."""
+    """Tell whether what was found at a place may be of some classes; None if it was never followed."""
     return found is None or any(isinstance(each, str) or each in line for each in found)
 
 

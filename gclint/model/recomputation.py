@@ -29,8 +29,6 @@ from gclint.releases import EVER_NEUTRALISED
 from gclint.source.file import SourceFile
 from gclint.verify.worker.vocabulary import USE_CACHE
 
-_TOO_LONG = Note("is too long to follow", "forward", 0)
-
 
 def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
     """Return what a class's ``forward`` does to what outlives it, and what of it is not known.
@@ -43,28 +41,43 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
     space = spaces.of(file)
     if space.tree is None:
         return ()  # Its grammar is newer than that of the running Python.
+
+    def note(clause: str, where: str) -> Note:
+        return Note(clause, where, file, 0)
+
     kinds = [each for each in (space.value(name) or NONE).things if isinstance(each, Class)]
     if len(kinds) != 1:
-        return (Note(f"belongs to `{name}`, of which there is not exactly one", name, 0),)
+        return (note("is not the only class that this may be", name),)
     reader = Interpreter(spaces, is_quiet=True)
+    forward = f"{name}.forward"
     try:
-        settings = of(Setting(), roots=("its settings",))
-        made = reader.make(kinds[0], Call(rest=settings, options=settings), kinds[0].node, space.frame)
-        forward = reader.find(kinds[0], "forward")
-        reader.quiet = 0
-        if forward is None:
-            return (Note("is not known", f"{name}.forward", 0),)
-        receiver = Value(made.things, frozenset(("`self`",)))
-        functions = [each for each in forward[0].things if isinstance(each, Function)]
-        for function in functions:
-            call = _arguments(receiver, function.node)
-            result = reader.enter(function, call, kinds[0].node, space.frame, forward[1])
-            reader.notes |= dict.fromkeys(_returned(result, name, takes_cache=_takes_cache(function)))
-        if not functions:
-            return (Note("is not a plain method", f"{name}.forward", 0),)
+        results = list(_results(reader, kinds[0]))
     except (TooLong, RecursionError):
-        return (*reader.notes, _TOO_LONG)
-    return tuple(reader.notes)
+        return (*reader.notes, note("is too long to follow", forward))
+    if not results:
+        return (note("is no plain method", forward),)
+    containers = [
+        each for result, takes_cache in results for each in _containers(result, takes_cache=takes_cache)
+    ]
+    clause = "returns {}, whose tensors receive no gradient under reentrant checkpointing"
+    return (*reader.notes, *(note(clause.format(each), forward) for each in dict.fromkeys(containers)))
+
+
+def _results(reader: Interpreter, kind: Class) -> Iterator[tuple[Value, bool]]:
+    """Follow the ``forward`` of a class, and yield what it returns, and whether it takes a cache."""
+    frame = kind.space.frame
+    settings = of(Setting(), roots=("its settings",))
+    made = reader.make(kind, Call(rest=settings, options=settings), kind.node, frame)
+    found = reader.find(kind, "forward")
+    reader.quiet = 0
+    for function in () if found is None else found[0].things:
+        if isinstance(function, Function):
+            receiver = Value(made.things, frozenset(("`self`",)))
+            call = _arguments(receiver, function.node)
+            yield (
+                reader.enter(function, call, kind.node, frame, found[1] if found else None),
+                _takes_cache(function),
+            )
 
 
 def _takes_cache(function: Function) -> bool:
@@ -72,27 +85,26 @@ def _takes_cache(function: Function) -> bool:
     return any(each.arg in EVER_NEUTRALISED for each in (*arguments.args, *arguments.kwonlyargs))
 
 
-def _returned(value: Value, name: str, *, takes_cache: bool) -> Iterator[Note]:
-    """Yield that tensors come out in a container, from which reentrant checkpointing takes none.
+def _containers(value: Value, *, takes_cache: bool) -> Iterator[str]:
+    """Yield in what tensors come out, from which reentrant checkpointing takes none.
 
     A tuple behind the first item is a cache, which needs no gradient, if the block takes one.
     """
-    clause = "returns {}, whose tensors receive no gradient under reentrant checkpointing"
     for thing in value.things:
-        if isinstance(thing, Fixed):
-            inner = [one for each in thing.items[:1] for one in each.things]
-            inner += [
-                one for each in thing.items[1:] for one in each.things if not (takes_cache and _is_tuple(one))
-            ]
-        elif isinstance(thing, Box) and thing.kind == "tuple":
-            inner = [each for each in thing.item.things if not (takes_cache and _is_tuple(each))]
-        else:
-            inner = []
-            if _may_hold_tensors(thing):
-                yield Note(clause.format(_kind(thing)), f"{name}.forward", 0)
-        for each in inner:
+        first, later = _first_and_later(thing)
+        for each in (*first, *(one for one in later if not (takes_cache and _is_tuple(one)))):
             if _may_hold_tensors(each):
-                yield Note(clause.format(f"a tuple with {_kind(each)} in it"), f"{name}.forward", 0)
+                yield f"a tuple with {_kind(each)} in it"
+        if not _is_tuple(thing) and _may_hold_tensors(thing):
+            yield _kind(thing)
+
+
+def _first_and_later(thing: Thing) -> tuple[list[Thing], list[Thing]]:
+    """Return what the first item of a tuple may be, and the others."""
+    if isinstance(thing, Fixed):
+        first = [one for each in thing.items[:1] for one in each.things]
+        return first, [one for each in thing.items[1:] for one in each.things]
+    return [], list(thing.item.things) if isinstance(thing, Box) and thing.kind == "tuple" else []
 
 
 def _is_tuple(thing: Thing) -> bool:

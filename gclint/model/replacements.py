@@ -29,7 +29,7 @@ def _replacing(tree: ast.Module) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             is_kept = isinstance(node.ctx, ast.Load)
-            if node.attr in RUN and not is_kept or node.attr in _DICTS:
+            if (node.attr in RUN and not is_kept) or node.attr in _DICTS:
                 yield node
         elif isinstance(node, ast.Call):
             name = _last(node.func)

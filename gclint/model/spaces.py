@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gclint.model import known
 from gclint.model.frames import Frame
+from gclint.model.names import names
 from gclint.model.values import NEVER, Box, Class, External, Module, Object, Value, join, of, unknown
 from gclint.source.file import SourceFile, of_text
 from gclint.source.packages import LIBRARY
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _SETTING_UP = frozenset(("__init__", "__post_init__", "_init_weights", "reset_parameters", "__setstate__"))
-_RUNNING = frozenset(
-    "forward backward __call__ __enter__ __exit__ __getitem__ __setitem__ __getattr__ __get__ __set__ __iter__ __next__ __del__".split()
+_RUNNING = names(
+    """
+    forward backward __call__ __enter__ __exit__ __getitem__ __setitem__ __getattr__ __get__ __set__
+    __iter__ __next__ __del__
+    """
 )
 _NAMESPACES = frozenset(("globals", "vars", "exec", "eval", "locals", "__import__", "delattr"))
 _NAMESPACE_ATTRIBUTES = frozenset(
@@ -44,7 +48,7 @@ _KNOWN = (
 
 
 Targets: TypeAlias = "dict[ast.AST, set[ast.ClassDef | str]]"
-"""The classes of what has an attribute, or they themselves, by the place in the code; words for what is not known."""
+"""The classes of what has an attribute, by the place in the code; words for what is not known."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,8 @@ class Spaces:
         Args:
             project: the files.
             follow: follows the statements of a module.
-            search: follows all functions of a module with any arguments, and returns modules that know what they found.
+            search: follows all functions of a module with any arguments, and returns the modules, which then
+                know what was found.
         """
         self.project = project
         self.follow = follow
@@ -214,7 +219,7 @@ class Space:
 
     @cached_property
     def loaded(self) -> defaultdict[str, list[tuple[ast.AST, ast.AST]]]:
-        """Where attributes are read, or their names stand as texts, and in which function, but to set up weights."""
+        """Where attributes are read, or their names are texts, and in which function; but not to set up."""
         found: defaultdict[str, list[tuple[ast.AST, ast.AST]]] = defaultdict(list)
         waiting: list[tuple[ast.AST, ast.AST]] = [(self.tree, self.tree)] if self.tree is not None else []
         while waiting:
@@ -271,7 +276,7 @@ def tree_of(file: SourceFile) -> ast.Module | None:
 
 
 def _reached(tree: ast.Module, *, is_running: bool) -> set[ast.AST]:
-    """Return the functions that a forward or a backward pass may run by their names, or what makes a model."""
+    """Return the functions that running a model may run, by their names, or that making it may run."""
     functions: dict[str, list[ast.AST]] = {}
     waiting: list[ast.AST] = []
     for node in ast.walk(tree):
@@ -307,7 +312,7 @@ def _last(node: ast.expr) -> str:
 
 
 def stores(space: Space, *, is_running: bool) -> Iterator[tuple[ast.AST, str]]:
-    """Yield where attributes are assigned, with their names, but for those that a method sets up on its object.
+    """Yield where attributes are assigned, with their names, but for those that a method sets up on its own.
 
     Args:
         space: the module.
@@ -346,23 +351,27 @@ def _namespaces(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.Attribute) and node.attr in _NAMESPACE_ATTRIBUTES:
             if node.attr != "__class__" or not isinstance(node.ctx, ast.Load):
                 yield node.attr
-        elif isinstance(node, ast.Attribute) and node.attr == "modules" and isinstance(node.value, ast.Name):
-            if node.value.id == "sys":
+        elif isinstance(node, ast.Attribute):
+            if node.attr == "modules" and _last(node.value) == "sys":
                 yield "sys.modules"
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
-            if len(node.args) < 2 or not isinstance(node.args[1], ast.Constant):
-                yield "setattr"
+        elif isinstance(node, ast.Call) and _last(node.func) == "setattr" and not _has_literal_name(node):
+            yield "setattr"
+
+
+def _has_literal_name(node: ast.Call) -> bool:
+    return len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
 
 
 def _touched(tree: ast.AST) -> Iterator[str]:
     """Yield the names that stand where more than an item may be read from what they are."""
     for node in ast.walk(tree):
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.Name) and not _only_reads(node, child):
+            if (isinstance(child, ast.Name) and not _only_reads(node, child)) or (
+                isinstance(child, ast.Name)
+                and isinstance(node, ast.Attribute)
+                and node.attr not in known.READING_METHODS
+            ):
                 yield child.id
-            elif isinstance(child, ast.Name) and isinstance(node, ast.Attribute):
-                if node.attr not in known.READING_METHODS:
-                    yield child.id
 
 
 def _only_reads(node: ast.AST, name: ast.Name) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 
+from gclint.model.names import names
 from gclint.model.values import Constant, Fixed, Thing, Value
 
-_METHODS = frozenset(
+_METHODS = names(
     """
-    capitalize casefold format join lower lstrip removeprefix removesuffix replace rstrip strip swapcase title upper
-    """.split()
+    capitalize casefold format join lower lstrip removeprefix removesuffix replace rstrip strip swapcase
+    title upper
+    """
 )
 _MOST = 16
 _LONGEST = 200

@@ -44,7 +44,7 @@ class Plain:
 class Constant:
     """A literal."""
 
-    value: str | int | float | bool | None | bytes
+    value: str | int | float | bool | bytes | None
 
 
 @dataclass(frozen=True)
