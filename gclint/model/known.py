@@ -5,6 +5,8 @@ Nothing is known by the beginning of its name: what is in no table here is unkno
 
 from __future__ import annotations
 
+import re
+
 from gclint.model import tensors
 from gclint.model.names import names
 
@@ -188,3 +190,8 @@ FILLING_METHODS = frozenset(("append", "add", "insert", "extend", "update", "set
 """Methods that add their last argument to a container."""
 TAKING_METHODS = frozenset(("pop", "popitem", "remove", "clear", "discard", "popleft", "sort", "reverse"))
 """Methods that change a container in another way."""
+
+CACHED = re.compile(
+    r"(?i)past|present|cache|(?<!hidden_)state|key|value|\bkv\b|memory|mems|attn|attention|weights|prob"
+)
+"""Matches words in expressions for caches or attention weights."""

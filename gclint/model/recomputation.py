@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from gclint.model import known
 from gclint.model.interpreter import Interpreter
 from gclint.model.objects import Note, TooLong
 from gclint.model.spaces import Spaces
@@ -57,14 +58,14 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
     if not results:
         return (note("is no plain method", forward),)
     containers = [
-        each for result, takes_cache in results for each in _containers(result, takes_cache=takes_cache)
+        each for result, returns_cache in results for each in _containers(result, returns_cache=returns_cache)
     ]
     clause = "returns {}, whose tensors receive no gradient under reentrant checkpointing"
     return (*reader.notes, *(note(clause.format(each), forward) for each in dict.fromkeys(containers)))
 
 
 def _results(reader: Interpreter, kind: Class) -> Iterator[tuple[Value, bool]]:
-    """Follow the ``forward`` of a class, and yield what it returns, and whether it takes a cache."""
+    """Follow the ``forward`` of a class, and yield what it returns, and whether a cache may be among it."""
     frame = kind.space.frame
     settings = of(Setting(), roots=("its settings",))
     made = reader.make(kind, Call(rest=settings, options=settings), kind.node, frame)
@@ -76,23 +77,29 @@ def _results(reader: Interpreter, kind: Class) -> Iterator[tuple[Value, bool]]:
             call = _arguments(receiver, function.node)
             yield (
                 reader.enter(function, call, kind.node, frame, found[1] if found else None),
-                _takes_cache(function),
+                _returns_cache(function),
             )
 
 
-def _takes_cache(function: Function) -> bool:
+def _returns_cache(function: Function) -> bool:
+    """Tell whether a function takes a cache, or returns one behind the first item, as its name says."""
     arguments = function.node.args
-    return any(each.arg in EVER_NEUTRALISED for each in (*arguments.args, *arguments.kwonlyargs))
+    returned = [each.value for each in ast.walk(function.node) if isinstance(each, ast.Return)]
+    later = [one for each in returned if isinstance(each, ast.Tuple) for one in each.elts[1:]]
+    names = [node.id for each in later for node in ast.walk(each) if isinstance(node, ast.Name)]
+    return any(each.arg in EVER_NEUTRALISED for each in (*arguments.args, *arguments.kwonlyargs)) or any(
+        known.CACHED.search(name) for name in names
+    )
 
 
-def _containers(value: Value, *, takes_cache: bool) -> Iterator[str]:
+def _containers(value: Value, *, returns_cache: bool) -> Iterator[str]:
     """Yield in what tensors come out, from which reentrant checkpointing takes none.
 
-    A tuple behind the first item is a cache, which needs no gradient, if the block takes one.
+    A tuple behind the first item may be a cache, which needs no gradient.
     """
     for thing in value.things:
         first, later = _first_and_later(thing)
-        for each in (*first, *(one for one in later if not (takes_cache and _is_tuple(one)))):
+        for each in (*first, *(one for one in later if not (returns_cache and _is_tuple(one)))):
             if _may_hold_tensors(each):
                 yield f"a tuple with {_kind(each)} in it"
         if not _is_tuple(thing) and _may_hold_tensors(thing):

@@ -6,16 +6,13 @@ import re
 
 import libcst as cst
 
+from gclint.model import known
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import ClassValue, External
 from gclint.network.evaluation.walk import code, dotted_name, walk_scope
 
 _BUILT = {"dict": "a dict", "OrderedDict": "a dict", "collections.OrderedDict": "a dict", "list": "a list"}
-_CACHED = re.compile(
-    r"(?i)past|present|cache|(?<!hidden_)state|key|value|\bkv\b|memory|mems|attn|attention|weights|prob"
-)
-"""Matches words in expressions for caches or attention weights."""
 _OUTPUT = re.compile(r"(?:Output\w*|SimpleNamespace|UserDict|TensorDict)$")
 
 
@@ -98,7 +95,7 @@ def _container_in_tuple(scope: Scope, value: cst.Tuple, seen: set[object]) -> st
         return "a nested tuple"
     for other in others:
         # After the first item there may be caches, which need no gradient.
-        if _CACHED.search(code(other)) is None:
+        if known.CACHED.search(code(other)) is None:
             inner = (
                 "a tuple"
                 if isinstance(other, cst.Tuple) and other.elements
