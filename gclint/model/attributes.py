@@ -5,11 +5,12 @@ from __future__ import annotations
 from gclint.model.interpreter import Interpreter
 from gclint.model.objects import TooLong
 from gclint.model.spaces import Space, Spaces
-from gclint.model.values import Call, Class, Function, Setting, of, unknown
+from gclint.model.values import Call, Class, Function, unknown
 from gclint.source.project import Project
 
 _ANYTHING = unknown("an argument")
 _ROUNDS = 3
+_MOST_STEPS = 500_000
 
 
 def spaces_of(project: Project) -> Spaces:
@@ -35,7 +36,7 @@ def _reading(space: Space) -> Spaces:
     """
     spaces = _spaces(space.spaces.project)
     space = spaces.of(space.file)
-    reader = Interpreter(spaces, is_quiet=True)
+    reader = Interpreter(spaces, is_quiet=True, most_steps=_MOST_STEPS)
     try:
         for _ in range(_ROUNDS):
             version = spaces.version
@@ -49,11 +50,10 @@ def _reading(space: Space) -> Spaces:
 
 def _run(reader: Interpreter, space: Space) -> None:
     """Follow all functions and methods of a module that may run, with any arguments."""
-    settings = of(Setting(), roots=("its settings",))
     for value in [space.value(name) for name in list(space.names())]:
         for thing in () if value is None else value.things:
             if isinstance(thing, Class) and thing.space is space:
-                made = reader.make(thing, Call(rest=settings, options=settings), thing.node, space.frame)
+                made = reader.make_anyhow(thing, space.frame)
                 for method in list(space.spaces.members[thing].values()):
                     for each in method.things:
                         if isinstance(each, Function):

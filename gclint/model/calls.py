@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
-from gclint.model.objects import Objects, is_operation
+from gclint.model.names import names
+from gclint.model.objects import ITERATOR, Objects, is_operation
 from gclint.model.texts import of_method, texts
 from gclint.model.values import (
     NEVER,
@@ -40,6 +41,7 @@ from gclint.model.values import (
 from gclint.releases import EVER_NEUTRALISED
 
 _DEEPEST = 40
+_MOST_RECURSIONS = 4
 _IN_PLACE = " in place"
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "transformers.modeling_utils.checkpoint")
@@ -99,13 +101,31 @@ class Calls(Objects):
     ) -> Value:
         """Follow a function with the values of a call."""
         code = function.node
-        key = (function, call, owner, self.spaces.version)
-        if key in self.entered:
-            return self.entered[key]
-        if self.stack.count(code) > 1 or len(self.stack) > _DEEPEST:
-            if len(self.stack) > _DEEPEST:
-                self.note("calls functions in functions too deeply to follow", node, frame)
+        key = (function, call, owner, self.quiet > 0)
+        if key in self.active:
+            self.again.add(key)
+            return self.active[key]
+        if (key, self.spaces.version) in self.entered:
+            return self.entered[key, self.spaces.version]
+        if self.stack.count(code) > _MOST_RECURSIONS or len(self.stack) > _DEEPEST:
+            self.note("calls functions in functions too deeply to follow", node, frame)
             return unknown("a recursion", (root for each in call.all() for root in each.roots))
+        self.active[key] = NEVER
+        for _ in range(_MOST_RECURSIONS):
+            self.again.discard(key)
+            version = self.spaces.version
+            result = self._enter(function, call, frame, owner)
+            is_settled = key not in self.again or result == self.active[key]
+            self.active[key] = result
+            if is_settled:
+                break
+        else:
+            self.note("calls itself in a way that is not followed to the end", node, frame)
+        self.entered[key, version] = self.active.pop(key)
+        return self.entered[key, version]
+
+    def _enter(self, function: Function, call: Call, frame: Frame, owner: Class | None) -> Value:
+        code = function.node
         inner = Frame(function.space, function.frame, owner or function.owner, outlives=self.quiet > 0)
         arguments = code.args
         named = dict(call.named)
@@ -141,14 +161,11 @@ class Calls(Objects):
             inner.receiver = inner.names[parameters[0].arg]
         self.stack.append(code)
         try:
-            if isinstance(code, ast.Lambda):
-                result = self.value(code.body, inner)
-            else:
-                result = self.run(code.body, inner)
+            return (
+                self.value(code.body, inner) if isinstance(code, ast.Lambda) else self.run(code.body, inner)
+            )
         finally:
             self.stack.pop()
-        self.entered[key] = result
-        return result
 
     def _default(self, node: ast.expr, code: ast.AST, frame: Frame) -> Value:
         """Return a default value, which all calls share."""
@@ -177,16 +194,23 @@ class Calls(Objects):
         """Return what a module of torch gives that a class inherits from; None if there is none."""
         line = self.line(thing.kind)
         name = next((each for each in line if isinstance(each, str) and self.is_plain_module(each)), None)
+        own = {one for each in line if isinstance(each, Class) for one in self.spaces.members.get(each, {})}
+        if name is not None and any(one.startswith("_") and one != "__init__" for one in own):
+            self.note("inherits a method of torch that calls methods of its own", node, frame)
         return None if name is None else self._call_made(name, call, node, frame)
 
     def _call_object(self, thing: Object, receiver: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
+        if any(each in self.spaces.hooked for each in self._nodes([thing])):
+            self.note("runs hooks that it registers", node, frame)
         for name in ("__call__", "forward"):
             own = thing.attributes.get(name)
             if own is not None and name == "forward":
                 return self.call(own, call, node, frame)
             method = self.find(thing.kind, name)
             if method is not None:
-                if any(name in each.stored | each.set_up for each in (frame.space, thing.kind.space)):
+                if self.unknown_base(thing.kind):
+                    self.note("calls an object whose bases are not known", node, frame)
+                if any(name in each.set_up for each in (frame.space, thing.kind.space)):
                     self.note(f"calls a `{name}` that is replaced somewhere", node, frame)
                 value, owner = method
                 return self.call(self.bind_method(value, receiver, owner, node, frame), call, node, frame)
@@ -221,11 +245,21 @@ class Calls(Objects):
         out = dict(call.named).get("out")
         if out is not None:
             self.change(out, node, frame)
+        for each in call.all():
+            if name in _CONSUMING and len(call.positional) == 1:
+                self.consume(each, node, frame)
+            elif name not in _LOOKING:
+                self.ask(each, node, frame)
+        self._call_back(call, node, frame)
         roots = shared(call.all())
+        if name in ("torch.vmap", "torch.func.vmap") and call.positional:
+            return of(Partial(call.positional[0], (), ()))
         if name in known.STACKS or name in known.CONTAINERS:
             return self._container(name, call, node)
         if name in known.ITERATORS:
             return self._iterator(name, call, node, frame)
+        if self.is_plain_module(name) and "max_norm" in dict(call.named):
+            return self.deny(call, node, frame)  # It changes its weight while it runs.
         if self.is_plain_module(name):
             return of(Made(name + _IN_PLACE if _is_in_place(call) else name))
         if name in _PARAMETERS:
@@ -238,6 +272,8 @@ class Calls(Objects):
             return self.call(call.positional[0], Call(call.positional[1:]), node, frame)
         if last == "apply_chunking_to_forward" and len(call.positional) > 3:
             return self.call(call.positional[0], Call(call.positional[3:]), node, frame)
+        if name in known.SAME:
+            return Value(frozenset(each for one in call.positional[:1] for each in one.things))
         if name in known.FUNCTIONS:
             return PLAIN
         if name in known.COMPUTING:
@@ -258,6 +294,16 @@ class Calls(Objects):
     def _compute(self, last: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what a function of torch gives."""
         roots = shared(call.all())
+        given = dict(call.named).get("generator", call.options)
+        if given is not None and not all(
+            isinstance(each, (Plain, Constant, Setting)) for each in given.things
+        ):
+            return self.deny(call, node, frame)
+        if _gives_several(last, call):
+            pieces = self._pieces(
+                node, Value(frozenset((Tensor(),)), roots if last in tensors.VIEWS else frozenset())
+            )
+            return of(pieces, roots=roots if last in tensors.VIEWS else ())
         if last in tensors.CHANGING and not last.endswith("_"):
             self.change(Value(roots=roots), node, frame)
             return Value(frozenset((Tensor(),)), roots)
@@ -270,6 +316,19 @@ class Calls(Objects):
         if last in tensors.FRESH or last in tensors.FUNCTIONAL:
             return TENSOR
         return self.deny(call, node, frame)
+
+    def _hook(self, name: str, frame: Frame) -> None:
+        """Record that a class registers a hook."""
+        owner = next((each.owner for each in frame.around() if each.owner is not None), None)
+        if name.startswith("register_") and name.endswith("_hook") and owner is not None:
+            self.spaces.hooked.add(owner.node)
+
+    def _call_back(self, call: Call, node: ast.expr, frame: Frame) -> None:
+        """Follow functions that are handed to one of another package."""
+        for value in call.all():
+            if any(isinstance(each, (Function, Bound, Partial, Method)) for each in value.things):
+                anything = unknown("what a function of another package gives")
+                self.call(value, Call(rest=anything), node, frame)
 
     def _container(self, name: str, call: Call, node: ast.expr) -> Value:
         box = self.box(node, name)
@@ -298,7 +357,7 @@ class Calls(Objects):
             items = [of(Fixed((PLAIN, *items[:1])))]
         elif name == "zip":
             items = [of(Fixed(tuple(items)))]
-        box = self.box(node, "list")
+        box = self.box(node, "list" if name == "sorted" else ITERATOR)
         for each in items:
             self.fill(box, each)
         return of(box)
@@ -344,6 +403,8 @@ class Calls(Objects):
         return self.deny(call, node, frame)
 
     def _call_next(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        if not call.positional:
+            return self.deny(call, node, frame)
         self.change(call.positional[0], node, frame)
         return join((self.item(call.positional[0]), *call.positional[1:]))
 
@@ -364,7 +425,9 @@ class Calls(Objects):
             return of(Made(name))  # It may also have been the class.
         is_same = name == known.COMPUTING_OBJECT or name.endswith(_IN_PLACE) or _is_handing_on(name)
         result = Value(frozenset((Tensor(),)), roots if is_same else frozenset())
-        if name == known.COMPUTING_OBJECT or name.endswith(("LSTM", "GRU", "RNN", "MultiheadAttention")):
+        if name.endswith(("LSTM", "GRU", "RNN")):
+            return of(Fixed((result, of(Fixed((result, result))))))
+        if name == known.COMPUTING_OBJECT or name.endswith("MultiheadAttention"):
             return join((result, of(Fixed((result, result)))))
         return result
 
@@ -391,6 +454,7 @@ class Calls(Objects):
                 return self._call_made(thing.name, call, node, frame)
             if name in known.MODULE_READS:
                 return of(Tensor(), roots=receiver.roots)
+            self._hook(name, frame)
             if self.quiet and name in known.MODULE_SETTINGS:
                 return receiver
             return self.deny(call, node, frame)
@@ -402,6 +466,8 @@ class Calls(Objects):
             return PLAIN
         if isinstance(thing, (Plain, Setting)) and name in known.READING_METHODS:
             return receiver
+        if isinstance(thing, Unknown) and (not thing.is_argument or name in _OF_QUEUES):
+            return self.deny(call, node, frame)
         if name in known.READING_METHODS and isinstance(thing, (Box, Fixed, Unknown)):
             return self._read_container(receiver, name, call, node)
         if isinstance(thing, (Box, Unknown)) and name in known.FILLING_METHODS | known.TAKING_METHODS:
@@ -427,6 +493,8 @@ class Calls(Objects):
         if (name.endswith("_") and not name.endswith("__")) or name in tensors.CHANGING:
             self.change(receiver, node, frame)
             return Value(frozenset((Tensor(),)), receiver.roots)
+        if _gives_several(name, call) and name not in tensors.VIEWS:
+            return of(self._pieces(node, TENSOR))
         if name in tensors.FRESH:
             return TENSOR
         if name in tensors.VIEWS:
@@ -480,6 +548,7 @@ class Calls(Objects):
             return NONE
         if name == "__init__":
             return NONE
+        self._hook(name, frame)
         if name == "forward":
             inherited = self._call_inherited(thing, call, node, frame)
             return self.deny(call, node, frame) if inherited is None else inherited
@@ -491,6 +560,12 @@ class Calls(Objects):
         return self.deny(call, node, frame)
 
 
+_LOOKING = names("iter enumerate zip map filter isinstance type id callable super hasattr getattr setattr")
+"""Functions that call no method of what they get, or only later."""
+_CONSUMING = names("list tuple set dict frozenset sum max min any all sorted reversed")
+"""Functions that go over the one thing that they get."""
+_OF_QUEUES = frozenset(("get", "copy", "encode", "decode", "count", "index"))
+"""Reading methods of containers and texts whose names other objects have for something else."""
 _WITHOUT_PARTS = (Plain, Constant, Setting, Function, Class, External)
 
 
@@ -509,6 +584,12 @@ def shared(values: Iterable[Value]) -> frozenset[str]:
                 seen.add(id(thing))
                 waiting.append(thing.item)
     return frozenset(found)
+
+
+def _gives_several(name: str, call: Call) -> bool:
+    """Tell whether an operation gives more than one tensor."""
+    along = len(call.positional) > 1 or "dim" in dict(call.named)
+    return name in known.PAIRS or (name in known.PAIRS_ALONG and along)
 
 
 def _is_in_place(call: Call) -> bool:

@@ -10,6 +10,7 @@ from operator import add, mod
 from gclint.model import known
 from gclint.model.calls import Calls
 from gclint.model.frames import Frame
+from gclint.model.objects import ITERATOR
 from gclint.model.spaces import Imported
 from gclint.model.texts import computed, texts
 from gclint.model.values import (
@@ -18,6 +19,7 @@ from gclint.model.values import (
     TENSOR,
     Box,
     Call,
+    Class,
     Constant,
     External,
     Fixed,
@@ -27,6 +29,7 @@ from gclint.model.values import (
     Plain,
     Setting,
     Super,
+    Tensor,
     Unknown,
     Value,
     join,
@@ -78,10 +81,10 @@ class Expressions(Calls):
         space = frame.space
         found = space.value(node.id)
         if found is None:
-            for star in space.stars:
+            for star in reversed(space.stars):
                 from_star = space.resolve(Imported(star.module, star.level, node.id, space))
                 if not all(isinstance(each, (Unknown, External)) for each in from_star.things):
-                    return from_star
+                    return self.read_global(node, from_star, frame)
             if node.id in _BUILTINS:
                 return of(External(node.id))
             return unknown(f"`{node.id}`")
@@ -105,6 +108,7 @@ class Expressions(Calls):
                 parts.append(self.value(each, frame))
                 continue
             value = self.value(each.value, frame)
+            self.ask(value, node, frame)
             is_plain = each.conversion == -1 and each.format_spec is None and texts(value) is not None
             parts.append(value if is_plain else None)
         known_parts = [each for each in parts if each is not None]
@@ -178,7 +182,8 @@ class Expressions(Calls):
                 value = self.value(node.value, inner)
             else:
                 value = self.value(node.elt, inner)
-            filled = self._filled(node, "list", [value])
+            kind = ITERATOR if isinstance(node, ast.GeneratorExp) else "list"
+            filled = self._filled(node, kind, [value])
         return filled
 
     _value_setcomp = _value_generatorexp = _value_dictcomp = _value_listcomp
@@ -227,6 +232,9 @@ class Expressions(Calls):
                 return text
         if all(isinstance(each, (Plain, Constant, Setting)) for each in both):
             return PLAIN
+        for each in both:
+            if isinstance(each, External) and each.name not in known.LITERALS:
+                self.note(f"reads `{each.name}`, which may change meanwhile", node, frame)
         if any(isinstance(each, (Object, Function)) for each in both):
             self.note("uses an operator of a class of its own", node, frame)
         piles = [each for each in both if isinstance(each, (Fixed, Box))]
@@ -243,12 +251,23 @@ class Expressions(Calls):
         return pile if len(piles) == len(both) else join((TENSOR, pile))
 
     def _value_compare(self, node: ast.Compare, frame: Frame) -> Value:
-        things = self.value(node.left, frame).things
-        for each in node.comparators:
-            things |= self.value(each, frame).things
+        values = [self.value(each, frame) for each in (node.left, *node.comparators)]
+        things = frozenset(thing for value in values for thing in value.things)
+        for operator, right in zip(node.ops, values[1:], strict=True):
+            if isinstance(operator, (ast.In, ast.NotIn)):
+                self.consume(right, node, frame)
+            elif isinstance(operator, (ast.Is, ast.IsNot)):
+                self._compare_identity(values[0], right, node, frame)
+            else:
+                self.ask(Value(things), node, frame)
         is_plain = all(isinstance(each, (Plain, Constant, Setting, External)) for each in things)
         is_name = all(isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in node.ops)
         return PLAIN if is_plain or is_name else join((TENSOR, PLAIN))
+
+    def _compare_identity(self, left: Value, right: Value, node: ast.Compare, frame: Frame) -> None:
+        """Note a comparison of tensors that recomputation may make with copies of them."""
+        if all(any(isinstance(each, (Tensor, Unknown)) for each in one.things) for one in (left, right)):
+            self.note("asks whether two values are the same object", node, frame)
 
     def _value_ifexp(self, node: ast.IfExp, frame: Frame) -> Value:
         self.value(node.test, frame)
@@ -265,8 +284,10 @@ class Expressions(Calls):
     def _value_subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         value = self.value(node.value, frame)
         index = self.value(node.slice, frame)
+        self.ask(value, node, frame)
         for each in value.things:
-            if isinstance(each, External) and each.name not in known.TABLES:
+            is_touched = isinstance(node.value, ast.Name) and node.value.id in frame.space.touched
+            if isinstance(each, External) and (each.name not in known.TABLES or is_touched):
                 self.note(f"reads an item of `{each.name}`, which may change meanwhile", node, frame)
         if isinstance(node.slice, ast.Slice):
             kept = [each for each in value.things if not isinstance(each, Fixed)]
@@ -313,6 +334,7 @@ class Expressions(Calls):
         for arg in node.args:
             if isinstance(arg, ast.Starred):
                 unpacked = self.value(arg.value, frame)
+                self.consume(unpacked, arg, frame)
                 (only,) = unpacked.things if len(unpacked.things) == 1 else (None,)
                 first = only.items if isinstance(only, Fixed) else only.first if isinstance(only, Box) else ()
                 if not rest:
@@ -359,6 +381,7 @@ class Expressions(Calls):
         if inside is None or inside.receiver is None or inside.owner is None:
             return None
         kinds = [each.kind for each in inside.receiver.things if isinstance(each, Object)]
+        kinds += [each for each in inside.receiver.things if isinstance(each, Class)]
         return of(*(Super(inside.receiver, inside.owner, each) for each in kinds))
 
     # -- tests
@@ -381,7 +404,9 @@ class Expressions(Calls):
             }
             return known_texts.pop() if len(known_texts) == 1 else None
         if isinstance(test, (ast.Name, ast.Attribute, ast.Constant)):
-            return _truth(self.quietly(test, frame))
+            value = self.quietly(test, frame)
+            self.ask(value, test, frame)
+            return _truth(value)
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             (right,) = test.comparators
             if isinstance(right, ast.Constant) and right.value is None:

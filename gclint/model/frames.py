@@ -35,6 +35,9 @@ class Frame:
     loops: list[tuple[list[dict[str, Value]], list[dict[str, Value]]]] = field(default_factory=list)
     """For each loop around the place, with what it is left, and with what it begins again."""
 
+    trails: list[list[dict[str, Value]]] = field(default_factory=list)
+    """For each ``try`` around the place, what names were bound to in it."""
+
     def around(self) -> Iterator[Frame]:
         """Yield the frame and those of the functions that it is defined in."""
         frame: Frame | None = self

@@ -166,10 +166,11 @@ class Interpreter(Expressions):
         called = [each.func for each in ast.walk(test) if isinstance(each, ast.Call)]
         functions = [thing for each in called for thing in self.quietly(each, frame).things]
         names = {id(each) for func in called for each in ast.walk(func)}
+        bases = {id(each.value) for each in ast.walk(test) if isinstance(each, ast.Attribute)}
         return all(isinstance(each, External) and each.name in known.FUNCTIONS for each in functions) and all(
             isinstance(each, _OF_SETTINGS)
             or id(each) in names
-            or (isinstance(each, ast.Name) and each.id == "self")
+            or (isinstance(each, ast.Name) and each.id == "self" and id(each) in bases)
             for each in ast.walk(test)
         )
 
@@ -232,16 +233,24 @@ class Interpreter(Expressions):
     def _follow_with(self, node: ast.With, frame: Frame) -> None:
         for each in node.items:
             value = self.value(each.context_expr, frame)
+            if not self._is_plain_context(each.context_expr, value, frame):
+                self.note("enters a context of which nothing is known", node, frame)
             if each.optional_vars is not None:
                 self.assign(each.optional_vars, value, frame)
         self.body(node.body, frame)
 
+    def _is_plain_context(self, node: ast.expr, value: Value, frame: Frame) -> bool:
+        """Tell whether a context leaves no trace."""
+        made = self.quietly(node.func, frame).things if isinstance(node, ast.Call) else value.things
+        return bool(made) and all(isinstance(each, External) and each.name in known.CONTEXTS for each in made)
+
     def _follow_try(self, node: ast.Try, frame: Frame) -> None:
         before = dict(frame.names)
+        frame.trails.append([])
         self.body(node.body, frame)
         after = [] if frame.is_dead else [dict(frame.names)]
         # Anything of the body may have been done when it fails.
-        failed = join_names([before, frame.names])
+        failed = join_names([before, frame.names, *frame.trails.pop()])
         if after:
             self.body(node.orelse, frame)
         ways: _Ways = [] if frame.is_dead else [dict(frame.names)]
@@ -273,6 +282,7 @@ class Interpreter(Expressions):
             self.fill(box, self.item(value))
             self.assign(target.value, of(box, roots=value.roots), frame)
         elif isinstance(target, (ast.Tuple, ast.List)):
+            self.consume(value, target, frame)
             for index, each in enumerate(target.elts):
                 starred = any(isinstance(one, ast.Starred) for one in target.elts[: index + 1])
                 part = (
@@ -295,6 +305,8 @@ class Interpreter(Expressions):
         home = frame.declared.get(name, frame)
         if home is None or home is frame:
             frame.names[name] = value
+            for trail in frame.trails:
+                trail.append({name: value})
             return
         if home.outlives:
             self.note(f"assigns `{name}`, which outlives the call", frame.space.tree, frame)

@@ -83,7 +83,7 @@ COMPUTING = names(
     transformers.masking_utils.create_bidirectional_sliding_window_mask xlstm.xlstm_large.model.soft_cap
     einops.rearrange einops.repeat einops.reduce einops.einsum einops.pack einops.unpack
     transformers.pytorch_utils.softmax_backward_data transformers.pytorch_utils.meshgrid
-    torch.cuda.amp.custom_fwd torch.vmap torch.bucketize
+    torch.cuda.amp.custom_fwd torch.bucketize
     """
 )
 """Functions that change nothing, and whose results may share memory with their arguments."""
@@ -154,7 +154,7 @@ DECORATORS = names(
     transformers.integrations.use_kernel_forward_from_hub transformers.integrations.use_kernel_func_from_hub
     transformers.integrations.use_kernelized_func
     transformers.integrations.hub_kernels.use_kernel_forward_from_hub
-    transformers.modeling_rope_utils.dynamic_rope_update transformers.utils.add_start_docstrings
+    transformers.utils.add_start_docstrings
     transformers.utils.add_start_docstrings_to_model_forward transformers.utils.add_code_sample_docstrings
     transformers.utils.replace_return_docstrings transformers.file_utils.add_start_docstrings
     transformers.utils.generic.check_model_inputs transformers.utils.torchdynamo_disable
@@ -195,3 +195,28 @@ CACHED = re.compile(
     r"(?i)past|present|cache|(?<!hidden_)state|key|value|\bkv\b|memory|mems|attn|attention|weights|prob"
 )
 """Matches words in expressions for caches or attention weights."""
+
+PAIRS = names(
+    """
+    aminmax atleast_1d atleast_2d atleast_3d broadcast_tensors chunk cummax cummin dsplit frexp geqrf gru gru_cell
+    histogram hsplit kthvalue lstm lstm_cell max_pool1d_with_indices max_pool2d_with_indices
+    max_pool3d_with_indices meshgrid mode qr rnn_relu rnn_tanh slogdet sort split split_with_sizes std_mean svd
+    tensor_split topk unbind unsafe_chunk unsafe_split unsafe_split_with_sizes var_mean vsplit
+    """
+)
+"""Operations that give several tensors."""
+PAIRS_ALONG = names("max min median nanmedian")
+"""Operations that do so along a dimension."""
+CONTEXTS = names(
+    """
+    torch.no_grad torch.enable_grad torch.autocast torch.amp.autocast torch.cuda.amp.autocast contextlib.nullcontext
+    transformers.utils.generic.maybe_autocast
+    """
+)
+"""Contexts that leave no trace."""
+SAME = names("transformers.pytorch_utils.prune_linear_layer transformers.pytorch_utils.prune_conv1d_layer")
+"""Functions that give something of the kind of their first argument."""
+LITERALS = names(
+    "numpy.inf numpy.pi math.pi math.e math.inf math.nan math.tau torch.pi torch.inf torch.nan torch.e"
+)
+"""Names of other packages that are numbers."""

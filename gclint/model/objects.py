@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.names import names
-from gclint.model.spaces import Space, Spaces, stores
+from gclint.model.spaces import Space, Spaces
 from gclint.model.values import (
     NEVER,
     PLAIN,
@@ -46,6 +46,18 @@ _ANY = "*"
 _FIGURES = names("shape dtype device ndim is_cuda layout itemsize nbytes names")
 _SAME = names("T mT H mH real imag data")
 _WEIGHTS = names("weight bias in_proj_weight in_proj_bias running_mean running_var")
+_SETTINGS = frozenset(("cfg", "args", "hparams"))
+"""The names of arguments that are settings as a whole."""
+_OF_INIT = of(Plain(), Unknown("an argument of `__init__`"))
+ITERATOR = "iterator"
+"""The kind of containers whose items are used up."""
+_USUAL = names(
+    """
+    __init__ __call__ __repr__ __str__ __post_init__ __doc__ __module__ __slots__ __constants__ __annotations__
+    __qualname__ __init_subclass__ __class_getitem__
+    """
+)
+"""Special names that Python does not look up where an object is only used."""
 _OF_FUNCTIONS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 _SAFE = (Plain, Constant, Function, Class, External)
 
@@ -70,26 +82,32 @@ class TooLong(Exception):
 class Objects:
     """Knows classes and objects."""
 
-    def __init__(self, spaces: Spaces, *, is_quiet: bool = False) -> None:
+    def __init__(self, spaces: Spaces, *, is_quiet: bool = False, most_steps: int = _MOST_STEPS) -> None:
         """Start without any notes.
 
         Args:
             spaces: the modules.
             is_quiet: whether nothing is to be noted, since only what is made matters.
+            most_steps: after how many statements and expressions it gives up.
         """
         self.spaces = spaces
         self.notes: dict[Note, None] = {}
         self.quiet = int(is_quiet)
         self.stack: list[ast.AST] = []
         self.entered: dict[object, Value] = {}
+        self.active: dict[object, Value] = {}
+        """What was entered and not yet left, with what it gives as far as that is known."""
+        self.again: set[object] = set()
+        """What of this was entered once more with the same values."""
         self._steps = 0
+        self._most_steps = most_steps
 
     # -- what is noted
 
     def count(self, node: ast.AST, frame: Frame) -> None:
         """Count a step."""
         self._steps += 1
-        if self._steps > _MOST_STEPS:
+        if self._steps > self._most_steps:
             raise TooLong
 
     def note(self, clause: str, node: ast.AST | None, frame: Frame) -> None:
@@ -174,8 +192,35 @@ class Objects:
             return of(thing)
         return unknown("an item")
 
+    def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Note that items of something are used up, or that a method of its own gives them."""
+        self.ask(value, node, frame)
+        is_iterator = any(isinstance(each, Box) and each.kind == ITERATOR for each in value.things)
+        is_unknown = any(
+            isinstance(each, (Unknown, Made)) and not _is_argument(each) for each in value.things
+        )
+        if is_iterator or is_unknown:
+            self.change(value, node, frame)
+
+    def ask(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Note that a method which Python calls by itself may run, such as that of a comparison."""
+        for thing in value.things:
+            if isinstance(thing, Object) and any(map(self._is_protocol, self._members(thing.kind))):
+                self.note("uses an object of a class with special methods of its own", node, frame)
+                return
+
+    def _members(self, kind: Class) -> Iterator[str]:
+        for each in self.line(kind):
+            if isinstance(each, Class):
+                yield from self.spaces.members.get(each, {})
+
+    @staticmethod
+    def _is_protocol(name: str) -> bool:
+        return name.startswith("__") and name.endswith("__") and name not in _USUAL
+
     def iterate(self, value: Value, node: ast.AST, frame: Frame) -> Value:
         """Return what a loop over a value goes over."""
+        self.consume(value, node, frame)
         for thing in value.things:
             if isinstance(thing, Object):
                 self.note("goes over an object of a class of its own", node, frame)
@@ -301,11 +346,20 @@ class Objects:
         """Return an object of a class that is made with these values."""
         key = (kind, call)
         made = self.spaces.objects.get(key)
-        if made is not None:
+        if made is not None and self.quiet:
             return of(made)
-        made = self.spaces.objects[key] = Object(kind)
-        if self.unknown_base(kind) or self.find(kind, "__new__") or self.find(kind, "__getattr__"):
+        if made is None:
+            made = self.spaces.objects[key] = Object(kind)
+        if (
+            self.unknown_base(kind)
+            or self.find(kind, "__new__")
+            or self.find(kind, "__getattr__")
+            or self.find(kind, "__getattribute__")
+        ):
             self.spoil(made, f"`{kind.node.name}`")
+        if self.find(kind, "__post_init__") or any(map(_has_factory, kind.node.body)):
+            self.spoil(made, f"`{kind.node.name}`")
+            self.note(f"makes a `{kind.node.name}`, of which not all is followed", node, frame)
         init = self.find(kind, "__init__")
         if init is None:
             for each in kind.node.body:
@@ -315,6 +369,19 @@ class Objects:
             bound = self.bind_method(init[0], of(made), init[1], node, frame)
             self.call(bound, call, node, frame)  # type: ignore[arg-type]
         return of(made)
+
+    def make_anyhow(self, kind: Class, frame: Frame) -> Value:
+        """Return an object of a class that is made with any values."""
+        init = self.find(kind, "__init__")
+        functions = [] if init is None else [each for each in init[0].things if isinstance(each, Function)]
+        given: dict[str, Value] = {}
+        for function in functions:
+            arguments = function.node.args
+            for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs][1:]:
+                is_settings = "config" in each.arg or each.arg in _SETTINGS
+                given[each.arg] = of(Setting(), roots=("its settings",)) if is_settings else _OF_INIT
+        settings = of(Setting(), roots=("its settings",))
+        return self.make(kind, Call((), tuple(sorted(given.items())), settings, settings), kind.node, frame)
 
     def spoil(self, thing: Object, by: str) -> None:
         """Forget what an object holds, since it may have been changed."""
@@ -340,6 +407,8 @@ class Objects:
             if "staticmethod" in kinds:
                 found.append(of(thing))
             elif "property" in kinds or "cached_property" in kinds:
+                if "cached_property" in kinds:
+                    self.note("reads a property that is computed only once", node, frame)
                 found.append(self.enter(thing, Call((receiver,)), node, frame, owner=owner))
             elif "classmethod" in kinds:
                 kind = [each.kind for each in receiver.things if isinstance(each, Object)]
@@ -351,6 +420,7 @@ class Objects:
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute of whatever a value may be."""
         self.record(value, node)
+        self.spaces.given[node] = join((self.spaces.given.get(node, NEVER), given))
         if frame.receiver is not None and value == frame.receiver:
             frame.names[f".{name}"] = given  # Blocks that read it from elsewhere note that it is assigned.
             is_plain = all(isinstance(each, (Plain, Constant, Setting)) for each in given.things)
@@ -359,6 +429,8 @@ class Objects:
         else:
             self.change(value, node, frame)
         for thing in value.things:
+            if isinstance(thing, External):
+                self.note(f"changes `{thing.name}`, which recomputation repeats", node, frame)
             if isinstance(thing, Object):
                 held = thing.attributes
             elif isinstance(thing, Class):
@@ -430,7 +502,7 @@ class Objects:
                 return self.bind_method(found[0], thing.receiver, found[1], node, frame)
             return of(Method(thing.receiver, name))
         if isinstance(thing, External):
-            return of(External(f"{thing.name}.{name}"))
+            return of(External(f"{thing.name}.{name}"), roots=value.roots)
         if isinstance(thing, Module):
             return self._of_module(thing.space, value, name, node, frame)
         if name in frame.space.stored and not isinstance(thing, (Function, Bound)) and name not in _SAME:
@@ -451,13 +523,16 @@ class Objects:
             return Value(frozenset((Tensor(),)), value.roots)
         if name == "requires_grad" and value.roots == {"`self`"}:
             return PLAIN  # Of a parameter, which does not ask whether gradients are recorded.
+        if isinstance(thing, Unknown) and not thing.is_argument:
+            self.note(f"reads `{name}` of {what_of(thing)}, of which nothing is known", node, frame)
+            return unknown(f"`{name}`", value.roots)
         if is_operation(name):
             return of(Method(value, name))
         if isinstance(thing, Plain):
             return Value(frozenset((thing, Tensor())), value.roots)
         if isinstance(thing, Constant) and thing.value is None:
             return NEVER
-        self.note(f"reads `{name}` of something that is not known", node, frame)
+        self.note(f"reads `{name}` of {what_of(thing)}, of which nothing is known", node, frame)
         return unknown(f"`{name}`", value.roots)
 
     def _of_made(self, thing: Made, value: Value, name: str) -> Value:
@@ -476,7 +551,8 @@ class Objects:
         found = self.resolved(found)
         if (
             not all(map(_is_safe, found.things))
-            or name in frame.space.stored | space.rebound
+            or name in frame.space.stored
+            or name in space.rebound
             or space.namespace
         ):
             self.note(f"reads the global `{name}`, which may change meanwhile", node, frame)
@@ -508,7 +584,7 @@ class Objects:
             self.note(f"reads `{kind.node.name}.{name}`, which is assigned elsewhere", node, frame)
         return with_roots(value, (f"`{kind.node.name}.{name}`",))
 
-    def _is_assigned_later(self, name: str, value: Value, thing: Object, frame: Frame) -> bool:
+    def _is_assigned_later(self, name: str, thing: Object, frame: Frame) -> bool:
         """Tell whether code assigns an attribute of something that is made, which matters while it runs.
 
         Before that, it only matters if something is assigned that can be called.
@@ -516,16 +592,19 @@ class Objects:
         if self.quiet:
             return False  # Nothing would be noted.
         spaces = {frame.space, thing.kind.space}
-        can_be_called = not all(isinstance(each, (Tensor, Plain, Constant, Setting)) for each in value.things)
-        if can_be_called and any(name in each.set_up for each in spaces):
-            return True
-        return any(name in each.stored and self._may_be_of(each, name, thing) for each in spaces)
+        return any(name in each.stored and self._may_be_of(each, each.stored[name], thing) for each in spaces)
 
-    def _may_be_of(self, space: Space, name: str, thing: Object) -> bool:
-        """Tell whether what running code of a module assigns may be an attribute of an object's class."""
-        line = self._nodes([thing])
-        assigned = (node for node, each in stores(space, is_running=True) if each == name)
-        return any(may_be(space.targets.get(node), line) for node in assigned)
+    def _set_up_elsewhere(self, name: str, thing: Object, frame: Frame) -> Iterator[Value]:
+        """Yield what something else assigns to an attribute than what makes the object."""
+        for space in () if self.quiet else {frame.space, thing.kind.space}:
+            for node in space.set_up.get(name, ()):
+                if self._may_be_of(space, [node], thing):
+                    yield space.reading.given.get(node, unknown(f"`{name}`"))
+
+    def _may_be_of(self, space: Space, nodes: Collection[ast.AST], thing: Object) -> bool:
+        """Tell whether what is assigned at some places of a module may be an attribute of an object's class."""
+        line = self._nodes([thing]) if nodes else ()
+        return any(may_be(space.targets.get(node), line) for node in nodes)
 
     def _nodes(self, things: Sequence[Object]) -> set[ast.ClassDef]:
         """Return the classes of objects, with their bases."""
@@ -537,9 +616,11 @@ class Objects:
         held = thing.attributes
         found = self.find(thing.kind, name)
         if found is not None and name not in held:
-            if self._is_assigned_later(name, found[0], thing, frame):
+            if self._is_assigned_later(name, thing, frame):
                 self.note(f"reads `{name}` of an object, which is assigned after it is made", node, frame)
             result = self.bind_method(found[0], value, found[1], node, frame)
+            if any(isinstance(each, (Unknown, Made)) for each in found[0].things):
+                self.note(f"reads `{name}` of a class, of which nothing is known", node, frame)
             return (
                 result
                 if any(isinstance(each, Bound) for each in result.things)
@@ -553,9 +634,10 @@ class Objects:
             )
             if is_own and f".{name}" in frame.names:
                 return frame.names[f".{name}"]  # It was assigned just now.
-            if value.roots and self._is_assigned_later(name, held[name], thing, frame):
+            if value.roots and self._is_assigned_later(name, thing, frame):
                 self.note(f"reads `{name}` of an object, which is assigned after it is made", node, frame)
             more = [self.bind_method(found[0], value, found[1], node, frame)] if found else []
+            more += self._set_up_elsewhere(name, thing, frame)
             return with_roots(join((held[name], *more)), value.roots)
         if self.is_module(thing.kind):
             if name == "training":
@@ -581,9 +663,23 @@ class Objects:
         return unknown(f"`{name}`", value.roots)
 
 
+def _has_factory(node: ast.stmt) -> bool:
+    """Tell whether a statement of a class says how a field is made."""
+    return isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Call) and bool(node.value.keywords)
+
+
 def may_be(found: Collection[ast.ClassDef | str] | None, line: Collection[ast.ClassDef]) -> bool:
     """Tell whether what was found at a place may be of some classes; None if it was never followed."""
     return found is None or any(isinstance(each, str) or each in line for each in found)
+
+
+def what_of(thing: Thing) -> str:
+    """Return in words what something is or comes from."""
+    return thing.what if isinstance(thing, Unknown) else "something"
+
+
+def _is_argument(thing: Thing) -> bool:
+    return isinstance(thing, Unknown) and thing.is_argument
 
 
 def _is_safe(thing: Thing) -> bool:

@@ -18,17 +18,17 @@ from gclint.model.values import (
     Fixed,
     Function,
     Object,
-    Setting,
     Tensor,
     Thing,
     Unknown,
     Value,
     of,
-    unknown,
 )
 from gclint.releases import EVER_NEUTRALISED
 from gclint.source.file import SourceFile
 from gclint.verify.worker.vocabulary import USE_CACHE
+
+_ROUNDS = 4
 
 
 def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
@@ -46,12 +46,12 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
     def note(clause: str, where: str) -> Note:
         return Note(clause, where, file, 0)
 
-    kinds = [each for each in (space.value(name) or NONE).things if isinstance(each, Class)]
-    if len(kinds) != 1:
-        return (note("is not the only class that this may be", name),)
     reader = Interpreter(spaces, is_quiet=True)
     forward = f"{name}.forward"
     try:
+        kinds = [each for each in (space.value(name) or NONE).things if isinstance(each, Class)]
+        if len(kinds) != 1:
+            return (note("is not the only class that this may be", name),)
         results = list(_results(reader, kinds[0]))
     except (TooLong, RecursionError):
         return (*reader.notes, note("is too long to follow", forward))
@@ -61,24 +61,27 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
         each for result, returns_cache in results for each in _containers(result, returns_cache=returns_cache)
     ]
     clause = "returns {}, whose tensors receive no gradient under reentrant checkpointing"
-    return (*reader.notes, *(note(clause.format(each), forward) for each in dict.fromkeys(containers)))
+    notes = sorted(reader.notes, key=lambda each: (str(each.file.path), each.row, each.where, each.clause))
+    return (*notes, *(note(clause.format(each), forward) for each in dict.fromkeys(containers)))
 
 
 def _results(reader: Interpreter, kind: Class) -> Iterator[tuple[Value, bool]]:
     """Follow the ``forward`` of a class, and yield what it returns, and whether a cache may be among it."""
     frame = kind.space.frame
-    settings = of(Setting(), roots=("its settings",))
-    made = reader.make(kind, Call(rest=settings, options=settings), kind.node, frame)
+    made = reader.make_anyhow(kind, frame)
     found = reader.find(kind, "forward")
     reader.quiet = 0
     for function in () if found is None else found[0].things:
         if isinstance(function, Function):
             receiver = Value(made.things, frozenset(("`self`",)))
             call = _arguments(receiver, function.node)
-            yield (
-                reader.enter(function, call, kind.node, frame, found[1] if found else None),
-                _returns_cache(function),
-            )
+            owner = found[1] if found else None
+            for _ in range(_ROUNDS):
+                version = reader.spaces.version
+                result = reader.enter(function, call, kind.node, frame, owner)
+                if version == reader.spaces.version:
+                    break
+            yield result, _returns_cache(function)
 
 
 def _returns_cache(function: Function) -> bool:
@@ -151,4 +154,4 @@ def _given(name: str) -> Value:
         return of(Constant(False))
     if name in EVER_NEUTRALISED:
         return NONE
-    return unknown(f"the argument `{name}`", (f"`{name}`",))
+    return of(Unknown(f"the argument `{name}`", is_argument=True), roots=(f"`{name}`",))

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from gclint.model.values import Call
 
 _LINE_END = re.compile(r"\r\n?|\n")
+_SETTERS = frozenset(
+    ("setattr", "__setattr__", "register_buffer", "register_parameter", "register_module", "add_module")
+)
 _SETTING_UP = frozenset(("__init__", "__post_init__", "_init_weights", "reset_parameters", "__setstate__"))
 _RUNNING = names(
     """
@@ -84,6 +87,10 @@ class Spaces:
         """The containers, by the place where they are made."""
         self.targets: Targets = {}
         """What was followed has, or gets, the attribute that stands at a place."""
+        self.given: dict[ast.AST, Value] = {}
+        """What attributes are set to, by the place."""
+        self.hooked: set[ast.ClassDef] = set()
+        """The classes whose methods register hooks."""
         self.all_names_used: dict[ast.AST, frozenset[str] | None] = {}
         """The names under which attributes are read by ``getattr``, by its place; None for any."""
         self.objects: dict[tuple[Class, Call | None], Object] = {}
@@ -198,14 +205,20 @@ class Space:
         return ".".join(filter(None, (*kept, imported.module)))
 
     @cached_property
-    def stored(self) -> frozenset[str]:
-        """The attributes that code which a forward pass may run assigns to what is made already."""
-        return frozenset(name for _, name in stores(self, is_running=True))
+    def stored(self) -> defaultdict[str, list[ast.AST]]:
+        """Where code that a run may reach assigns attributes to what is made already, by their names."""
+        return self._stores(self.running)
 
     @cached_property
-    def set_up(self) -> frozenset[str]:
-        """The attributes that code assigns to what somebody else has made, before anything is run."""
-        return frozenset(name for _, name in stores(self, is_running=False))
+    def set_up(self) -> defaultdict[str, list[ast.AST]]:
+        """The same for all code: methods that somebody calls before the model is run, or between two runs."""
+        return self._stores(None)
+
+    def _stores(self, functions: frozenset[ast.AST] | None) -> defaultdict[str, list[ast.AST]]:
+        found: defaultdict[str, list[ast.AST]] = defaultdict(list)
+        for node, name in () if self.tree is None else _stores(self.tree, functions):
+            found[name].append(node)
+        return found
 
     @cached_property
     def targets(self) -> Targets:
@@ -238,12 +251,7 @@ class Space:
     @cached_property
     def running(self) -> frozenset[ast.AST]:
         """The functions that a forward or a backward pass may run."""
-        return frozenset() if self.tree is None else frozenset(_reached(self.tree, is_running=True))
-
-    @cached_property
-    def making(self) -> frozenset[ast.AST]:
-        """The functions that may run where a model is made."""
-        return frozenset() if self.tree is None else frozenset(_reached(self.tree, is_running=False))
+        return frozenset() if self.tree is None else frozenset(_reached(self.tree))
 
     @cached_property
     def namespace(self) -> str | None:
@@ -275,30 +283,30 @@ def tree_of(file: SourceFile) -> ast.Module | None:
             return None
 
 
-def _reached(tree: ast.Module, *, is_running: bool) -> set[ast.AST]:
-    """Return the functions that running a model may run, by their names, or that making it may run."""
+def _reached(tree: ast.Module) -> set[ast.AST]:
+    """Return the functions that running a model may run, by their names, or because something holds them."""
     functions: dict[str, list[ast.AST]] = {}
     waiting: list[ast.AST] = []
-    for node in ast.walk(tree):
+    held = set[str]()
+    for node, is_setting_up in _with_place(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             functions.setdefault(node.name, []).append(node)
-            if node.name in (_RUNNING if is_running else _SETTING_UP):
+            if node.name in _RUNNING:
                 waiting.append(node)
-        elif is_running and isinstance(node, ast.Call) and "hook" in _last(node.func):
-            waiting.append(node)
-    if not is_running:
-        waiting += [each for each in tree.body if not isinstance(each, (ast.FunctionDef, ast.ClassDef))]
+        elif isinstance(node, ast.Call):
+            if "hook" in _last(node.func):
+                waiting.append(node)
+        elif is_setting_up and isinstance(node, (ast.Name, ast.Attribute)):
+            held.add(_last(node))
+    for name in held:
+        waiting += [each for each in functions.get(name, ()) if each not in waiting]
     running = set(waiting)
     named = set[str]()
     while waiting:
         for node in ast.walk(waiting.pop()):
-            name = (
-                node.id
-                if isinstance(node, ast.Name)
-                else node.attr
-                if isinstance(node, ast.Attribute)
-                else ""
-            )
+            if _names_any(node):
+                return {each for several in functions.values() for each in several}
+            name = _last(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
             if name and name not in named and name not in _SETTING_UP:
                 named.add(name)
                 new = set(functions.get(name, ())) - running
@@ -307,24 +315,41 @@ def _reached(tree: ast.Module, *, is_running: bool) -> set[ast.AST]:
     return running
 
 
+def _with_place(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield all nodes, and whether they are names in code that sets up, where nothing calls them at once."""
+    waiting: list[tuple[ast.AST, bool]] = [(tree, True)]
+    while waiting:
+        node, is_setting_up = waiting.pop()
+        yield node, is_setting_up
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            is_setting_up = getattr(node, "name", "") in _SETTING_UP
+        called = node.func if isinstance(node, ast.Call) else None
+        waiting += [(each, is_setting_up and each is not called) for each in ast.iter_child_nodes(node)]
+
+
+def _names_any(node: ast.AST) -> bool:
+    """Tell whether a node gets an attribute whose name is put together."""
+    if not (isinstance(node, ast.Call) and _last(node.func) == "getattr" and len(node.args) > 1):
+        return False
+    holder = node.args[0]
+    return not isinstance(node.args[1], ast.Constant) and isinstance(holder, ast.Name) and holder.id == "self"
+
+
 def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def stores(space: Space, *, is_running: bool) -> Iterator[tuple[ast.AST, str]]:
+def _stores(tree: ast.Module, functions: frozenset[ast.AST] | None) -> Iterator[tuple[ast.AST, str]]:
     """Yield where attributes are assigned, with their names, but for those that a method sets up on its own.
 
     Args:
-        space: the module.
-        is_running: whether it is while the model runs, and not where it is made.
+        tree: the module.
+        functions: the functions in which this counts; None for all of the module.
     """
-    reached = space.running if is_running else space.making
-    waiting: list[tuple[ast.AST, str | None, bool]] = []
-    if space.tree is not None:
-        waiting.append((space.tree, None, False))
+    waiting: list[tuple[ast.AST, str | None, bool]] = [(tree, None, functions is None)]
     while waiting:
         node, own, is_inside = waiting.pop()
-        is_inside = is_inside or node in reached
+        is_inside = is_inside or (functions is not None and node in functions)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = [*node.args.posonlyargs, *node.args.args][:1]
             own = first[0].arg if first and node.name in _SETTING_UP else None
@@ -338,10 +363,12 @@ def _assigned(node: ast.AST, own: str | None) -> Iterator[str]:
     if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
         if not (isinstance(node.value, ast.Name) and node.value.id == own):
             yield node.attr
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
-        name = node.args[1] if len(node.args) > 1 else None
-        if isinstance(name, ast.Constant) and isinstance(name.value, str):
-            yield name.value
+    elif isinstance(node, ast.Call) and _last(node.func) in _SETTERS:
+        holder = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if isinstance(holder, ast.Name) and holder.id == own:
+            return
+        names_given = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
+        yield from (each for each in names_given[:1] if isinstance(each, str))
 
 
 def _namespaces(tree: ast.AST) -> Iterator[str]:

@@ -33,6 +33,8 @@ class Unknown:
     """Anything; ``what`` it comes from, in words."""
 
     what: str
+    is_argument: bool = False
+    """Whether it is an argument of a ``forward``, where a tensor is given."""
 
 
 @dataclass(frozen=True)
@@ -254,4 +256,19 @@ def with_roots(value: Value, roots: Iterable[Root]) -> Value:
         isinstance(each, (Plain, Constant, Class, Function, External)) for each in value.things
     ):
         return value
-    return Value(value.things, value.roots | more)
+    return Value(frozenset(_inside(each, more) for each in value.things), value.roots | more)
+
+
+def _inside(thing: Thing, roots: frozenset[Root]) -> Thing:
+    """Return something that is called with the same roots for what it is called with."""
+    if isinstance(thing, Bound):
+        return Bound(thing.function, with_roots(thing.receiver, roots), thing.owner)
+    if isinstance(thing, Method):
+        return Method(with_roots(thing.receiver, roots), thing.name)
+    if isinstance(thing, Partial):
+        return Partial(
+            with_roots(thing.function, roots),
+            tuple(with_roots(each, roots) for each in thing.positional),
+            tuple((name, with_roots(each, roots)) for name, each in thing.named),
+        )
+    return thing
