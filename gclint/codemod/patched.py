@@ -17,6 +17,8 @@ from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
 
 _WORD = re.compile(r"\w+")
+_MOST_FILES = 40
+"""In larger projects, only files that name the block are followed."""
 
 
 def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
@@ -35,8 +37,11 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
     classes = {base.name for info in blocks for base in info.mro}
     owners = {site.owner.name for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
     words = classes | owners | {network.file.path.stem}
-    for file in _replacing(network):
+    files = _replacing(network)
+    for file in files:
         is_near = file is network.file or _names(file, words)
+        if not is_near and len(files) > _MOST_FILES:
+            continue
         for node in replacements(file):
             if _may_be_of(node, file, network, blocks, is_near=is_near):
                 where = "" if file is network.file else f" of {shown(file.path)}"

@@ -26,7 +26,10 @@ def _spaces(project: Project) -> Spaces:
 
 
 def _follow(space: Space) -> None:
-    Interpreter(space.spaces, is_quiet=True).module(space)
+    try:
+        Interpreter(space.spaces, is_quiet=True).module(space)
+    except (TooLong, RecursionError):
+        space.frame.names.clear()  # Nothing is known of the module.
 
 
 def _reading(space: Space) -> Spaces:

@@ -154,11 +154,10 @@ DECORATORS = names(
     transformers.integrations.use_kernel_forward_from_hub transformers.integrations.use_kernel_func_from_hub
     transformers.integrations.use_kernelized_func
     transformers.integrations.hub_kernels.use_kernel_forward_from_hub
-    transformers.utils.add_start_docstrings
-    transformers.utils.add_start_docstrings_to_model_forward transformers.utils.add_code_sample_docstrings
-    transformers.utils.replace_return_docstrings transformers.file_utils.add_start_docstrings
-    transformers.utils.generic.check_model_inputs transformers.utils.torchdynamo_disable
-    transformers.utils.generic.merge_with_config_defaults
+    transformers.utils.add_start_docstrings transformers.utils.add_start_docstrings_to_model_forward
+    transformers.utils.add_code_sample_docstrings transformers.utils.replace_return_docstrings
+    transformers.file_utils.add_start_docstrings transformers.utils.generic.check_model_inputs
+    transformers.utils.torchdynamo_disable transformers.utils.generic.merge_with_config_defaults
     transformers.utils.output_capturing.capture_outputs
     """
 )
@@ -198,10 +197,10 @@ CACHED = re.compile(
 
 PAIRS = names(
     """
-    aminmax atleast_1d atleast_2d atleast_3d broadcast_tensors chunk cummax cummin dsplit frexp geqrf gru gru_cell
-    histogram hsplit kthvalue lstm lstm_cell max_pool1d_with_indices max_pool2d_with_indices
-    max_pool3d_with_indices meshgrid mode qr rnn_relu rnn_tanh slogdet sort split split_with_sizes std_mean svd
-    tensor_split topk unbind unsafe_chunk unsafe_split unsafe_split_with_sizes var_mean vsplit
+    aminmax atleast_1d atleast_2d atleast_3d broadcast_tensors chunk cummax cummin dsplit frexp geqrf gru
+    gru_cell histogram hsplit kthvalue lstm lstm_cell max_pool1d_with_indices max_pool2d_with_indices
+    max_pool3d_with_indices meshgrid mode qr rnn_relu rnn_tanh slogdet sort split split_with_sizes std_mean
+    svd tensor_split topk unbind unsafe_chunk unsafe_split unsafe_split_with_sizes var_mean vsplit
     """
 )
 """Operations that give several tensors."""
@@ -209,8 +208,8 @@ PAIRS_ALONG = names("max min median nanmedian")
 """Operations that do so along a dimension."""
 CONTEXTS = names(
     """
-    torch.no_grad torch.enable_grad torch.autocast torch.amp.autocast torch.cuda.amp.autocast contextlib.nullcontext
-    transformers.utils.generic.maybe_autocast
+    torch.no_grad torch.enable_grad torch.autocast torch.amp.autocast torch.cuda.amp.autocast
+    contextlib.nullcontext transformers.utils.generic.maybe_autocast
     """
 )
 """Contexts that leave no trace."""

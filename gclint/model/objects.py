@@ -53,8 +53,8 @@ ITERATOR = "iterator"
 """The kind of containers whose items are used up."""
 _USUAL = names(
     """
-    __init__ __call__ __repr__ __str__ __post_init__ __doc__ __module__ __slots__ __constants__ __annotations__
-    __qualname__ __init_subclass__ __class_getitem__
+    __init__ __call__ __repr__ __str__ __post_init__ __doc__ __module__ __slots__ __constants__
+    __annotations__ __qualname__ __init_subclass__ __class_getitem__
     """
 )
 """Special names that Python does not look up where an object is only used."""
@@ -602,7 +602,7 @@ class Objects:
                     yield space.reading.given.get(node, unknown(f"`{name}`"))
 
     def _may_be_of(self, space: Space, nodes: Collection[ast.AST], thing: Object) -> bool:
-        """Tell whether what is assigned at some places of a module may be an attribute of an object's class."""
+        """Tell whether what is assigned at some places of a module may be an attribute of an object."""
         line = self._nodes([thing]) if nodes else ()
         return any(may_be(space.targets.get(node), line) for node in nodes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from gclint.model.interpreter import Interpreter
@@ -14,14 +15,18 @@ RUN = frozenset(("forward", "__call__", "_call_impl"))
 """The methods that a run of a module goes through."""
 _SETTERS = frozenset(("setattr", "__setattr__"))
 _DICTS = frozenset(("vars", "__dict__"))
-WORDS = (".forward", "setattr", "__dict__", "vars(", '"forward"', "'forward'", "_call")
+WORDS = (".forward", "setattr", "__dict__", "vars(", '"forward"', "'forward'", "_call_impl", ".__call__")
 """Of these, every text that replaces a ``forward`` has one."""
+_MAY_REPLACE = re.compile(
+    r"\.(?:forward|__call__|_call_impl)\b(?!\()|setattr|__dict__|vars\(|[\"']forward[\"']"
+)
+"""Matches in each of these texts; it may only skip work."""
 
 
 @of_text
 def replacements(file: SourceFile) -> tuple[ast.AST, ...]:
     """Return the places of a file that may replace a ``forward``, of whatever it is."""
-    tree = tree_of(file) if any(word in file.text for word in WORDS) else None
+    tree = tree_of(file) if _MAY_REPLACE.search(file.text) is not None else None
     return () if tree is None else tuple(_replacing(tree))
 
 
@@ -58,7 +63,57 @@ def _last(node: ast.expr) -> str:
 
 def classes_replaced(space: Space, node: ast.AST) -> frozenset[ast.ClassDef | str]:
     """Return of which classes a place may replace the ``forward``, or in words of what is not known."""
-    return frozenset(space.targets.get(node, ("",)))
+    own = _own_class(space, node)
+    return frozenset((own,)) if own is not None else frozenset(space.targets.get(node, ("",)))
+
+
+def _own_class(space: Space, node: ast.AST) -> ast.ClassDef | None:
+    """Return the class if a place is about the ``self`` of one of its methods, which needs not be followed."""
+    receiver = _receiver(node)
+    for kind in space.tree.body if space.tree is not None else ():
+        for method in kind.body if isinstance(kind, ast.ClassDef) else ():
+            if isinstance(method, ast.FunctionDef) and method.lineno <= _row(node) <= (
+                method.end_lineno or 0
+            ):
+                first = [*method.args.posonlyargs, *method.args.args][:1]
+                is_own = isinstance(receiver, ast.Name) and bool(first) and receiver.id == first[0].arg
+                return (
+                    kind
+                    if is_own and isinstance(kind, ast.ClassDef) and not _rebinds(method, receiver)
+                    else None
+                )
+    return None
+
+
+def _rebinds(method: ast.FunctionDef, name: ast.expr | None) -> bool:
+    """Tell whether a method binds a name again, or has functions that may."""
+    return any(
+        (
+            isinstance(each, ast.Name)
+            and each.id == getattr(name, "id", "")
+            and not isinstance(each.ctx, ast.Load)
+        )
+        or (isinstance(each, (ast.FunctionDef, ast.Lambda)) and each is not method)
+        for each in ast.walk(method)
+    )
+
+
+def _receiver(node: ast.AST) -> ast.expr | None:
+    """Return of what a place may replace an attribute."""
+    if isinstance(node, ast.Attribute):
+        return node.value
+    if isinstance(node, ast.Call) and _last(node.func) in _SETTERS | _DICTS:
+        is_bound = isinstance(node.func, ast.Attribute) and len(node.args) < 3
+        return (
+            node.func.value
+            if is_bound and isinstance(node.func, ast.Attribute)
+            else next(iter(node.args), None)
+        )
+    return None
+
+
+def _row(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)
 
 
 def is_plain(spaces: Spaces, file: SourceFile, name: str) -> bool:

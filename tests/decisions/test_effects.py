@@ -320,7 +320,7 @@ _INPUT = ("changes its input",)
         more="def fill(self, x, y):\n    x[0] = 1\n",
     ),
     _effect("a dict is filled", "mask.update(x=1)", ("mask.update", "{}.update"), *_INPUT),
-    _effect("an item is taken out", "mask.pop()", ("mask.pop()", "mask.copy()"), *_INPUT),
+    _effect("an item is taken out", "mask.pop()", ("mask.pop()", "mask.shape[0]"), *_INPUT),
     _effect("a method that records", "mask.push(1)", ("mask.push(1)", "mask.size(1)"), *_INPUT),
     Pair(
         "a method of something unknown",
@@ -598,7 +598,7 @@ def test_what_is_outside(decision: Decision, outside: Outside) -> None:
 
 
 _DRAWN = "return x * random.random()"
-_NOT_DRAWN = ("random.random()", "random.Random")
+_NOT_DRAWN = ("random.random()", "abs(1)")
 
 
 def _based(body: str, *bases: str, more: str = "") -> str:

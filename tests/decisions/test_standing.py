@@ -20,7 +20,7 @@ _SAFE = [found(LAYER, "safe")]
     Pair(
         "a mixer of torch",
         toy(
-            block("return self.mix(hidden_states)", init="self.mix = nn.LSTM(4, 4)").replace(
+            block("return self.mix(hidden_states)[0]", init="self.mix = nn.LSTM(4, 4)").replace(
                 "ToyAtt", "ToyF"
             ),
             model(),
