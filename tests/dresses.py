@@ -63,7 +63,9 @@ DRESSES: Mapping[str, Callable[[str], str]] = {
     ),
     "joined headers": _sub(r"(?m)^( *)(class|def) (\w+)\(", r"\1\2 \\\n  \3 \\\n("),
     "metaclass": _sub(r"(?m)^(class \w+\(.*)\):", r"\1, metaclass=type):"),
-    "decorated classes": _sub(r"(?m)^class ", "@decorate(') class B(nn.Module):', key=[1])\nclass "),
+    "decorated classes": _sub(
+        r"(?m)^class ", "@(lambda _, key: lambda each: each)(') class B(nn.Module):', key=[1])\nclass "
+    ),
     "bracketed bases": _sub(r"(?m)^(class \w+)\(([\w.]+)", r"\1((\2)"),
     "flag in brackets": _sub(_FLAG, r"\1supports_gradient_checkpointing = (\2)"),
     "flag behind a semicolon": _sub(_FLAG, r"\1_other = 1; supports_gradient_checkpointing = \2; _third = 3"),

@@ -250,7 +250,8 @@ class Calls(Objects):
                 self.consume(each, node, frame)
             elif name not in _LOOKING:
                 self.ask(each, node, frame)
-        self._call_back(call, node, frame)
+        if name not in known.MAKERS and parent not in known.TABLES:
+            self._call_back(call, node, frame)
         roots = shared(call.all())
         if name in ("torch.vmap", "torch.func.vmap") and call.positional:
             return of(Partial(call.positional[0], (), ()))
@@ -327,7 +328,7 @@ class Calls(Objects):
         """Follow functions that are handed to one of another package."""
         for value in call.all():
             if any(isinstance(each, (Function, Bound, Partial, Method)) for each in value.things):
-                anything = unknown("what a function of another package gives")
+                anything = of(Unknown("what a function of another package gives", is_argument=True))
                 self.call(value, Call(rest=anything), node, frame)
 
     def _container(self, name: str, call: Call, node: ast.expr) -> Value:

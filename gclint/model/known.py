@@ -179,9 +179,9 @@ SHARING = frozenset(("set_",))
 """Methods after which a tensor shares the memory of an argument, which the schemas do not tell."""
 READING_METHODS = names(
     """
-    items keys values get copy index count split rsplit strip lstrip rstrip lower upper startswith endswith
-    format join replace partition rpartition isdigit is_integer bit_length title union intersection
-    difference issubset issuperset isdisjoint encode decode to_dict get_text_config
+    get_interface valid_keys items keys values get copy index count split rsplit strip lstrip rstrip lower
+    upper startswith endswith format join replace partition rpartition isdigit is_integer bit_length title
+    union intersection difference issubset issuperset isdisjoint encode decode to_dict get_text_config
     """
 )
 """Methods of containers, texts, numbers and settings that change nothing."""

@@ -45,6 +45,12 @@ _MOST_STEPS = 150_000
 _ANY = "*"
 _FIGURES = names("shape dtype device ndim is_cuda layout itemsize nbytes names")
 _SAME = names("T mT H mH real imag data")
+_SIZES = names(
+    """
+    kernel_size stride padding dilation groups in_features out_features in_channels out_channels num_features
+    embedding_dim num_embeddings padding_idx eps normalized_shape num_heads embed_dim head_dim
+    """
+)
 _WEIGHTS = names("weight bias in_proj_weight in_proj_bias running_mean running_var")
 _SETTINGS = frozenset(("cfg", "args", "hparams"))
 """The names of arguments that are settings as a whole."""
@@ -407,9 +413,11 @@ class Objects:
             if "staticmethod" in kinds:
                 found.append(of(thing))
             elif "property" in kinds or "cached_property" in kinds:
-                if "cached_property" in kinds:
+                given = self.enter(thing, Call((receiver,)), node, frame, owner=owner)
+                is_plain = all(isinstance(each, (Plain, Constant, Setting)) for each in given.things)
+                if "cached_property" in kinds and not is_plain:
                     self.note("reads a property that is computed only once", node, frame)
-                found.append(self.enter(thing, Call((receiver,)), node, frame, owner=owner))
+                found.append(given)
             elif "classmethod" in kinds:
                 kind = [each.kind for each in receiver.things if isinstance(each, Object)]
                 found.append(of(Bound(thing, of(*kind), owner)))
@@ -542,6 +550,8 @@ class Objects:
             return of(Method(value, name))
         if name in _WEIGHTS:
             return Value(TENSOR.things, value.roots)
+        if name in _SIZES:
+            return PLAIN
         return Value(frozenset((Plain(), Made(known.PART))), value.roots)
 
     def _of_module(self, space: Space, value: Value, name: str, node: ast.AST, frame: Frame) -> Value:

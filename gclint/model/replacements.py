@@ -68,20 +68,19 @@ def classes_replaced(space: Space, node: ast.AST) -> frozenset[ast.ClassDef | st
 
 
 def _own_class(space: Space, node: ast.AST) -> ast.ClassDef | None:
-    """Return the class if a place is about the ``self`` of one of its methods, which needs not be followed."""
+    """Return the class if a place is about the ``self`` of one of its methods."""
     receiver = _receiver(node)
-    for kind in space.tree.body if space.tree is not None else ():
-        for method in kind.body if isinstance(kind, ast.ClassDef) else ():
-            if isinstance(method, ast.FunctionDef) and method.lineno <= _row(node) <= (
-                method.end_lineno or 0
-            ):
-                first = [*method.args.posonlyargs, *method.args.args][:1]
-                is_own = isinstance(receiver, ast.Name) and bool(first) and receiver.id == first[0].arg
-                return (
-                    kind
-                    if is_own and isinstance(kind, ast.ClassDef) and not _rebinds(method, receiver)
-                    else None
-                )
+    classes = [each for each in (space.tree.body if space.tree else ()) if isinstance(each, ast.ClassDef)]
+    methods = [
+        (kind, each)
+        for kind in classes
+        for each in kind.body
+        if isinstance(each, ast.FunctionDef) and each.lineno <= _row(node) <= (each.end_lineno or 0)
+    ]
+    for kind, method in methods:
+        first = [*method.args.posonlyargs, *method.args.args][:1]
+        is_own = isinstance(receiver, ast.Name) and bool(first) and receiver.id == first[0].arg
+        return kind if is_own and not _rebinds(method, receiver) else None
     return None
 
 

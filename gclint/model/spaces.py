@@ -256,7 +256,8 @@ class Space:
     @cached_property
     def namespace(self) -> str | None:
         """What running code uses to assign names that cannot be known."""
-        return next((each for node in self.running for each in _namespaces(node)), None)
+        running = frozenset() if self.tree is None else _reached(self.tree, with_computed=False)
+        return next((each for node in running for each in _namespaces(node)), None)
 
     @cached_property
     def rebound(self) -> frozenset[str]:
@@ -283,8 +284,13 @@ def tree_of(file: SourceFile) -> ast.Module | None:
             return None
 
 
-def _reached(tree: ast.Module) -> set[ast.AST]:
-    """Return the functions that running a model may run, by their names, or because something holds them."""
+def _reached(tree: ast.Module, *, with_computed: bool = True) -> set[ast.AST]:
+    """Return the functions that running a model may run, by their names, or because something holds them.
+
+    Args:
+        tree: the module.
+        with_computed: whether a name that is put together may be that of any function.
+    """
     functions: dict[str, list[ast.AST]] = {}
     waiting: list[ast.AST] = []
     held = set[str]()
@@ -304,7 +310,7 @@ def _reached(tree: ast.Module) -> set[ast.AST]:
     named = set[str]()
     while waiting:
         for node in ast.walk(waiting.pop()):
-            if _names_any(node):
+            if with_computed and _names_any(node):
                 return {each for several in functions.values() for each in several}
             name = _last(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
             if name and name not in named and name not in _SETTING_UP:
