@@ -79,6 +79,8 @@ class MissingCheckpointingLayer(Rule):
     - a branch also checkpoints in evaluation mode;
     - the model reads from the block's output what the block only returns if `use_cache` is True, which the
       base class sets to False;
+    - it is not known what all that `forward` runs changes, keeps or reads: a function of another package, or
+      an attribute that someone else sets;
     - the block keeps running statistics (recomputation updates them twice), or `forward` assigns to `self`;
     - the block defines the flag itself, or an `__init_subclass__` that does not call its base's;
     - a block that was not recomputed before returns a dict, a list or an output class, changes its arguments

@@ -318,12 +318,6 @@ class Calls(Objects):
             return TENSOR
         return self.deny(call, node, frame)
 
-    def _hook(self, name: str, frame: Frame) -> None:
-        """Record that a class registers a hook."""
-        owner = next((each.owner for each in frame.around() if each.owner is not None), None)
-        if name.startswith("register_") and name.endswith("_hook") and owner is not None:
-            self.spaces.hooked.add(owner.node)
-
     def _call_back(self, call: Call, node: ast.expr, frame: Frame) -> None:
         """Follow functions that are handed to one of another package."""
         for value in call.all():
@@ -455,7 +449,6 @@ class Calls(Objects):
                 return self._call_made(thing.name, call, node, frame)
             if name in known.MODULE_READS:
                 return of(Tensor(), roots=receiver.roots)
-            self._hook(name, frame)
             if self.quiet and name in known.MODULE_SETTINGS:
                 return receiver
             return self.deny(call, node, frame)
@@ -549,7 +542,6 @@ class Calls(Objects):
             return NONE
         if name == "__init__":
             return NONE
-        self._hook(name, frame)
         if name == "forward":
             inherited = self._call_inherited(thing, call, node, frame)
             return self.deny(call, node, frame) if inherited is None else inherited

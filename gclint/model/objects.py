@@ -101,6 +101,8 @@ class Objects:
         self.quiet = int(is_quiet)
         self.stack: list[ast.AST] = []
         self.entered: dict[object, Value] = {}
+        self.is_running = False
+        """Whether it follows what is run, and not what makes it."""
         self.active: dict[object, Value] = {}
         """What was entered and not yet left, with what it gives as far as that is known."""
         self.again: set[object] = set()
@@ -491,6 +493,9 @@ class Objects:
     ) -> Value:
         """Return an attribute of whatever a value may be."""
         self.record(value, node)
+        if name.startswith("register_") and name.endswith("_hook"):
+            owners = (each.owner for each in frame.around() if each.owner is not None)
+            self.spaces.hooked.update(each.node for each in owners)
         found = [
             self._attribute(each, Value(frozenset((each,)), value.roots), name, node, frame, is_optional)
             for each in value.things
@@ -606,7 +611,7 @@ class Objects:
 
     def _set_up_elsewhere(self, name: str, thing: Object, frame: Frame) -> Iterator[Value]:
         """Yield what something else assigns to an attribute than what makes the object."""
-        for space in () if self.quiet else {frame.space, thing.kind.space}:
+        for space in {frame.space, thing.kind.space} if self.is_running else ():
             for node in space.set_up.get(name, ()):
                 if self._may_be_of(space, [node], thing):
                     yield space.reading.given.get(node, unknown(f"`{name}`"))

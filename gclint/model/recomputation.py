@@ -70,7 +70,9 @@ def _results(reader: Interpreter, kind: Class) -> Iterator[tuple[Value, bool]]:
     frame = kind.space.frame
     made = reader.make_anyhow(kind, frame)
     found = reader.find(kind, "forward")
-    reader.quiet = 0
+    reader.quiet, reader.is_running = 0, True
+    if any(isinstance(each, Class) and each.node in reader.spaces.hooked for each in reader.line(kind)):
+        reader.note("is made with hooks", kind.node, frame)
     for function in () if found is None else found[0].things:
         if isinstance(function, Function):
             receiver = Value(made.things, frozenset(("`self`",)))
