@@ -72,7 +72,7 @@ def _results(reader: Interpreter, kind: Class) -> Iterator[tuple[Value, bool]]:
     found = reader.find(kind, "forward")
     reader.quiet, reader.is_running = 0, True
     if any(isinstance(each, Class) and each.node in reader.spaces.hooked for each in reader.line(kind)):
-        reader.note("is made with hooks", kind.node, frame)
+        reader.notes[Note("is made with hooks", kind.node.name, kind.space.file, 0)] = None
     for function in () if found is None else found[0].things:
         if isinstance(function, Function):
             receiver = Value(made.things, frozenset(("`self`",)))
