@@ -57,7 +57,8 @@ def _run(reader: Interpreter, space: Space) -> None:
         for thing in () if value is None else value.things:
             if isinstance(thing, Class) and thing.space is space:
                 made = reader.make_anyhow(thing, space.frame)
-                for method in list(space.spaces.members[thing].values()):
+                members = list(space.spaces.members[thing].items())
+                for method in (value for name, value in members if name != "__init__"):
                     for each in method.things:
                         if isinstance(each, Function):
                             call = Call((made,), (), _ANYTHING, _ANYTHING)
