@@ -203,3 +203,7 @@ def test_reasons_are_in_the_order_of_the_lines(tmp_path: Path) -> None:
     assert [reason.index(f"calls `mask.{each}`") for each in "bac"] == sorted(
         reason.index(f"calls `mask.{each}`") for each in "bac"
     )
+
+
+def test_a_plain_object_of_python_is_no_crash(tmp_path: Path) -> None:
+    assert _fix(_Case("mask = object()").text, tmp_path).applicability is Applicability.UNSAFE

@@ -234,13 +234,8 @@ class Calls(Objects):
 
     def _call_external(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         parent, _, last = name.rpartition(".")
-        special = (
-            getattr(self, f"_call_{last.lower()}", None)
-            if parent in ("", "functools", "builtins", "copy")
-            else None
-        )
-        if special is not None:
-            result: Value = special(call, node, frame)
+        if parent in ("", "functools", "builtins", "copy") and last in _SPECIAL:
+            result: Value = getattr(self, f"_call_{last}")(call, node, frame)
             return result
         out = dict(call.named).get("out")
         if out is not None:
@@ -553,6 +548,8 @@ class Calls(Objects):
         return self.deny(call, node, frame)
 
 
+_SPECIAL = names("partial getattr setattr vars next deepcopy copy")
+"""Functions of which it is known in particular what they give."""
 _LOOKING = names("iter enumerate zip map filter isinstance type id callable super hasattr getattr setattr")
 """Functions that call no method of what they get, or only later."""
 _CONSUMING = names("list tuple set dict frozenset sum max min any all sorted reversed")
