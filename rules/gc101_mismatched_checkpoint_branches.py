@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gclint.codemod.differences import mismatches, plain_beside
+from gclint.codemod.mismatches import mismatches, plain_beside
+from gclint.codemod.places import argument_place
 from gclint.finding import Finding, Refusal, Step
-from gclint.network.evaluation.walk import walk
 from gclint.network.model import Network
 from gclint.network.story import call_story
 from gclint.network.support import models_running
@@ -69,12 +69,12 @@ class MismatchedCheckpointBranches(Rule):
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each checkpointed call that differs from its plain one."""
         for legacy, differences in mismatches(network.run_sites, network.releases):
-            if legacy.fragment.file is not network.file or not models_running(legacy.owner):
+            if legacy.scope.module.file is not network.file or not models_running(legacy.owner):
                 continue
-            # An argument that a wrapper function passes is in another statement: the call is reported.
-            own = {id(node) for node in walk(legacy.call)}
-            argument = next((each.argument for each in differences if id(each.argument) in own), None)
-            start, end = legacy.span(legacy.call if argument is None else argument)
+            passed = (each.argument for each in differences if each.argument is not None)
+            places = (argument_place(legacy, arg) for arg in passed)
+            whole = legacy.span(legacy.call)
+            start, end = next((place for place in places if place != whole), whole)
             blocks = listed_code(info.name for info in legacy.blocks)
             yield Finding(
                 self.code,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, Step
-from gclint.network.evaluation.walk import walk
+from gclint.network.evaluation.walk import LOOPS, walk
 from gclint.network.inplace import Change, changes_in_place, changes_seen, embeddings_called
 from gclint.network.model import Network
 from gclint.network.story import attribute_steps, node_step
@@ -81,7 +80,7 @@ class InplaceEmbeddingOutput(Rule):
         """Yield a finding for each statement that changes such an output."""
         written: set[tuple[int, int]] = set()
         for change in (*changes_in_place(network), *changes_seen(network)):
-            start, end = change.fragment.span(change.shown)
+            start, end = change.file.places.span(change.statement)
             if (start, end) in written:
                 continue
             written.add((start, end))
@@ -132,14 +131,14 @@ def _story(network: Network, change: Change) -> Iterator[Step]:
                 break
     if change.source is not None:
         returned = f"with frozen embeddings, the hook makes this output of `{change.module}` a leaf"
-        yield node_step(change.fragment, change.source, returned)
+        yield node_step(change.file, change.source, returned)
     what = f"`{change.name}` is changed in place here, which raises for a leaf that requires grad"
-    yield node_step(change.fragment, change.shown, what)
+    yield node_step(change.file, change.statement, what)
 
 
 def _fix(network: Network, change: Change, start: int) -> Fix | Refusal:
     file = network.file
-    if not isinstance(change.statement, cst.SimpleStatementLine) or len(change.statement.body) > 1:
+    if not change.has_own_lines:
         return Refusal("the statement does not have a line of its own")
     shared = _read_behind(change, start)
     if shared is not None:
@@ -152,9 +151,11 @@ def _fix(network: Network, change: Change, start: int) -> Fix | Refusal:
 
 def _read_behind(change: Change, start: int) -> str | None:
     """Return another variable with the same memory that is used after a change, or again in its loop."""
-    function, span = change.fragment.body[0], change.fragment.span
-    for node in walk(function) if change.others else ():
-        if isinstance(node, (cst.For, cst.While)) and span(node)[0] <= start < span(node)[1]:
-            start = span(node)[0]
-    names = (node for node in walk(function) if isinstance(node, cst.Name) and node.value in change.others)
-    return next((node.value for node in names if span(node)[0] > start), None)
+    places = change.file.places
+    for node in walk(change.function) if change.others else ():
+        if isinstance(node, LOOPS) and places.start(node) <= start < places.end(node):
+            start = places.start(node)
+    names = (
+        node for node in walk(change.function) if isinstance(node, ast.Name) and node.id in change.others
+    )
+    return next((node.id for node in names if places.start(node) > start), None)

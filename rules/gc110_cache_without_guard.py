@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gclint.codemod.guard import Unguarded, unguarded_caches, why_guarded
+from gclint.codemod.places import argument_place
 from gclint.finding import Applicability, Finding, Fix, Part, Refusal, Repair, Step
 from gclint.network.model import Network
 from gclint.network.story import call_story, parameter_steps
@@ -78,9 +79,8 @@ class CacheWithoutGuard(Rule):
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each cache that is created before or without a guard."""
         for each in unguarded_caches(network):
-            start, end = each.site.span(each.argument)
-            made, _ = each.fragment.span(each.creation)
-            row = network.file.position(made).row
+            start, end = argument_place(each.site, each.argument)
+            row = each.file.position(each.file.places.start(each.creation)).row
             when = "before the checkpointing" if each.guard is not None else "without a checkpointing"
             yield Finding(
                 self.code,
@@ -111,8 +111,8 @@ class CacheWithoutGuard(Rule):
 def _story(each: Unguarded) -> tuple[Step, ...]:
     block = next((info for info in each.site.blocks if info.name == each.block), each.site.blocks[0])
     made = Step(
-        each.fragment.file.path,
-        *each.fragment.span(each.creation.test),
+        each.file.path,
+        *each.file.places.span(each.creation.test),
         f"`{each.name}` is created here, whether or not the model checkpoints",
     )
     meaning = f"`{each.parameter}` of `{each.block}.forward` is a cache, to which recomputation writes again"
@@ -123,7 +123,7 @@ def _remedy(each: Unguarded) -> Fix | Refusal:
     self_name = each.site.scope.self_name
     if self_name is None:
         return Refusal("the method has no `self` whose checkpointing flag could be checked")
-    repair = Repair(Part.CALL, each.fragment.file.path, *each.fragment.span(each.creation))
+    repair = Repair(Part.CALL, each.file.path, *each.file.places.span(each.creation))
     where = "Move the guard before" if each.guard is not None else "Add a checkpointing guard before"
     message = f"{where} `{each.name}` is created"
     return Fix(message, tuple(each.edits(self_name)), Applicability.PROVABLE, _REASON, (repair,))

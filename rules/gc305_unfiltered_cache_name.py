@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from gclint.codemod.branch import is_spared
+from gclint.codemod.places import argument_place
 from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
 from gclint.network.cache_origins import no_cache
 from gclint.network.caches import has_flag, live_caches
+from gclint.network.evaluation.walk import Arg
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, parameter_steps
@@ -77,7 +78,7 @@ class UnfilteredCacheName(Rule):
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each cache that stays on in some release."""
         left_on = {name: network.releases.not_neutralising(name) for name in EVER_NEUTRALISED}
-        if not any(which and f"{name}=" in network.file.text for name, which in left_on.items()):
+        if not any(which and name in network.file.text for name, which in left_on.items()):
             return
         for site in network.run_sites:
             block = next((info for info in site.blocks if info.is_checkpointing), None)
@@ -88,7 +89,7 @@ class UnfilteredCacheName(Rule):
             for name, arg in live_caches(site):
                 which = left_on.get(name)  # There are caches whose names no release knows.
                 if which is not None:
-                    start, end = site.span(arg)
+                    start, end = argument_place(site, arg)
                     yield Finding(
                         self.code,
                         self.name,
@@ -133,13 +134,13 @@ class UnfilteredCacheName(Rule):
                     yield "no cache that can be present while checkpointing is passed by keyword"
 
 
-def _remedy(network: Network, site: RunSite, name: str, arg: cst.Arg) -> Fix | Refusal:
+def _remedy(network: Network, site: RunSite, name: str, arg: Arg) -> Fix | Refusal:
     if not has_flag(site.owner) or site.scope.self_name is None:
         return Refusal(
             f"`{site.owner.name}` has no `gradient_checkpointing` flag of its own to guard the cache with; "
             f"rename the parameter `{name}` to `past_key_values` in `forward` and its calls"
         )
-    if isinstance(arg.value, (cst.NamedExpr, cst.Await, cst.Yield)):
+    if isinstance(arg.value, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
         return Refusal("evaluating the value has side effects, so the guard has to be written by hand")
     other = no_cache(site, (arg,), network.gradients)
     if other is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Callable, Mapping
 
 _HEADER = r"(?m)^( *(?:async )?(?:class|def) \w+)"
@@ -54,10 +55,15 @@ def _classes_in_branches(text: str) -> str:
     return dressed
 
 
+_NEWER = (
+    {"type parameters": _sub(rf"{_HEADER}(?=\()", r"\1[T: (int, str), *Ts]")}
+    if sys.version_info >= (3, 12)
+    else {}
+)
 DRESSES: Mapping[str, Callable[[str], str]] = {
     "lone CRs": lambda text: text.replace("\n", "\r"),
     "form feeds": _sub(r"(?m)^(?=class |def |@)", "\f"),
-    "type parameters": _sub(rf"{_HEADER}(?=\()", r"\1[T: (int, str), *Ts]"),
+    **_NEWER,
     "comments in headers": _sub(
         r"(?m)^( *class \w+)\((.*)\):", r"\1(  # the ) bases:\n    \2,\n    # (\n):"
     ),

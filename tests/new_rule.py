@@ -38,10 +38,9 @@ MODULE = '''\
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
-
-import libcst as cst
 
 from gclint.finding import Finding, Refusal
 from gclint.network.model import Network
@@ -110,10 +109,10 @@ class CLASS(Rule):
                 yield "the call does not pass `change_me`"
 
 
-def _wrong(site: RunSite) -> Iterator[cst.BaseExpression]:
+def _wrong(site: RunSite) -> Iterator[ast.expr]:
     """Yield the arguments of a call that are to be reported: TODO."""
     for arg in site.args:
-        if arg.keyword is not None and arg.keyword.value == "change_me":
+        if arg.keyword == "change_me":
             yield arg.value
 '''
 

@@ -40,8 +40,6 @@ LENGTH = 100_000
 SECONDS = 2
 """Of CPU time for all texts of one length class; linear patterns need some hundredths each."""
 _USES = {"match", "fullmatch", "search", "finditer", "findall", "sub", "subn", "split"}
-_ONCE = {"_FIRST_LINE"}
-"""Matched once a definition, and reads no further than the first line of its body."""
 _PLACEHOLDER = "4"
 """What stands for a name that is known at run time only: an identifier's end, and a number."""
 
@@ -96,8 +94,7 @@ def _patterns_in(path: Path) -> Iterator[Used]:
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
             assert isinstance(node, ast.Call)
             # What is matched from an offset on is matched from many.
-            often = len(node.args) > 1 and function.value.id not in _ONCE
-            method = "search" if often else function.attr
+            method = "search" if len(node.args) > 1 else function.attr
             if function.attr in _USES:
                 methods.setdefault(function.value.id, set()).add(method)
     calls = [node for node in nodes if isinstance(node, ast.Call) and _is_regular(node)]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import libcst as cst
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.signature import Kind, Signature, function_signature, method_signature
+from gclint.network.evaluation.walk import arguments
 from gclint.source.file import SourceFile
 
 _KINDS = {
@@ -83,7 +84,7 @@ def _read(header: _Header) -> Signature:
     file = SourceFile(Path("block.py"), text.encode())
     method = file.outline.classes["Block"].method("forward")
     assert method is not None
-    signature = method_signature(file, method)
+    signature = method_signature(method)
     assert signature is not None
     return signature
 
@@ -152,8 +153,9 @@ _calls = st.builds(
 
 
 def _bind(code: str, signature: Signature) -> Binding:
-    call = cst.ensure_type(cst.parse_expression(code), cst.Call)
-    return bind(call.args, signature)
+    call = ast.parse(code, mode="eval").body
+    assert isinstance(call, ast.Call)
+    return bind(arguments(call), signature)
 
 
 def _receivers(binding: Binding) -> list[str | None]:
@@ -212,8 +214,8 @@ def test_unpacked_list_hides_who_receives_what(header: _Header, before: int, beh
 @given(_headers())
 @settings(deadline=None, max_examples=60, derandomize=True)
 def test_only_functions_with_ordinary_parameters_are_read_from_their_node(header: _Header) -> None:
-    node = cst.parse_module(f"def forward({header.code}\n): pass\n").body[0]
-    signature = function_signature(cst.ensure_type(node, cst.FunctionDef))
+    file = SourceFile(Path("block.py"), f"def forward({header.code}\n): pass\n".encode())
+    signature = function_signature(file, file.outline.functions["forward"].function)
     parameters = header.understood.parameters.values()
     if any(each.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD for each in parameters):
         assert signature is None

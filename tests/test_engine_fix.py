@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -389,6 +390,16 @@ def test_problems_of_the_check_are_told_once() -> None:
     assert _texts(result) == {"x": "boom = good\n"}
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python knows the syntax")
+def test_file_for_a_newer_python_is_an_error_and_stays() -> None:
+    result = _fix(WordRule("bad", replacing("good")), x="bad\ntry: pass\nexcept A, B: pass\n", y="bad\n")
+    assert _texts(result) == {"y": "good\n"}
+    (problem,) = result.problems
+    assert problem.path == Path("x.py")
+    assert "it may be written for a newer Python" in problem.message
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="this Python does not know the syntax")
 def test_file_for_a_newer_python_is_fixed() -> None:
     text = "type X = bad\ntry: pass\nexcept A, B: pass\n"
     assert _texts(_fix(WordRule("bad", replacing("good")), x=text)) == {"x": text.replace("bad", "good")}

@@ -262,3 +262,13 @@ def test_the_base_class_is_added_where_it_belongs(before: str, after: str) -> No
     file = SourceFile(_PATH, f"{before}\n".encode())
     edits = list(chain(import_checkpointing_base(file, ".modeling_layers", ())))
     assert edited(file.text, edits) == f"{after}\n"
+
+
+@pytest.mark.parametrize("before", ["x = 1; ", "if x: ", "try: "])
+def test_an_import_behind_something_on_its_line_is_left_alone(before: str) -> None:
+    text = f"{before}from a import checkpoint\n"
+    text += "except ValueError: pass\n" if before == "try: " else ""
+    assert _dropped(text) == text
+    file = SourceFile(_PATH, text.encode())
+    added = import_checkpointing_base(file, "a", [Edit(_PATH, len(text), len(text), "")])
+    assert edited(text, added) == f"from a import GradientCheckpointingLayer\n{text}"

@@ -1,9 +1,10 @@
-"""Definitions and imports found by a scan are those that Python's own parser finds."""
+"""Definitions and imports are all that Python's own parser finds, and have their places in the text."""
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 import sysconfig
 import warnings
 from bisect import bisect_right
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.outline import Definition, ImportedName, Outline
+from gclint.source.outline import Definition, ImportedName
 
 _ANY_DEFINITION = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -63,10 +64,9 @@ class _Lines:
     def starts_line(self, offset: int) -> bool:
         return offset in self._starts or offset == len(self._text)
 
-    def opens(self, node: ast.stmt) -> bool:
-        """Tell whether a statement is the first thing on its line."""
-        line = self._text[self._starts[node.lineno - 1] :].encode()
-        return not line[: node.col_offset].strip(b" \t\f")
+    def is_indented(self, node: ast.stmt) -> bool:
+        """Tell whether there is white space before the line of a statement."""
+        return self._line(node.lineno)[:1] in (" ", "\t", "\f")
 
     def last_code(self, start: int, end: int) -> int:
         """Return the last row that holds more than a comment."""
@@ -80,15 +80,18 @@ class _Lines:
         return self._text[self._starts[row - 1] : end]
 
 
-def _outlined(text: str) -> _Found:
+def _outlined(file: SourceFile) -> _Found:
     """Return what the outline says, once it has kept what it promises about offsets."""
-    outline, lines = Outline(text), _Lines(text)
+    text, outline, lines = file.text, file.outline, _Lines(file.text)
     for each in outline.definitions:
         assert lines.starts_line(each.start)
         assert lines.starts_line(each.end)
-        assert each.start <= each.header < each.end <= each.limit <= len(text)
-        inside = [other for other in outline.definitions if each.start < other.start < each.limit]
+        assert each.start <= each.header < each.header_end <= each.end <= len(text)
+        assert text[each.header_end - 1] == ":"
+        assert text[: each.header].endswith(each.indent)
+        inside = [other for other in outline.definitions if each.start < other.start < each.end]
         assert all(each in _ancestors(other) for other in inside)
+        assert each.node.name == each.name
     definitions = [
         _Defined(
             lines.row(each.start),
@@ -107,6 +110,10 @@ def _outlined(text: str) -> _Found:
     return _Found(tuple(sorted(definitions)), tuple(imports))
 
 
+def _file(text: str) -> SourceFile:
+    return SourceFile(Path("x.py"), text.encode())
+
+
 def _ancestors(definition: Definition) -> Iterator[Definition]:
     while definition.parent is not None:
         definition = definition.parent
@@ -114,7 +121,7 @@ def _ancestors(definition: Definition) -> Iterator[Definition]:
 
 
 def _parsed(text: str) -> _Found:
-    """Return what there is to find, leaving out what does not begin on a line of its own."""
+    """Return what there is to find."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(text)
@@ -124,11 +131,11 @@ def _parsed(text: str) -> _Found:
 
     def visit(node: ast.AST, parent: str) -> None:
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, _ANY_DEFINITION) and lines.opens(child):
+            if isinstance(child, _ANY_DEFINITION):
                 definitions.append(_defined(child, parent))
-            elif isinstance(child, (ast.Import, ast.ImportFrom)) and lines.opens(child):
-                names = tuple(_names(child))
-                imports.append(_Imported(child.lineno, child.end_lineno or 0, child.col_offset == 0, names))
+            elif isinstance(child, (ast.Import, ast.ImportFrom)):
+                place = (child.lineno, child.end_lineno or 0, not lines.is_indented(child))
+                imports.append(_Imported(*place, tuple(_names(child))))
             visit(child, child.name if isinstance(child, _ANY_DEFINITION) else parent)
 
     visit(tree, "")
@@ -166,11 +173,11 @@ def test_standard_library_is_outlined_as_it_is_parsed(every: int) -> None:
     assert len(files) > 300
     for path in files[::every]:
         try:
-            text = SourceFile(path, path.read_bytes()).text
-            expected = _parsed(text)
+            file = SourceFile(path, path.read_bytes())
+            expected = _parsed(file.text)
         except (UnreadableFile, SyntaxError):
             continue
-        found = _outlined(text)
+        found = _outlined(file)
         different = set(found.definitions) ^ set(expected.definitions)
         wrong += [f"{path}: {each}" for each in sorted(different)]
         if found.imports != expected.imports:
@@ -307,7 +314,7 @@ def _odd_texts(draw: st.DrawFn) -> str:
 @given(_odd_texts())
 @settings(deadline=None, derandomize=True, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 def test_odd_text_is_outlined_as_it_is_parsed(text: str) -> None:
-    found, expected = _outlined(text), _parsed(text)
+    found, expected = _outlined(_file(text)), _parsed(text)
     assert found == expected
 
 
@@ -319,7 +326,7 @@ def test_odd_text_is_outlined_as_it_is_parsed(text: str) -> None:
     ],
 )
 def test_code_that_no_formatter_leaves_is_outlined_as_it_is_parsed(text: str) -> None:
-    assert _outlined(text) == _parsed(text)
+    assert _outlined(_file(text)) == _parsed(text)
 
 
 _LOOKED_UP = """\
@@ -346,7 +353,7 @@ else:
 
 
 def test_names_are_looked_up_as_python_binds_them() -> None:
-    outline = Outline(_LOOKED_UP)
+    outline = _file(_LOOKED_UP).outline
     assert list(outline.classes) == ["A", "Inner"]
     assert outline.classes["A"].text == "    class A: x = 2\n"
     assert list(outline.functions) == ["h"]
@@ -363,7 +370,7 @@ def test_names_are_looked_up_as_python_binds_them() -> None:
 
 def test_lone_carriage_returns_keep_their_offsets() -> None:
     text = "x = 1\rclass A:\r    def f(self):\r        pass\r\nimport a\r"
-    outline = Outline(text)
+    outline = _file(text).outline
     method = outline.classes["A"].method("f")
     assert method is not None
     assert method.text == "    def f(self):\r        pass\r\n"
@@ -372,44 +379,26 @@ def test_lone_carriage_returns_keep_their_offsets() -> None:
     assert text[statement.start : statement.end] == "import a"
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python knows them since 3.12")
 @pytest.mark.parametrize(
     "text",
     [
         'x = f"{"""a"""}"\nclass A: pass\n"""\nclass B: pass\n"""\nimport c\n',
         "x = f'{\nclass_\nif y\nelse z}'\nclass A:\n    pass\nimport c\n",
         "class A:\n    x = f'''{'''\nclass B: pass\n'''}'''\n    def f(self): pass\nimport c\n",
-        "x = t\"{f'{'#'}'}\"  # '''\nclass A: pass\nimport c\n",
+        "x = f\"{f'{'#'}'}\"  # '''\nclass A: pass\nimport c\n",
     ],
 )
 def test_strings_in_strings_hide_nothing_and_give_nothing(text: str) -> None:
-    """Python knows them since 3.12, so that its own parser cannot be asked."""
-    outline = Outline(text)
+    outline = _file(text).outline
     assert list(outline.classes) == ["A"]
     assert [name.bound for name in outline.all_imported()] == ["c"]
     assert text.startswith("class A") or outline.classes["A"].end <= text.rindex("import")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("x = 1  # @", True),
-        ("x = '#' + @", False),
-        ("x = '#'  # @", True),
-        ("'''\n# @'''", False),
-        ("'''\n# '''  # @", True),
-        ("'''\n# ''' + @", False),
-        ("x = f'{'#'}' + @", False),
-        ("# \r@", False),
-        ("\r# @", True),
-    ],
-)
-def test_what_stands_in_a_comment_is_known(text: str, expected: bool) -> None:
-    assert Outline(f"x\n{text}\n").in_comment(text.index("@") + 2) == expected
-
-
 def test_the_pieces_of_a_text_are_its_definitions_and_what_is_between() -> None:
     text = "import a\n@b\nclass A:\n    def f(self): pass\ndef g(): pass\nif x:\n    def h(): pass\n"
-    outline = Outline(text)
+    outline = _file(text).outline
     pieces = [text[start:end] for start, end in outline.pieces]
     assert "".join(pieces) == text
     assert [piece for piece in pieces if piece] == [
@@ -422,7 +411,7 @@ def test_the_pieces_of_a_text_are_its_definitions_and_what_is_between() -> None:
 
 def test_the_items_of_an_import_have_their_places() -> None:
     text = "x = 1\nfrom . . a.b import (  # c\n    d,\n    e  as \\\n f,  # g\n)\nimport h . i, j as k\n"
-    first, second = Outline(text).imports
+    first, second = _file(text).outline.imports
     assert (first.module, second.module) == ("..a.b", None)
     listed = [(text[item.start : item.end], item.path, item.alias) for item in first.items + second.items]
     assert listed == [

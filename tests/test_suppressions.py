@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -302,15 +303,34 @@ def test_comment_that_is_not_understood_is_told_and_left() -> None:
     assert repaired is None
 
 
+_SINCE_3_12 = pytest.mark.skipif(sys.version_info < (3, 12), reason="newer syntax")
+_SINCE_3_14 = pytest.mark.skipif(sys.version_info < (3, 14), reason="newer syntax")
+
+
 @pytest.mark.parametrize(
-    "newer", ['x = f"{"""a"""}"', "x = t'{f'''{'#'}'''}'", "type A = int", "x = f'{\n1\n}'"]
+    "newer",
+    [
+        "x = f'''{y:{\n1\n}}'''",
+        pytest.param('x = f"{"""a"""}"', marks=_SINCE_3_12),
+        pytest.param("x = f'{f'''{'#'}'''}'", marks=_SINCE_3_12),
+        pytest.param("type A = int", marks=_SINCE_3_12),
+        pytest.param("x = f'{\n1\n}'", marks=_SINCE_3_12),
+        pytest.param("x = t'{f'''{'#'}'''}'", marks=_SINCE_3_14),
+    ],
 )
-def test_comments_behind_syntax_of_a_newer_python_count(newer: str) -> None:
+def test_comments_behind_newer_syntax_count(newer: str) -> None:
     text = f"{newer}\nbad = (\n    1\n)  # gclint: ignore[GC001]\n# gclint: ignore[GC001]\nworse = 2\n"
     assert _is_suppressed(text, "bad")
     assert _is_suppressed(text, "worse")
 
 
-@pytest.mark.parametrize("string", ["f'{'''\n# gclint: ignore\n'''}'", "'''# gclint: ignore'''"])
+@pytest.mark.parametrize(
+    "string",
+    [
+        "'''# gclint: ignore'''",
+        "f'''\n# gclint: ignore\n'''",
+        pytest.param("f'{'''\n# gclint: ignore\n'''}'", marks=_SINCE_3_12),
+    ],
+)
 def test_what_stands_in_a_string_is_no_comment(string: str) -> None:
     assert not _is_suppressed(f"bad, {string}\n", "bad")

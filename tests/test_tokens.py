@@ -21,10 +21,8 @@ from gclint.source.tokens import (
     closing_bracket,
     code_tokens,
     header_end,
-    logical_lines,
     one_line,
     same_code,
-    statement_end,
     tokens,
 )
 
@@ -104,9 +102,6 @@ def test_any_text_can_be_asked_about(text: str) -> None:
             assert closing is None or text[closing] in ")]}"
     colon = header_end(text, 0)
     assert colon is None or text[colon - 1] == ":"
-    assert 0 <= statement_end(text, 0) <= len(text)
-    kept = [token for line in logical_lines(text) for token in line]
-    assert kept == [token for token in tokens(text) if token.kind not in _LAYOUT]
     assert same_code(text, text)
     assert "\n" not in one_line(text)
 
@@ -134,14 +129,12 @@ _LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 from gclint.source.tokens import *
-from gclint.source.outline import Outline
 opened, repeated = eval(sys.argv[1])
 for piece in opened:
     list(tokens(piece * (200_000 // len(piece))))
 for piece in repeated:
     text = piece * (15_000 // len(piece))
-    code_tokens(text, comments=True), one_line(text), list(logical_lines(text))
-    closing_bracket(text, 0), header_end(text, 0), statement_end(text, 0), Outline(f"import {text}")
+    code_tokens(text, comments=True), one_line(text), closing_bracket(text, 0), header_end(text, 0)
     text = f"class A({text}"
     list(tokens(text)), header_end(text, 0), closing_bracket(text, 7)
 """
@@ -218,7 +211,6 @@ def test_a_string_is_one_token(string: str, around: str) -> None:
     assert [token.text for token in found] == [string]
     assert closing_bracket(f"({text}\n)", 0) == len(text) + 2
     assert header_end(f"class A({string}): x", 0) == len(string) + 10
-    assert statement_end(f"{string}; y", 0) == len(string)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +242,7 @@ def test_odd_text_has_these_tokens(text: str, expected: list[str]) -> None:
     assert _texts(text) == expected
 
 
-# -- brackets, headers and statements
+# -- brackets and headers
 
 
 @pytest.mark.parametrize(
@@ -271,33 +263,6 @@ def test_odd_text_has_these_tokens(text: str, expected: list[str]) -> None:
 def test_a_header_ends_with_its_colon(header: str) -> None:
     assert header_end(f"{header} x: int = 1", 0) == len(header)
     assert header_end(header[:-1], 0) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "end"),
-    [
-        ("import a  # b", 8),
-        ("import a ; b", 8),
-        ("from a import (  # )\n    b, # ;\n)\nc", 33),
-        ("import a, \\\n  b\nc", 15),
-        ("import a\rb", 8),
-        ("import a", 8),
-        ("import (", 8),
-    ],
-)
-def test_a_statement_ends_before_what_follows(text: str, end: int) -> None:
-    assert statement_end(text, 0) == end
-
-
-def test_logical_lines_are_python_s() -> None:
-    text = "a = (1,  # b\n\n2)\n# c\n@d\ndef e(): '''\n''' \\\n + 1; f\n"
-    lines = [[token.text for token in line] for line in logical_lines(text)]
-    assert lines == [
-        ["a", "=", "(", "1", ",", "# b", "2", ")"],
-        ["# c"],
-        ["@", "d"],
-        ["def", "e", "(", ")", ":", "'''\n'''", "+", "1", ";", "f"],
-    ]
 
 
 # -- the same code

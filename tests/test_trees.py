@@ -1,197 +1,201 @@
-"""Trees without layout: they are LibCST's in all but layout, and in that too once it is asked for."""
+"""Syntax trees are Python's own, and their nodes have their places in any text."""
 
+from __future__ import annotations
+
+import ast
 import gc
-import operator
-from collections.abc import Iterator
+import warnings
 from pathlib import Path
 
-import libcst as cst
 import pytest
-from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
-import gclint
-from gclint.network.evaluation.body import Body, TextPiece
-from gclint.network.evaluation.walk import children, structure, walk
-from gclint.source.bare import read_bare
 from gclint.source.file import SourceFile
-from gclint.source.fragment import Fragment, parse_definition
-from gclint.source.tree import Tree
-
-_STATEMENTS = (
-    "x = y = f(a, *b, k=1, *c, **d)",
-    "x: Tensor = None; self.y += 1.5e-3; del_ = -2j",
-    "x: int",
-    "return",
-    "raise ValueError('a' 'b') from error",
-    'assert x, f"{x!r:>{width}} and {y}"',
-    "pass; break; continue",
-    "yield",
-    "x = yield from f(await_)",
-    "x = await f(x)",
-    "x = (yield), (a), ((b))",
-    "x = a[1], a[b, 1:2], a[:], a[::2], a[i:], a[:i, ...], a[-1:(j)]",
-    "x = not a and b or c and d or e",
-    "x = a < b <= c != d is not None not in f",
-    "x = (a + b) * -c ** +d // ~e % f @ g << h >> i & j | k ^ l",
-    "a @= b; a //= c; a **= d; a >>= e; a <<= f; a &= g; a ^= h; a |= i; a %= j; a *= k; a /= l; a -= m",
-    "x = a if b else c if d else e",
-    "x = lambda a, /, b=1, *c, d, e=2, **f: (a, b)",
-    "x = lambda *, a: a",
-    "x = [*a, b], (*a, b), {*a, b}, {**a, 'b': c}, (), [], {}",
-    "x = [a for a, b in c if d if e for f in g], {a for a in b}, {a: b for a in c}, f(a for a in b)",
-    "if (n := len(a)) > 1:\n    pass\nelif b:\n    pass\nelse:\n    if c:\n        pass",
-    "for a, *b in c:\n    d\nelse:\n    e",
-    "while a:\n    b\nelse:\n    c",
-    "with a as b, c as (d, e), f:\n    g",
-    "with (a as b,\n      c):\n    g",
-    "try:\n    a\nexcept (B, C) as d:\n    e\nexcept F:\n    g\nelse:\n    i\nfinally:\n    j",
-    "try:\n    a\nexcept:\n    h",
-    "@a.b(c)\n@d\ndef e(f, g: int = 1, /, h=None, *i: str, j, k: int = 2, **l) -> None:\n    '''Do.'''",
-    "def e(*, a):\n    return a  # why\n    # the end",
-    "x = f(\n    a,  # first\n    # second\n    b,\n)\n\n# behind",
-    "x = r'a', b'b', u'c', '''d\ne''', \"it's\", 'say \"it\"', '\\'', 1_000, 0xFF, 1., .5",
-    "x = a \\\n    + b",
-)
-_LEFT_TO_LIBCST = (
-    "if a: b",
-    "del a",
-    "x = a[(b, c)]",
-    "x = a[b::]",
-    "x = 'é'",
-    "x = 1\r\n",
-    "\fx = 1",
-    "async def a():\n    async for b in c:\n        pass",
-    "import a",
-    "class A:\n    pass",
-    "global a",
-    "match a:\n    case b:\n        pass",
-)
+from gclint.source.lines import begins_in_string, logical_lines
+from gclint.source.tree import Tree, Unparsable
 
 
-def _places(module: cst.Module) -> dict[cst.CSTNode, tuple[int, int]]:
-    spans = MetadataWrapper(module, unsafe_skip_copy=True).resolve(ByteSpanPositionProvider)
-    return {node: (span.start, span.start + span.length) for node, span in spans.items()}
+def _file(text: str) -> SourceFile:
+    return SourceFile(Path("modeling_x.py"), text.encode())
 
 
-def _assert_alike(text: str) -> None:
-    whole = cst.parse_module(text)
-    tree = Tree(text, is_block=False)
-    pairs = list(
-        zip(
-            (node for each in tree.body for node in walk(each)),
-            (node for each in whole.body for node in walk(each)),
-            strict=True,
-        )
-    )
-    own = _places(whole)
-    for bare, theirs in pairs:
-        assert type(bare) is type(theirs)
-        assert structure(bare) == structure(theirs)
-        if bare in tree.places:
-            assert tree.places[bare] == own[theirs], text
-        elif isinstance(bare, cst.Call):
-            # A formatted string's fields have no places that every Python knows.
-            assert "f" in text
-    assert tree.nodes >= {bare for bare, _ in pairs}
-    assert tree.module.deep_equals(whole)
-    assert list(tree.module.body) == list(tree.body)
-    assert [bare for bare, _ in pairs] == [node for each in tree.module.body for node in walk(each)]
-    assert _places(tree.module).keys() >= tree.places.keys()
+# -- trees
 
 
-@pytest.mark.parametrize("code", _STATEMENTS)
-def test_code_is_read_as_libcst_reads_it(code: str) -> None:
-    assert read_bare(f"{code}\n") is not None
-    _assert_alike(f"{code}\n")
+@pytest.mark.parametrize("code", ["x = (\n", "  x = 1\n", "f() = 1 2\n", "x = 'a\n", "x = \0\n", "(" * 5000])
+def test_what_is_not_python_is_rejected(code: str) -> None:
+    with pytest.raises(Unparsable):
+        Tree(code)
+    file = _file(code)
+    assert file.tree is None
+    assert (file.outline.definitions, file.outline.imports) == ([], [])
 
 
-@pytest.mark.parametrize("code", _LEFT_TO_LIBCST)
-def test_what_is_rare_is_left_to_libcst(code: str) -> None:
-    assert read_bare(f"{code}\n") is None
-    _assert_alike(f"{code}\n")
-
-
-@pytest.mark.parametrize("code", [f"x = {'+'.join(['a'] * 3000)}\n", f"x = a{'.b' * 3000}\n", "x = '\0'\n"])
-def test_what_is_endless_or_broken_is_left_to_libcst(code: str) -> None:
-    assert read_bare(code) is None
+@pytest.mark.parametrize("is_enabled", [True, False])
+@pytest.mark.parametrize("code", ["x = 1\n", "x = (\n"])
+def test_the_collector_is_left_as_it_was(code: str, is_enabled: bool) -> None:
+    before = gc.isenabled()
+    (gc.enable if is_enabled else gc.disable)()
+    try:
+        assert (_file(code).tree is None) is (code == "x = (\n")
+        assert gc.isenabled() is is_enabled
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_warnings_are_for_whoever_runs_the_code() -> None:
-    assert read_bare("x = '\\d' if 1is 1else 2\n") is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Tree("x = '\\d' if 1is 1else 2\n").module.body
 
 
-def _pieces() -> Iterator[str]:
-    for name in ("evaluation/scope.py", "gradient.py"):
-        path = Path(gclint.__file__).parent / "network" / name
-        file = SourceFile(path, path.read_bytes())
-        for definition in file.outline.definitions:
-            if not definition.is_class:
-                for piece in Body.of_definition(file, definition)._pieces:
-                    if isinstance(piece, TextPiece) and piece.parse():
-                        assert piece.fragment is not None
-                        yield piece.fragment._text
+def test_all_definitions_are_listed_in_the_order_of_the_text() -> None:
+    text = """\
+@f
+class A:
+    def a(self):
+        class B: pass
+if x:
+    async def c(): pass
+elif y:
+    class D: pass
+else:
+    def e(): pass
+try:
+    def f(): pass
+except X:
+    def g(): pass
+else:
+    def h(): pass
+finally:
+    def i(): pass
+for x in y:
+    def j(): pass
+else:
+    with k:
+        def k(): pass
+match x:
+    case 1:
+        def l(): pass
+"""
+    assert "".join(each.name for each in Tree(text).definitions) == "AaBcDefghijkl"
 
 
-def test_statements_of_real_functions_are_read_as_libcst_reads_them() -> None:
-    texts = set(_pieces())
-    assert sum(read_bare(text) is not None for text in texts) > 0.8 * len(texts)
-    for text in texts:
-        _assert_alike(text)
+# -- places
+
+_SPANS = (
+    "f(a)",
+    "f( a ,b )",
+    "'é' + f('ö', b)",
+    '"""é\n€""" + g(x)',
+    "[\n    x,\n    'ü', y\n]",
+)
 
 
-@pytest.mark.parametrize("code", ["x = (\n", "  x = 1\n", "f() = 1 2\n", "x = 'a\n"])
-def test_what_is_not_python_is_rejected(code: str) -> None:
-    with pytest.raises(cst.ParserSyntaxError):
-        Tree(code, is_block=False)
+@pytest.mark.parametrize("code", _SPANS)
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("before", ["", "x = '€'; ", "\f"])
+def test_nodes_have_the_places_that_python_gives_them(code: str, newline: str, before: str) -> None:
+    text = f"# é\ny = 1\n{before}z = {code}\n".replace("\n", newline)
+    file = _file(text)
+    tree = file.tree
+    assert tree is not None
+    nodes = [each for each in ast.walk(tree.module) if isinstance(each, (ast.expr, ast.stmt))]
+    assert len(nodes) > 5
+    for node in nodes:
+        start, end = file.places.span(node)
+        assert file.source(node) == text[start:end]
+        # What Python says of a text has LF only.
+        segment = ast.get_source_segment(text.replace(newline, "\n"), node)
+        assert file.source(node).replace(newline, "\n") == segment
+        assert file.places.row(start) == node.lineno
 
 
-def test_layout_comes_when_it_is_asked_for() -> None:
-    file = SourceFile(Path("a.py"), b"def f():\n    x = g( a ,b )  # why\n    return (x)\n")
-    fragment = parse_definition(file, file.outline.definitions[0])
-    call = next(node for node in walk(fragment.body[0]) if isinstance(node, cst.Call))
-    first, second = call.args
-    assert [type(node) for node in children(call)] == [cst.Name, cst.Arg, cst.Arg]
-    assert isinstance(first.comma, cst.Comma)
-    assert second.comma is cst.MaybeSentinel.DEFAULT
-    assert fragment.source(call) == "g( a ,b )"
-    assert cst.Module([]).code_for_node(call.with_changes(args=[second])) == "g( b )"
+def test_a_node_has_its_place_without_the_brackets_around_it() -> None:
+    file = _file("x = ( (a ) . b )\n")
+    tree = file.tree
+    assert tree is not None
+    assert (
+        file.source(next(each for each in ast.walk(tree.module) if isinstance(each, ast.Attribute)))
+        == "(a ) . b"
+    )
 
 
-def test_layout_comes_to_each_tree_for_itself() -> None:
-    texts = [f"x{number} = ( {number} )\n" for number in range(3)]
-    trees = [Tree(text, is_block=False) for text in texts]
-    lines = [cst.ensure_type(tree.body[0], cst.SimpleStatementLine) for tree in trees]
-    values = [cst.ensure_type(line.body[0], cst.Assign).value for line in lines]
-    assert [cst.Module([]).code_for_node(value) for value in values[::-1]] == ["( 2 )", "( 1 )", "( 0 )"]
+def test_a_definition_has_its_own_node_when_the_tree_is_made_again() -> None:
+    file = _file("def f():\n    def g(): pass\nclass f: pass\n")
+    first, inner, last = file.outline.definitions
+    for number in range(200):  # More than are kept.
+        assert _file(f"x = {number}\n").tree is not None
+    assert [type(each.node) for each in (first, inner, last)] == [
+        ast.FunctionDef,
+        ast.FunctionDef,
+        ast.ClassDef,
+    ]
+    assert inner.node in first.function.body
+    assert file.tree is not None
+    assert last.node is file.tree.definitions[2]
 
 
-def test_what_no_node_has_is_an_error() -> None:
-    tree = Tree("x = 1\n", is_block=False)
-    for node in (tree.body[0], cst.Name("x")):
-        assert getattr(node, "nothing", None) is None
-        with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-            operator.attrgetter("nothing")(node)
+# -- lines
 
 
-def test_a_tree_is_not_kept_for_its_layout() -> None:
-    from gclint.source.tree import _bare
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_logical_lines_are_python_s(newline: str) -> None:
+    text = "é = (1,  # b\n\n2)\n# c\n@d\ndef e(): '''\n''' \\\n + 1; f  # g\n\n    # h".replace("\n", newline)
+    file = _file(text)
+    lines = [*logical_lines(file)]
+    assert [text[line.start : line.end].replace(newline, "\n") for line in lines] == [
+        "é = (1,  # b\n\n2)",
+        "# c",
+        "@d",
+        "def e(): '''\n''' \\\n + 1; f  # g",
+        "# h",
+    ]
+    assert [line.rows for line in lines] == [(1, 3), None, (5, 5), (6, 8), None]
+    assert [line.is_decorator for line in lines] == [False, False, True, False, False]
+    comments = [comment for line in lines for comment in line.comments]
+    assert [(each.row, each.text, each.is_alone) for each in comments] == [
+        (1, "# b", False),
+        (4, "# c", True),
+        (8, "# g", False),
+        (10, "# h", True),
+    ]
+    assert all(text[each.start : each.end] == each.text for each in comments)
 
-    gc.collect()
-    before = len(_bare)
-    tree = Tree("x = 'nobody else has this'\n", is_block=False)
-    assert len(_bare) == before + 1
-    del tree
-    gc.collect()
-    assert len(_bare) == before
+
+def test_what_stands_before_broken_code_has_its_lines() -> None:
+    assert [line.rows for line in logical_lines(_file("x = 1\n# a\ny = (\n"))][:2] == [(1, 1), None]
 
 
-def test_places_in_a_piece_are_those_in_its_file() -> None:
-    code = "class A:\n    def f(self):\n        x = 1\n        return  g(x)\n"
-    file = SourceFile(Path("a.py"), code.encode())
-    start = code.index("        return")
-    fragment = Fragment(file, start, len(code), " " * 8)
-    call = next(node for node in walk(fragment.body[0]) if isinstance(node, cst.Call))
-    assert fragment.span(call) == (code.index("g(x)"), code.index("g(x)") + 4)
-    assert fragment.span(call.func) == (code.index("g(x)"), code.index("g(x)") + 1)
-    assert fragment.holds(call)
-    assert not fragment.holds(cst.Name("x"))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = '''\n@'''\n",
+        "x = b'''\n@'''\n",
+        "f(a, [f'''{x}\n@'''])\n",
+        "def f():\n    '''a\n    @\n    '''\n",
+        "@f('''\n@''')\ndef g(): pass\n",
+        "class A:\n    x = 1\n    def f(self, a='''\n@'''): pass\n",
+        "if x:\n    pass\nelse:\n    y = 1; z = '''\n@'''\n",
+        "with f('''\n@''') as g: pass\n",
+        "class A(B, c='''\n@'''): pass\n",
+        "try: pass\nexcept X:\n    [a for a in '''\n@''']\n",
+        "match x:\n    case 1:\n        y = '''\n@'''\n",
+        "x = 'a\\\n@'\n",
+    ],
+)
+def test_a_row_in_a_string_is_known(text: str) -> None:
+    file = _file(text)
+    assert file.tree is not None
+    row = file.position(text.rindex("@")).row
+    assert [each for each in range(len(file.line_starts) + 1) if begins_in_string(file, each)] == (
+        [row, row + 1] if text.endswith("    '''\n") else [row]
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["x = ''\n@f\ndef g(): pass\n", "'''\n'''\n@f\ndef g(): pass\n", "x = (\n# @\n1)\n"]
+)
+def test_a_row_behind_a_string_is_known(text: str) -> None:
+    file = _file(text)
+    assert file.tree is not None
+    assert not begins_in_string(file, file.position(text.index("@")).row)

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-import libcst as cst
-
-from gclint.network.evaluation.walk import dotted_name
+from gclint.network.evaluation.walk import is_constant
 from gclint.network.runsite import Arm
 
 
-def known_off(arm: Arm) -> Iterator[cst.BaseExpression]:
+def known_off(arm: Arm) -> Iterator[ast.expr]:
     """Yield the expressions that are False, None or empty where a call stands."""
-    yield from _off(arm.branch.test, arm.taken)
+    yield from _off(arm.node.test, arm.taken)
 
 
-def _off(test: cst.BaseExpression, holds: bool) -> Iterator[cst.BaseExpression]:
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        yield from _off(test.expression, not holds)
-    elif isinstance(test, cst.BooleanOperation):
+def _off(test: ast.expr, holds: bool) -> Iterator[ast.expr]:
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _off(test.operand, not holds)
+    elif isinstance(test, ast.BoolOp):
         # All of what `and` joins holds, or none of what `or` joins.
-        if isinstance(test.operator, cst.And if holds else cst.Or):
-            yield from _off(test.left, holds)
-            yield from _off(test.right, holds)
-    elif isinstance(test, cst.Comparison):
-        asks_for = cst.Is if holds else cst.IsNot
-        (first, *others) = test.comparisons
-        if not others and isinstance(first.operator, asks_for) and dotted_name(first.comparator) == "None":
+        if isinstance(test.op, ast.And if holds else ast.Or):
+            for each in test.values:
+                yield from _off(each, holds)
+    elif isinstance(test, ast.Compare):
+        is_none = isinstance(test.ops[0], ast.Is if holds else ast.IsNot)
+        if is_none and len(test.ops) == 1 and is_constant(test.comparators[0], None):
             yield test.left
     elif not holds:
         yield test

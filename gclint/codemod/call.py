@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import libcst as cst
-
-from gclint.codemod.listing import LINE_LENGTH, Item, comments, layout_of, render
+from gclint.codemod.listing import LINE_LENGTH, Item, argument_spans, layout_of, render, value_code
 from gclint.finding import Edit, Refusal
 from gclint.network.activation import SiteBinding, is_constant
 from gclint.network.binding import Binding, BoundArgument
 from gclint.network.evaluation.signature import Kind, Parameter, Signature
-from gclint.network.evaluation.walk import walk
+from gclint.network.evaluation.walk import COMPREHENSIONS, arguments, walk
 from gclint.releases import EVER_NEUTRALISED
 from gclint.source.file import SourceFile
-from gclint.source.fragment import Fragment
 from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
 from gclint.wording import listed
 
 CACHES_IN_ORDER = PLAIN_CACHES | {USE_CACHE}
 """What no repair may pass by position."""
-_LITERAL = re.compile(r"-?[\d.]+(?:e-?\d+)?|None|True|False|\"[^\"\\]*\"|'[^'\\]*'|\(\)", re.IGNORECASE)
-_EFFECTS = (
-    cst.Call,
-    cst.Await,
-    cst.Yield,
-    cst.NamedExpr,
-    cst.ListComp,
-    cst.GeneratorExp,
-    cst.DictComp,
-    cst.SetComp,
-)
+_EFFECTS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, *COMPREHENSIONS)
 
 
 @dataclass(frozen=True)
@@ -61,8 +48,8 @@ class CallRepair:
 
 
 def repair_call(
-    fragment: Fragment,
-    call: cst.Call,
+    file: SourceFile,
+    call: ast.Call,
     bindings: Sequence[SiteBinding],
     others: Sequence[SiteBinding] = (),
 ) -> CallRepair | Refusal:
@@ -71,12 +58,13 @@ def repair_call(
     What may require grad moves along with the activations; where it cannot, someone has to look.
 
     Args:
-        fragment: the parsed text that the call is part of.
+        file: the file that the call is in.
         call: the run site.
         bindings: its arguments bound to each of the blocks that are checkpointing layers.
         others: the same of all else that it may run.
     """
-    if any(bound.arg not in call.args for binding in bindings for bound in binding.binding.arguments):
+    written = arguments(call)
+    if any(bound.arg not in written for binding in bindings for bound in binding.binding.arguments):
         return Refusal("the call unpacks a list or dict; pass its items one by one")
     for binding in bindings:
         shift = shifted_argument(binding.binding, binding.signature)
@@ -108,7 +96,10 @@ def repair_call(
         else f"`{name}` is passed by keyword, and may require grad"
         for name in left
     ]
-    return CallRepair(write_call(fragment, call, slots), tuple(doubts), _evidence(seen - {*left}))
+    edits = write_call(file, call, slots)
+    if isinstance(edits, Refusal):
+        return edits
+    return CallRepair(edits, tuple(doubts), _evidence(seen - {*left}))
 
 
 def _evidence(seen: frozenset[str]) -> tuple[str, ...]:
@@ -123,11 +114,11 @@ def shifted_argument(binding: Binding, signature: Signature) -> Refusal | None:
     So look the calls of a signature that changed its order, where only a part of them was rewritten.
     """
     for bound in binding.arguments:
-        if not bound.by_position or bound.parameter is None or not isinstance(bound.arg.value, cst.Name):
+        if not bound.by_position or bound.parameter is None or not isinstance(bound.arg.value, ast.Name):
             continue
-        name = bound.arg.value.value
+        name = bound.arg.value.id
         own = binding.argument(name)
-        is_own = own is not None and isinstance(own.arg.value, cst.Name) and own.arg.value.value == name
+        is_own = own is not None and isinstance(own.arg.value, ast.Name) and own.arg.value.id == name
         if name != bound.parameter.name and signature.get(name) is not None and not is_own:
             return Refusal(
                 f"its arguments look shifted: `{name}` is passed to the parameter `{bound.parameter.name}`"
@@ -161,11 +152,7 @@ def _places(slots: Sequence[Slot]) -> list[tuple[int | None, str | None, str | N
 def _names(site: SiteBinding) -> list[str | None]:
     """Return what receives each argument; one passed by keyword may also go to ``**kwargs``."""
     return [
-        bound.arg.keyword.value
-        if bound.arg.keyword is not None
-        else None
-        if bound.parameter is None
-        else bound.parameter.name
+        bound.arg.keyword or (None if bound.parameter is None else bound.parameter.name)
         for bound in site.binding.arguments
     ]
 
@@ -197,7 +184,7 @@ def _arrange(binding: Binding, signature: Signature, activations: frozenset[str]
         if by_position or bound.arg.star:
             slots.append(Slot(bound, None))
         elif bound.parameter is None:
-            slots.append(Slot(bound, bound.arg.keyword.value if bound.arg.keyword is not None else None))
+            slots.append(Slot(bound, bound.arg.keyword))
         elif bound.parameter.kind is Kind.POSITIONAL_ONLY:
             return Refusal(f"`{bound.parameter.name}` can only be passed by position")
         else:
@@ -219,13 +206,22 @@ def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
             f"`{parameter.name}`, which comes before an activation, may be among the unpacked keyword "
             "arguments"
         )
-    if parameter.default is None or _LITERAL.fullmatch(parameter.default) is None:
+    if parameter.default is None or not _is_literal(parameter.default):
         return Refusal(
             f"`{parameter.name}`, which comes before an activation, is not passed and has no literal default"
         )
     if parameter.name in CACHES_IN_ORDER and parameter.default not in ("None", "False"):
         return NeedsReordering(f"`{parameter.name}` comes before an activation")
     return Slot(None, None, parameter.default)
+
+
+def _is_literal(code: str) -> bool:
+    """Return whether an expression is the same wherever it stands."""
+    node = ast.parse(f"({code})", mode="eval").body
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    is_empty = isinstance(node, ast.Tuple) and not node.elts
+    return is_empty or (isinstance(node, ast.Constant) and not isinstance(node.value, bytes))
 
 
 def is_live_cache(bound: BoundArgument) -> bool:
@@ -247,42 +243,46 @@ def in_order_of_effects(slots: list[Slot]) -> list[Slot] | Refusal:
     return slots
 
 
-def _may_not_swap(one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+def _may_not_swap(one: ast.expr, other: ast.expr) -> bool:
     for effectful, reached in ((one, other), (other, one)):
         kinds = {type(node) for node in walk(effectful)}
-        if cst.NamedExpr in kinds:
+        if ast.NamedExpr in kinds:
             return True
         # A call cannot change what a local name stands for, only what that holds.
-        if not kinds.isdisjoint(_EFFECTS) and not isinstance(reached, cst.Name) and not is_constant(reached):
+        if not kinds.isdisjoint(_EFFECTS) and not isinstance(reached, ast.Name) and not is_constant(reached):
             return True
     return False
 
 
-def write_call(fragment: Fragment, call: cst.Call, slots: Sequence[Slot]) -> tuple[Edit, ...]:
+def write_call(file: SourceFile, call: ast.Call, slots: Sequence[Slot]) -> tuple[Edit, ...] | Refusal:
     """Return the edits that give a call these arguments; none where it has them already."""
-    file = fragment.file
-    opening = file.text.index("(", fragment.span(call.func)[1])
-    closing = fragment.span(call)[1] - 1
-    edits = _edits_in_place(fragment, call, slots)
+    opening = file.text.index("(", file.places.end(call.func))
+    closing = file.places.end(call) - 1
+    edits = _edits_in_place(file, call, slots)
     if edits is not None and _still_fits(file, opening, closing, edits):
         return edits
-    existing = _items(fragment, call)
+    # Only what is written anew needs LibCST.
+    from gclint.codemod.items import argument_items
+
+    existing = argument_items(file, call)
+    if isinstance(existing, Refusal):
+        return existing
     items = [_item(slot, existing) for slot in slots]
     column = file.position(opening).column
     layout = layout_of(file.text, opening, closing, file.newline)
     return (Edit(file.path, opening + 1, closing, render(items, layout, column)),)
 
 
-def _edits_in_place(fragment: Fragment, call: cst.Call, slots: Sequence[Slot]) -> tuple[Edit, ...] | None:
+def _edits_in_place(file: SourceFile, call: ast.Call, slots: Sequence[Slot]) -> tuple[Edit, ...] | None:
     """Return the edits that write or drop keywords; None where arguments move or are added."""
-    file = fragment.file
-    if [None if slot.source is None else slot.source.index for slot in slots] != [*range(len(call.args))]:
+    args = arguments(call)
+    if [None if slot.source is None else slot.source.index for slot in slots] != [*range(len(args))]:
         return None
     edits: list[Edit] = []
-    for slot, arg in zip(slots, call.args, strict=True):
-        start, end = fragment.span(arg)
-        if arg.keyword is not None and slot.keyword is None and not arg.star:
-            edits.append(Edit(file.path, start, end - len(_value_text(file.text[start:end], arg)), ""))
+    for slot, arg, (start, end) in zip(slots, args, argument_spans(file, call), strict=True):
+        if arg.keyword is not None and slot.keyword is None:
+            value = value_code(file.text[start:end], arg.keyword)
+            edits.append(Edit(file.path, start, end - len(value), ""))
         elif arg.keyword is None and slot.keyword is not None:
             edits.append(Edit(file.path, start, start, f"{slot.keyword}="))
     return tuple(edits)
@@ -296,25 +296,6 @@ def _still_fits(file: SourceFile, opening: int, closing: int, edits: Sequence[Ed
     first = file.line_starts[row - 1]
     added = sum(len(edit.content) - (edit.end - edit.start) for edit in edits if edit.start >= first)
     return added <= 0 or len(file.line(row)) + added <= LINE_LENGTH
-
-
-def _value_text(text: str, arg: cst.Arg) -> str:
-    """Return an argument's code without its ``name=``."""
-    return text if arg.keyword is None else text[len(arg.keyword.value) :].lstrip()[1:].lstrip()
-
-
-def _items(fragment: Fragment, call: cst.Call) -> list[Item]:
-    """Return the arguments with their comments."""
-    items: list[Item] = []
-    _, leading = comments(call.whitespace_before_args)
-    for arg in call.args:
-        start, end = fragment.span(arg)
-        behind = arg.comma.whitespace_after if isinstance(arg.comma, cst.Comma) else arg.whitespace_after_arg
-        trailing, following = comments(behind)
-        code = _value_text(fragment.file.text[start:end], arg)
-        items.append(Item(code, leading, trailing))
-        leading = following
-    return items
 
 
 def _item(slot: Slot, existing: Sequence[Item]) -> Item:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-
-import libcst as cst
 
 from gclint.codemod.call import repair_call
 from gclint.codemod.evidence import seen_blocks
@@ -20,19 +18,13 @@ from gclint.codemod.switching import remove_override
 from gclint.finding import Edit, Refusal
 from gclint.network.activation import bind_site
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.evaluation.walk import dotted_name
+from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.model import Network
 from gclint.network.override import OldOverride
 from gclint.network.runsite import RunSite
 from gclint.network.untrained import untrained
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
-from gclint.source.tokens import tokens
-
-_OPENING = frozenset("([{")
-_CLOSING = frozenset(")]}")
-_BINDING = frozenset(("as", "for"))
-_WALRUS = re.compile(r"\s{0,99}:=")
 
 
 def base_edits(network: Network, group: Group) -> list[Edit] | Refusal:
@@ -42,51 +34,47 @@ def base_edits(network: Network, group: Group) -> list[Edit] | Refusal:
         root = root_of(info)
         if root.file is not network.file:
             continue
-        fragment = root.header_fragment()
-        node = root.header_node()
-        if fragment is None or node is None:
-            return Refusal(f"the header of `{root.name}` cannot be read")
-        header = cst.ensure_type(fragment.body[0], cst.ClassDef)
-        arg = _module_base(root, header)
-        if arg is None:
+        base = _module_base(root)
+        if base is None:
             return Refusal(f"`{root.name}` has no base `nn.Module` of its own to replace")
-        edits.append(Edit(root.file.path, *fragment.span(arg.value), CHECKPOINTING_BASE))
+        edits.append(Edit(root.file.path, *root.file.places.span(base), CHECKPOINTING_BASE))
     if all(root_of(info).file is not network.file for info in group.blocks):
         return edits
     if network.guards_base_class:
         return edits
-    other = _other_of_that_name(network.file)
-    if other is not None:
-        row = network.file.position(other).row
+    row = _other_of_that_name(network.file)
+    if row is not None:
         return Refusal(f"`{CHECKPOINTING_BASE}` is something else in this file, by what stands on line {row}")
     assert network.checkpointing_module is not None
     return edits + list(import_checkpointing_base(network.file, network.checkpointing_module, edits))
 
 
 def _other_of_that_name(file: SourceFile) -> int | None:
-    """Return where a file itself defines something under the name of the base class."""
+    """Return the row on which a file itself defines something under the name of the base class."""
     for statement in file.outline.imports:
         for item in statement.items:
             if item.alias == CHECKPOINTING_BASE != item.path:
-                return statement.start
-    imports = [(each.start, each.end) for each in file.outline.imports]
-    before, depth = "", 0
-    for token in tokens(file.outline.code) if CHECKPOINTING_BASE in file.outline.code else ():
-        depth += (token.text in _OPENING) - (token.text in _CLOSING)
-        is_name = token.text == CHECKPOINTING_BASE and before != "."
-        # In brackets, as a base or an argument, the name is only used; or a walrus gives it a value.
-        is_used = depth > 0 and before not in _BINDING and not _WALRUS.match(file.outline.code, token.end)
-        if is_name and not is_used and not any(start <= token.start < end for start, end in imports):
-            return token.start
-        before = token.text
-    return None
+                return file.position(statement.start).row
+    if file.tree is None or CHECKPOINTING_BASE not in file.text:
+        return None
+    defining = next((node for node in walk(file.tree.module) if _binds_base(node)), None)
+    return None if defining is None else file.position(file.places.start(defining)).row
 
 
-def _module_base(root: ClassInfo, header: cst.ClassDef) -> cst.Arg | None:
-    for arg in header.bases:
-        name = dotted_name(arg.value) or ""
+def _binds_base(node: ast.AST) -> bool:
+    """Return whether a node gives the name of the base class another meaning, and is no import."""
+    if isinstance(node, ast.Name):
+        return node.id == CHECKPOINTING_BASE and not isinstance(node.ctx, ast.Load)
+    # A definition, the name behind `except … as`, or a pattern.
+    return getattr(node, "name", None) == CHECKPOINTING_BASE and not isinstance(node, ast.alias)
+
+
+def _module_base(root: ClassInfo) -> ast.expr | None:
+    node = root.definition.node
+    for base in node.bases if isinstance(node, ast.ClassDef) else ():
+        name = dotted_name(base) or ""
         if any(getattr(value, "name", None) == "torch.nn.Module" for value in root.module.resolve(name)):
-            return arg
+            return base
     return None
 
 
@@ -113,7 +101,7 @@ def site_edits(network: Network, group: Group) -> SiteEdits:
             continue
         bindings = [bind_site(site, info, network.gradients) for info in blocks]
         row = network.file.position(site.span(site.call)[0]).row
-        if isinstance(site.call.func, cst.Attribute) and site.call.func.attr.value == "forward":
+        if isinstance(site.call.func, ast.Attribute) and site.call.func.attr == "forward":
             doubts.append(
                 f"the call on line {row} calls `forward` directly, which only transformers 5.23 and later "
                 "recompute"
@@ -136,7 +124,7 @@ def site_edits(network: Network, group: Group) -> SiteEdits:
             continue
         others = other_bindings(network, site, known)
         repaired = (
-            others if isinstance(others, Refusal) else repair_call(site.fragment, site.call, known, others)
+            others if isinstance(others, Refusal) else repair_call(network.file, site.call, known, others)
         )
         if isinstance(repaired, Refusal):
             doubts.append(f"the call on line {row} would still be wrong: {repaired.reason}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterator
 
 from gclint.codemod.branch import leaves_out_training
@@ -12,7 +12,9 @@ from gclint.model.attributes import spaces_of
 from gclint.model.objects import Note
 from gclint.model.recomputation import unknowns
 from gclint.network.effects import effects
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, nodes_of, words_of
+from gclint.network.evaluation.walk import dotted_name, is_constant, text_of
+from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
 from gclint.network.returned import returned_container
@@ -20,18 +22,12 @@ from gclint.network.runsite import RunSite
 from gclint.network.support import models_running
 from gclint.network.traits import statistics_class, stores_on_self
 from gclint.source.naming import MODEL_BASE
+from gclint.source.outline import Definition
 from gclint.source.paths import shown
-from gclint.source.tokens import Kind, tokens
-from gclint.source.words import has_word
 
-_LATER = re.compile(r"\byield\b|\basync[ \t]+def[ \t]+forward\b")
-_HOOKED = re.compile(r"\bregister_forward_(?:pre_)?hook[ \t]*\(")
-_KEY = re.compile(r"[\"'](\w+)[\"'][ \t]*:")
+_HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook"))
 _RECORDED = "_can_record_outputs"
-_EVALUATING = re.compile(r"\.[ \t]*eval[ \t]*\(|\bdef[ \t]+train[ \t]*\(|\.[ \t]*train[ \t]*\([ \t]*False\b")
-_UNRECORDED = re.compile(r"\s*@[ \t]*(?:torch\.)?(?:no_grad|inference_mode)\b")
 _REGISTERING = "__init_subclass__"
-_COMPILED = re.compile(r"\bjit[ \t]*\.[ \t]*(?:script|trace)\w*[ \t]*\(")
 
 
 def block_doubts(info: ClassInfo) -> list[str]:
@@ -47,34 +43,43 @@ def block_doubts(info: ClassInfo) -> list[str]:
         doubts.append(f"`{info.name}` overrides `__call__`, and may bypass that of the base class")
     doubts += _registration_doubts(info)
     forward = info.find_method("forward")
-    if forward is not None and _UNRECORDED.match(forward[1].code) is not None:
+    if forward is not None and is_decorated_unrecorded(forward[1]):
         doubts.append(
             f"`{info.name}.forward` records no gradients, and reentrant checkpointing raises where none come "
             "out of it"
         )
-    if forward is not None and _is_in_code(_LATER, forward[1].code):
+    if forward is not None and _runs_later(forward[1]):
         doubts.append(f"`{info.name}.forward` is a generator or a coroutine, which a checkpoint cannot run")
     return doubts
+
+
+def _runs_later(method: Definition) -> bool:
+    """Return whether a call of a method only makes an object that runs it."""
+    return isinstance(method.node, ast.AsyncFunctionDef) or any(
+        isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes_of(method)
+    )
 
 
 def _registration_doubts(info: ClassInfo) -> Iterator[str]:
     """Yield what keeps the base class from what it does to its subclasses, and to their flag."""
     registering = info.find_method(_REGISTERING)
-    if registering is not None and f".{_REGISTERING}" not in registering[1].code:
+    if registering is not None and not any(
+        isinstance(node, ast.Attribute) and node.attr == _REGISTERING for node in nodes_of(registering[1])
+    ):
         yield (
             f"`{registering[0].name}.{_REGISTERING}` does not call that of its base, by which transformers "
             "5.23 and later make a class recompute"
         )
     own = next(
-        (name for name in (FLAG, CHECKPOINT_FUNCTION) if any(_names_own(base, name) for base in info.mro)),
+        (
+            name
+            for name in (FLAG, CHECKPOINT_FUNCTION)
+            if any(name in base.definition.text and name in words_of(base.definition) for base in info.mro)
+        ),
         None,
     )
     if own is not None:
         yield f"`{info.name}` has its own `{own}`, which is also the base class's"
-
-
-def _names_own(info: ClassInfo, name: str) -> bool:
-    return has_word(info.file.outline.code, name, info.definition.header, info.definition.end)
 
 
 def recomputation_doubts(info: ClassInfo) -> list[str]:
@@ -107,12 +112,12 @@ def recorded_doubts(network: Network, group: Group) -> list[str]:
     """Return doubts about models that take something out of blocks that were not recomputed."""
     doubts: list[str] = []
     for owner in dict.fromkeys(site.owner for site in sites_of(network, group)):
-        if any(_is_in_code(_HOOKED, info.text) for info in owner.mro):
+        if any(_last_name(call) in _HOOKING for info in owner.mro for call in _calls(info)):
             doubts.append(
                 f"`{owner.name}` registers forward hooks, and tensors that they take out of a block "
                 "receive no gradient under reentrant checkpointing"
             )
-        if any(_records_routers(info.text) for info in owner.mro):
+        if any(map(_records_routers, owner.mro)):
             doubts.append(
                 f"`{owner.name}` records router outputs inside its blocks, and losses computed from them "
                 "have no gradient under reentrant checkpointing"
@@ -120,14 +125,11 @@ def recorded_doubts(network: Network, group: Group) -> list[str]:
     return doubts
 
 
-def _records_routers(text: str) -> bool:
+def _records_routers(info: ClassInfo) -> bool:
     """Return whether a class says that outputs of routers are recorded."""
-    for behind in text.split(_RECORDED)[1:]:
-        head, _, body = behind.partition("{")
-        names = _KEY.findall(body.partition("}")[0]) if "=" in head else []
-        if any("router" in name for name in names):
-            return True
-    return False
+    tables = (each for each in info.literals(_RECORDED) if isinstance(each, ast.Dict))
+    keys = (key for table in tables for key in table.keys if key is not None)
+    return any("router" in (text_of(key) or "") for key in keys)
 
 
 def compiled_doubts(network: Network, group: Group) -> list[str]:
@@ -136,8 +138,13 @@ def compiled_doubts(network: Network, group: Group) -> list[str]:
     return [
         f"`{owner.name}` compiles modules with `torch.jit`, which bypasses the base class"
         for owner in owners
-        if any(_is_in_code(_COMPILED, info.text) for info in owner.mro)
+        if any(_compiles(call) for info in owner.mro for call in _calls(info))
     ]
+
+
+def _compiles(call: ast.Call) -> bool:
+    holder, _, name = (dotted_name(call.func) or "").rpartition(".")
+    return holder.rpartition(".")[2] == "jit" and name.startswith(("script", "trace"))
 
 
 def mode_doubts(network: Network, group: Group) -> Iterator[str]:
@@ -147,7 +154,7 @@ def mode_doubts(network: Network, group: Group) -> Iterator[str]:
             each for info in (site.owner, *models_running(site.owner), *group.blocks) for each in info.mro
         ]
         for info in dict.fromkeys(classes):
-            if info.name != MODEL_BASE and _is_in_code(_EVALUATING, info.text):
+            if info.name != MODEL_BASE and _sets_mode(info):
                 yield (
                     f"`{info.name}` puts modules into evaluation mode by itself, in which the base class "
                     "does not recompute them"
@@ -155,12 +162,25 @@ def mode_doubts(network: Network, group: Group) -> Iterator[str]:
                 return
 
 
-def _is_in_code(pattern: re.Pattern[str], text: str) -> bool:
-    """Return whether a text holds something outside of its comments and strings."""
-    if pattern.search(text) is None:
-        return False
-    code = (each.text for each in tokens(text) if each.kind not in (Kind.COMMENT, Kind.STRING))
-    return pattern.search(" ".join(code)) is not None
+def _sets_mode(info: ClassInfo) -> bool:
+    """Return whether a class puts modules into evaluation mode, or has its own method for that."""
+    return info.definition.method("train") is not None or any(
+        isinstance(call.func, ast.Attribute)
+        and (
+            call.func.attr == "eval"
+            or (call.func.attr == "train" and bool(call.args) and is_constant(call.args[0], False))
+        )
+        for call in _calls(info)
+    )
+
+
+def _calls(info: ClassInfo) -> Iterator[ast.Call]:
+    return (node for node in info.nodes if isinstance(node, ast.Call))
+
+
+def _last_name(call: ast.Call) -> str:
+    func = call.func
+    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
 
 def branch_doubts(network: Network, group: Group) -> list[str]:

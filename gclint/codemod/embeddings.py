@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from gclint.finding import Applicability, Duty, Edit, Evidence, Finding, Fix, Heir, Refusal, Step
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.walk import code, is_docstring
+from gclint.network.evaluation.walk import dotted_name, is_docstring, structure
 from gclint.network.model import Network
 from gclint.network.story import attribute_steps, definition_step
 from gclint.network.support import is_like_a_model
 from gclint.observations import Feeding
-from gclint.source.fragment import parse_definition
 from gclint.source.generated import is_modular, modeling_path, modular_path
 from gclint.source.outline import Definition
 from gclint.source.twins import definition_region
@@ -137,16 +135,16 @@ def _anchor(info: ClassInfo) -> tuple[int, int]:
     if own is not None or is_modular(info.file.path):
         shown = own or next(definition.methods(), None)
         if shown is None:
-            body = definition.header_end or definition.header
-            return body, definition.end
+            return definition.header_end, definition.end
         return shown.header, info.file.text.index(shown.name, shown.header) + len(shown.name)
     return definition.header, info.file.text.index(info.name, definition.header) + len(info.name)
 
 
 def _returns(info: ClassInfo, module: str) -> bool:
     own = info.definition.method(_GETTER)
-    returned = None if own is None else _returned(info, own)
-    return returned is not None and code(returned[0]) == _expression(module)
+    returned = None if own is None else _returned(own)
+    wanted = ast.parse(_expression(module), mode="eval").body
+    return returned is not None and structure(returned) == structure(wanted)
 
 
 def _expression(module: str) -> str:
@@ -177,32 +175,25 @@ def _edits(info: ClassInfo, expression: str) -> list[Edit] | Refusal:
     own, file = info.definition.method(_GETTER), info.file
     if own is None:
         return [_new_method(info, expression)]
-    returned = _returned(info, own)
+    returned = _returned(own)
     if returned is None:
         return Refusal(f"`{info.name}.{_GETTER}` does more than return a module")
-    value, annotation = returned
-    fragment = parse_definition(file, own)
-    edits = [Edit(file.path, *fragment.span(value), expression)]
-    if annotation is not None and code(annotation.annotation) != "nn.Module":
+    edits = [Edit(file.path, *file.places.span(returned), expression)]
+    annotation = own.function.returns
+    if annotation is not None and dotted_name(annotation) != "nn.Module":
         # It named the class of what was returned before.
-        start, end = fragment.span(annotation.annotation)
+        start, end = file.places.span(annotation)
         arrow = file.text.rindex("->", own.start, start)
         before = len(file.text[:arrow].rstrip())
         edits.append(Edit(file.path, before, end, ""))
     return edits
 
 
-def _returned(info: ClassInfo, own: Definition) -> tuple[cst.BaseExpression, cst.Annotation | None] | None:
-    """Return what a method returns if it does nothing else, and how that is annotated."""
-    function = parse_definition(info.file, own).body[0]
-    if not isinstance(function, cst.FunctionDef):
-        return None
-    body = [each for each in function.body.body if not is_docstring(each)]
-    line = body[0] if len(body) == 1 else None
-    statement = line.body[0] if isinstance(line, cst.SimpleStatementLine) else line
-    if isinstance(statement, cst.Return) and statement.value is not None:
-        return statement.value, function.returns
-    return None
+def _returned(own: Definition) -> ast.expr | None:
+    """Return what a method returns if it does nothing else."""
+    body = [each for each in own.function.body if not is_docstring(each)]
+    statement = body[0] if len(body) == 1 else None
+    return statement.value if isinstance(statement, ast.Return) else None
 
 
 def _new_method(info: ClassInfo, expression: str) -> Edit:

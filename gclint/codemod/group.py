@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
-
-import libcst as cst
 
 from gclint.codemod.branch import LegacyBranch, legacy_branch
 from gclint.codemod.differences import differences
@@ -28,7 +27,7 @@ class Group:
     """Blocks that have to be converted together, since one legacy branch checkpoints them all."""
 
     blocks: dict[ClassInfo, None] = field(default_factory=dict)
-    branches: dict[cst.If, LegacyBranch] = field(default_factory=dict)
+    branches: dict[ast.If, LegacyBranch] = field(default_factory=dict)
 
 
 def group_of(network: Network, block: UnprotectedBlock) -> Group | Refusal:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-
-import libcst as cst
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from gclint.finding import Edit
 from gclint.network.binding import bind
 from gclint.network.caches import has_flag
-from gclint.network.evaluation.walk import walk
+from gclint.network.evaluation.walk import Arg, FunctionNode, walk
 from gclint.network.model import Network
 from gclint.network.outside import FLAG
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
-from gclint.source.fragment import Fragment, parse_definition
+from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _TRAINING = "training"
-_ASKS = re.compile(rf"\n([ \t]+)if\b[^\n]*\b{USE_CACHE}\b[^\n]*((?:\n(?:\1[ \t]+[^\n]*|[ \t]*(?=\n)))*)")
-_MADE = re.compile(r"\n[ \t]+(\w+)[ \t]*=(?!=)")
 
 
 @dataclass(frozen=True)
@@ -31,21 +27,25 @@ class Unguarded:
 
     site: RunSite
     block: str
-    argument: cst.Arg
+    argument: Arg
     name: str
     """The variable."""
     parameter: str
-    fragment: Fragment = field(repr=False)
-    creation: cst.If
-    guard: cst.If | None
+    creation: ast.If
+    guard: ast.If | None
     """The statement that disables the cache, and comes too late."""
+
+    @property
+    def file(self) -> SourceFile:
+        """The file that it is made in."""
+        return self.site.scope.module.file
 
     def edits(self, self_name: str) -> list[Edit]:
         """Return what puts the guard before the cache is made."""
-        file = self.fragment.file
-        start, _ = self.fragment.span(self.creation)
-        line = file.line_starts[file.position(start).row - 1]
-        indent, newline = file.text[line:start], file.newline
+        file, newline = self.file, self.file.newline
+        start = file.places.start(self.creation)
+        line = file.row_start(file.places.row(start))
+        indent = file.text[line:start]
         if self.guard is None:
             step = "    " if "\t" not in indent else "\t"
             guard = (
@@ -53,19 +53,14 @@ class Unguarded:
                 f"{indent}{step}{USE_CACHE} = False{newline}"
             )
             return [Edit(file.path, line, line, guard)]
-        first, last = (file.position(each).row for each in self.fragment.span(self.guard))
-        begin = file.line_starts[first - 1]
-        end = file.line_starts[last] if last < len(file.line_starts) else len(file.text)
+        first, last = map(file.places.row, file.places.span(self.guard))
+        begin, end = file.row_start(first), file.row_start(last + 1)
         return [Edit(file.path, line, line, file.text[begin:end]), Edit(file.path, begin, end, "")]
 
 
 def unguarded_caches(network: Network) -> Iterator[Unguarded]:
     """Yield the caches of a file that reach a checkpointing layer under a name that no release disables."""
-    made = _made_for_cache(network.file.outline.code)
-    for site in network.run_sites if made else ():
-        names = {arg.value.value for arg in site.args if isinstance(arg.value, cst.Name)}
-        if made.isdisjoint(names):
-            continue
+    for site in network.run_sites if USE_CACHE in network.file.text else ():
         block = next((info for info in site.blocks if info.is_checkpointing), None)
         if block is None or block.signature is None or site.checkpointed or site.function is not None:
             continue
@@ -74,19 +69,19 @@ def unguarded_caches(network: Network) -> Iterator[Unguarded]:
             continue
         for bound in bind(site.args, block.signature).arguments:
             name = None if bound.parameter is None else bound.parameter.name
-            if name is None or name in EVER_NEUTRALISED or not isinstance(bound.arg.value, cst.Name):
+            variable = bound.arg.value.id if isinstance(bound.arg.value, ast.Name) else None
+            if name is None or variable is None or not EVER_NEUTRALISED.isdisjoint((name, variable)):
                 continue
-            fragment = parse_definition(network.file, method)
-            found = _creation(fragment, bound.arg.value.value)
+            found = _creation(method.function, variable)
             if found is not None:
-                yield Unguarded(site, block.name, bound.arg, bound.arg.value.value, name, fragment, *found)
+                yield Unguarded(site, block.name, bound.arg, variable, name, *found)
 
 
 def why_guarded(network: Network, site: RunSite) -> str:
     """Return why a call site gets no cache that is made although the model checkpoints."""
     block = next((info for info in site.blocks if info.is_checkpointing), None)
-    made = _made_for_cache(network.file.outline.code)
-    passed = made.intersection(arg.value.value for arg in site.args if isinstance(arg.value, cst.Name))
+    made = _made_for_cache(network.file)
+    passed = made.intersection(arg.value.id for arg in site.args if isinstance(arg.value, ast.Name))
     if block is None or site.checkpointed or site.function is not None:
         return "the call does not run a checkpointing layer directly"
     if not passed:
@@ -97,12 +92,14 @@ def why_guarded(network: Network, site: RunSite) -> str:
     return f"no cache that the call passes ({names}) is created without a checkpointing guard"
 
 
-def _made_for_cache(text: str) -> frozenset[str]:
-    """Return the variables that seem to be made if a cache is asked for, and that no release disables."""
+def _made_for_cache(file: SourceFile) -> set[str]:
+    """Return the variables that are made if a cache is asked for, and that no release disables."""
+    nodes = () if file.tree is None else walk(file.tree.module)
     found: set[str] = set()
-    for match in _ASKS.finditer(text) if USE_CACHE in text else ():
-        found.update(_MADE.findall(match[2]))
-    return frozenset(found - EVER_NEUTRALISED)
+    for node in nodes:
+        if isinstance(node, ast.If) and USE_CACHE in _words(node.test):
+            found |= _assigned(node.body)
+    return found - EVER_NEUTRALISED
 
 
 def _method(site: RunSite) -> Definition | None:
@@ -110,14 +107,11 @@ def _method(site: RunSite) -> Definition | None:
     return next((each for each in site.owner.definition.methods() if each.start <= start < each.end), None)
 
 
-def _creation(fragment: Fragment, variable: str) -> tuple[cst.If, cst.If | None] | None:
+def _creation(function: FunctionNode, variable: str) -> tuple[ast.If, ast.If | None] | None:
     """Return the statement that makes a cache, and the guard behind it; None where one comes before."""
-    function = fragment.body[0]
-    if not isinstance(function, cst.FunctionDef):
-        return None
-    creation: cst.If | None = None
-    for statement in function.body.body:
-        if not isinstance(statement, cst.If):
+    creation: ast.If | None = None
+    for statement in function.body:
+        if not isinstance(statement, ast.If):
             continue
         if _disables(statement, variable):
             return None if creation is None else (creation, statement)
@@ -126,23 +120,25 @@ def _creation(fragment: Fragment, variable: str) -> tuple[cst.If, cst.If | None]
     return None if creation is None else (creation, None)
 
 
-def _makes(statement: cst.If, variable: str) -> bool:
+def _makes(statement: ast.If, variable: str) -> bool:
     """Return whether a statement sets a variable if a cache is asked for, whatever the model does."""
-    asked = {each.value for each in walk(statement.test) if isinstance(each, cst.Name)}
-    return USE_CACHE in asked and not asked & {_TRAINING, FLAG} and _assigns(statement.body, variable)
+    asked = _words(statement.test)
+    return USE_CACHE in asked and not asked & {_TRAINING, FLAG} and variable in _assigned(statement.body)
 
 
-def _disables(statement: cst.If, variable: str) -> bool:
+def _disables(statement: ast.If, variable: str) -> bool:
     """Return whether a statement takes the cache, or its flag, away while the model checkpoints."""
-    asks = any(isinstance(each, cst.Attribute) and each.attr.value == FLAG for each in walk(statement.test))
-    return asks and (_assigns(statement.body, USE_CACHE) or _assigns(statement.body, variable))
+    asks = any(isinstance(each, ast.Attribute) and each.attr == FLAG for each in walk(statement.test))
+    return asks and not _assigned(statement.body).isdisjoint((USE_CACHE, variable))
 
 
-def _assigns(block: cst.BaseSuite, variable: str) -> bool:
-    return any(
-        isinstance(each, cst.Assign)
-        and any(
-            isinstance(target.target, cst.Name) and target.target.value == variable for target in each.targets
-        )
-        for each in walk(block)
-    )
+def _words(test: ast.expr) -> set[str]:
+    """Return the names and attributes in a test."""
+    named = (each.id if isinstance(each, ast.Name) else getattr(each, "attr", None) for each in walk(test))
+    return {each for each in named if each is not None}
+
+
+def _assigned(body: Sequence[ast.stmt]) -> set[str]:
+    """Return the variables that statements assign to."""
+    assignments = (each for statement in body for each in walk(statement) if isinstance(each, ast.Assign))
+    return {target.id for each in assignments for target in each.targets if isinstance(target, ast.Name)}

@@ -13,9 +13,9 @@ from itertools import accumulate
 from gclint.codemod.edits import edited
 from gclint.finding import Edit, Finding
 from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.lines import logical_lines
 from gclint.source.suppressions import Ignore, Suppressions, Word
 from gclint.source.syntax import syntax_problem
-from gclint.source.tokens import logical_lines
 
 Choice = tuple[Finding, Edit]
 """A finding, and the comment that may suppress it."""
@@ -141,9 +141,9 @@ class _Room:
     def __init__(self, file: SourceFile, comments: Suppressions) -> None:
         self._file = file
         self._comments = comments
-        lines = list(logical_lines(file.text))
-        self._starts = [line[0].start for line in lines]
-        self._ends = [line[-1].end for line in lines]
+        lines = list(logical_lines(file))
+        self._starts = [line.start for line in lines]
+        self._ends = [line.end for line in lines]
 
     def statement(self, offset: int) -> int:
         """Return the number of the statement, or header, that does not end before a place."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gclint.codemod.edits import edited
 from gclint.codemod.uses import is_used
@@ -50,8 +50,18 @@ def _from_imports(file: SourceFile) -> list[_FromImport]:
     return [
         _FromImport(statement, statement.module)
         for statement in file.outline.imports
-        if statement.module is not None and not statement.indent
+        if statement.module is not None and _is_top(file, statement)
     ]
+
+
+def _is_top(file: SourceFile, statement: ImportStatement) -> bool:
+    """Return whether a statement is at module level, and the first on its line."""
+    return not statement.indent and _begins_line(file, statement)
+
+
+def _begins_line(file: SourceFile, statement: ImportStatement) -> bool:
+    start = file.row_start(file.places.row(statement.start))
+    return file.text[start : statement.start] == statement.indent
 
 
 def _extend(file: SourceFile, statement: ImportStatement) -> tuple[Edit, ...]:
@@ -59,7 +69,8 @@ def _extend(file: SourceFile, statement: ImportStatement) -> tuple[Edit, ...]:
     items = statement.items
     if any(item.path == "*" or (item.alias or item.path) == CHECKPOINTING_BASE for item in items):
         return ()
-    separator = f",{file.newline}    " if "\n" in statement.text else ", "
+    is_broken = file.places.row(statement.start) < file.places.row(statement.end)
+    separator = f",{file.newline}    " if is_broken else ", "
     for item in items:
         if _name_key(item.path) > _name_key(CHECKPOINTING_BASE):
             return (Edit(file.path, item.start, item.start, CHECKPOINTING_BASE + separator),)
@@ -82,7 +93,7 @@ def _insert(file: SourceFile, statements: list[_FromImport], module: str, end: i
     if not neighbours:
         # The package's first import: behind the last absolute one, before any relative one.
         neighbours = [known for known in statements if not known.module.startswith(".")]
-    plain = [each for each in file.outline.imports if not each.indent and each.start < end]
+    plain = [each for each in file.outline.imports if _is_top(file, each) and each.start < end]
     last = neighbours[-1].statement if neighbours else plain[-1] if plain else None
     offset = 0 if last is None else _line_end(file, last.end)
     return (Edit(file.path, offset, offset, line),)
@@ -123,11 +134,12 @@ def drop_unused_imports(
     text = edited(file.text, edits)
     added: list[Edit] = []
     dropped: list[ImportStatement] = []
-    for statement in file.outline.imports:
+    imports = [each for each in file.outline.imports if _begins_line(file, each)]
+    for statement in imports:
         going = [item for item in statement.items if (item.alias or item.path) in names]
         if not going or any(edit.start <= statement.start < edit.end for edit in edits):
             continue
-        others = [other for other in file.outline.imports if other is not statement and other not in dropped]
+        others = [other for other in imports if other is not statement and other not in dropped]
         unused = [
             item
             for item in going
@@ -169,10 +181,7 @@ def _may_be_made(file: SourceFile, statement: ImportStatement, edits: Collection
 def _drop(file: SourceFile, statement: ImportStatement, items: Sequence[ImportItem]) -> Edit:
     """Return the edit that takes items out of a statement, and the statement away with the last one."""
     if len(items) < len(statement.items):
-        text = file.text[statement.start : statement.end]
-        for item in items:
-            text = _without(text, item)
-        return Edit(file.path, statement.start, statement.end, text)
+        return Edit(file.path, statement.start, statement.end, _without(file, statement, items))
     end = _line_end(file, statement.end)
     behind = next(tokens(file.text, statement.end, end), None)
     if behind is not None and behind.text == ";":
@@ -182,24 +191,36 @@ def _drop(file: SourceFile, statement: ImportStatement, items: Sequence[ImportIt
     return Edit(file.path, statement.start - len(statement.indent), end, "")
 
 
-def _without(text: str, gone: ImportItem) -> str:
-    """Return an import statement's code without one of several items."""
-    items = ImportStatement("", 0, len(text), text).items
-    index = [(item.path, item.alias) for item in items].index((gone.path, gone.alias))
+def _without(file: SourceFile, statement: ImportStatement, gone: Sequence[ImportItem]) -> str:
+    """Return an import statement's code without some of its items."""
+    text = file.text[statement.start : statement.end]
+    left = [_moved(item, -statement.start) for item in statement.items]
+    for count, item in enumerate(gone):
+        index = statement.items.index(item) - count
+        start, end = _place(text, left, index)
+        text = text[:start] + text[end:]
+        left = [*left[:index], *(_moved(each, start - end) for each in left[index + 1 :])]
+    return text
+
+
+def _moved(item: ImportItem, distance: int) -> ImportItem:
+    return replace(item, start=item.start + distance, end=item.end + distance)
+
+
+def _place(text: str, items: Sequence[ImportItem], index: int) -> tuple[int, int]:
+    """Return what has to be taken out of an import statement's code to drop one of several items."""
     start, end = items[index].start, items[index].end
     before = items[index - 1].end if index else start
     has_comment = "#" in text[before:start]
     comma = next((token for token in tokens(text, end) if token.text == ","), None)
     line = _own_line(text, start, end if comma is None else comma.end)
     if line is not None:
-        start, end = line
-    elif index == 0 or (has_comment and items[index + 1 :]):
-        end = items[index + 1].start
-    elif not has_comment:
-        start = before
-    elif comma is not None:
-        end = comma.end
-    return text[:start] + text[end:]
+        return line
+    if index == 0 or (has_comment and items[index + 1 :]):
+        return start, items[index + 1].start
+    if not has_comment:
+        return before, end
+    return start, end if comma is None else comma.end
 
 
 def _own_line(text: str, start: int, end: int) -> tuple[int, int] | None:

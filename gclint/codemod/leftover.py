@@ -6,13 +6,14 @@ may checkpoint a block, and is not taken away, forbids the repair, however it is
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gclint.codemod.branch import LegacyBranch, legacy_branch
 from gclint.codemod.differences import differences
 from gclint.network.checkpoints import calls_between, checkpoint_calls, may_call_checkpoint
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.holders import accessors, held_classes
 from gclint.network.importers import import_words
 from gclint.network.index import subclasses
@@ -62,7 +63,7 @@ def _in_file(network: Network, blocks: Collection[ClassInfo]) -> Iterator[int]:
     nested = {part for info in blocks for part in info.all_parts}
     explained: list[tuple[int, int]] = []
     for site in network.run_sites:
-        if site.checkpointed and site.fragment.file is network.file and site.blocks:
+        if site.checkpointed and site.scope.module.file is network.file and site.blocks:
             span = site.span(site.call)
             if site.owner not in nested and not _reaches(site.blocks, blocks):
                 explained.append(span)
@@ -89,9 +90,8 @@ def _regions(
     for info in {base for each in involved for base in each.mro if base.file is network.file}:
         yield info.definition.start, info.definition.end
     attributes = _attributes(network, owners, blocks)
-    for function in _functions(network):
-        if any(f".{name}" in function.text for name in attributes):
-            yield function.start, function.end
+    for function in _functions_naming(network, attributes):
+        yield function.start, function.end
 
 
 def _owners(network: Network, blocks: Collection[ClassInfo]) -> set[ClassInfo]:
@@ -113,8 +113,19 @@ def _attributes(
     return names | accessors(network.module, names)
 
 
+def _functions_naming(network: Network, attributes: Collection[str]) -> Iterator[Definition]:
+    """Yield the functions of a file that may stand in for methods, and read one of these attributes."""
+    for function in _functions(network):
+        text = function.text
+        named = {name for name in attributes if name in text}
+        if named and any(
+            isinstance(node, ast.Attribute) and node.attr in named for node in nodes_of(function)
+        ):
+            yield function
+
+
 def _functions(network: Network) -> Iterator[Definition]:
-    """Yield the functions of a file that may stand in for methods, also those that a plain class collects."""
+    """Yield the functions of a file that are no methods, also those that a plain class collects."""
     yield from network.file.outline.functions.values()
     collecting = {
         info.definition for info in network.module.classes.values() if info.resolved and not info.is_module
@@ -142,7 +153,7 @@ def _others(network: Network, blocks: Collection[ClassInfo]) -> Iterator[Network
 
 def _in_other_file(network: Network, other: Network, blocks: Collection[ClassInfo]) -> Iterator[int]:
     for site in other.run_sites:
-        if site.checkpointed and site.fragment.file is other.file and _reaches(site.blocks, blocks):
+        if site.checkpointed and site.scope.module.file is other.file and _reaches(site.blocks, blocks):
             # The other file's own finding takes such a branch away, together with this repair.
             direct = (not set(info.mro).isdisjoint(blocks) for info in site.blocks)
             if not all(direct) or not _can_go(site, other):
@@ -156,9 +167,8 @@ def _in_other_file(network: Network, other: Network, blocks: Collection[ClassInf
                     if not any(first <= offset < last for first, last in explained):
                         yield offset
     attributes = _attributes(network, owners, blocks)
-    for function in _functions(other):
-        if any(f".{name}" in function.text for name in attributes):
-            yield from calls_between(other.module, function.start, function.end)
+    for function in _functions_naming(other, attributes):
+        yield from calls_between(other.module, function.start, function.end)
 
 
 def _can_go(site: RunSite, network: Network) -> bool:

@@ -9,7 +9,7 @@ from gclint.codemod.protect import remedies
 from gclint.codemod.removal import dotted_names
 from gclint.codemod.switching import override_doubts, remove_override
 from gclint.finding import Applicability, Fix, Refusal
-from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, words_of
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, LIBRARY_SWITCH
@@ -40,15 +40,25 @@ def without_override(network: Network, override: OldOverride) -> Fix | Refusal:
 
 
 def _doubts(network: Network, override: OldOverride) -> Iterator[str]:
-    text = network.file.text
-    is_new = CHECKPOINTING_BASE in text or CHECKPOINT_FUNCTION in text
-    if not is_new and network.releases.come_before(FIRST_WITH_SWITCH):
+    if not _is_new(network) and network.releases.come_before(FIRST_WITH_SWITCH):
         yield f"before transformers {FIRST_WITH_SWITCH} the library does not set the flags itself"
     for layer in _layers(network, override):
         if statistics_class(layer) is not None:
             yield f"`{layer.name}` keeps running statistics, which recomputation updates twice"
         if stores_on_self(layer):
             yield f"`{layer.name}.forward` assigns to attributes of `self`, which recomputation repeats"
+
+
+def _is_new(network: Network) -> bool:
+    """Return whether a file names what the library has got only together with its own switch, or later."""
+    outline = network.file.outline
+    names = (CHECKPOINTING_BASE, CHECKPOINT_FUNCTION)
+    return outline.imported(CHECKPOINTING_BASE) is not None or any(
+        name in each.text and name in words_of(each)
+        for each in outline.definitions
+        if each.parent is None
+        for name in names
+    )
 
 
 def _layers(network: Network, override: OldOverride) -> list[ClassInfo]:

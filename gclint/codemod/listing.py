@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import dropwhile, pairwise, takewhile
 
-import libcst as cst
-
-from gclint.source.tokens import Kind, tokens
+from gclint.network.evaluation.walk import Arg, arguments
+from gclint.source.file import SourceFile
+from gclint.source.tokens import Kind, Token, tokens
 
 LINE_LENGTH = 119
 """What transformers' own formatter allows; only a list that is rewritten anyway is broken at it."""
@@ -49,7 +50,7 @@ def layout_of(text: str, opening: int, closing: int, newline: str) -> Layout:
     line = text[line_start:opening]
     outer = line[: len(line) - len(line.lstrip())]
     inner = list(tokens(text, opening + 1, closing))
-    code = [token for token in inner if token.kind not in _LAYOUT]
+    code = _code(inner)
     # What stands first on a line of its own, with the end of the line before.
     own = [(end, token) for end, token in pairwise(inner) if end.kind in _ENDS and token.kind not in _ENDS]
     last = code[-1].start if code else opening
@@ -88,10 +89,39 @@ def render(items: Sequence[Item], layout: Layout, column: int) -> str:
     return "".join(parts) + layout.closing
 
 
-def comments(whitespace: object) -> tuple[str | None, tuple[str, ...]]:
-    """Return the comment at the end of a line and those on lines of their own in a whitespace."""
-    if not isinstance(whitespace, cst.ParenthesizedWhitespace):
-        return None, ()
-    first = whitespace.first_line.comment
-    own = tuple(line.comment.value for line in whitespace.empty_lines if line.comment is not None)
-    return (None if first is None else first.value), own
+def argument_span(file: SourceFile, call: ast.Call, arg: Arg) -> tuple[int, int]:
+    """Return where an argument of a call stands, with its keyword or stars, and with brackets around it."""
+    return argument_spans(file, call)[arguments(call).index(arg)]
+
+
+def argument_spans(file: SourceFile, call: ast.Call) -> list[tuple[int, int]]:
+    """Return where each argument of a call stands, as :func:`argument_span` does."""
+    places, closing = file.places, file.places.end(call) - 1
+    values = [places.span(arg.value) for arg in arguments(call)]
+    if values and values[0][1] > closing:
+        # For Python, the call's brackets are those of a generator that is its only argument.
+        inside = _code(tokens(file.text, values[0][0] + 1, closing))
+        values = [(inside[0].start, inside[-1].end)]
+    ends = [places.end(call.func), *(end for _, end in values)]
+    starts = [*(start for start, _ in values), closing]
+    gaps = [_code(tokens(file.text, end, start)) for end, start in zip(ends, starts, strict=True)]
+    found: list[tuple[int, int]] = []
+    for (start, end), (before, behind) in zip(values, pairwise(gaps), strict=True):
+        # Brackets of what stands before, the bracket or comma in front of the argument, and what is its own.
+        own = list(dropwhile(_closes, before))[1:]
+        brackets = list(takewhile(_closes, behind))
+        found.append((own[0].start if own else start, brackets[-1].end if brackets else end))
+    return found
+
+
+def value_code(argument: str, keyword: str | None) -> str:
+    """Return the code of an argument without the name that it is passed by."""
+    return argument if keyword is None else argument[len(keyword) :].lstrip()[1:].lstrip()
+
+
+def _code(found: Iterable[Token]) -> list[Token]:
+    return [token for token in found if token.kind not in _LAYOUT]
+
+
+def _closes(token: Token) -> bool:
+    return token.text == ")"

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterator
-
-import libcst as cst
 
 from gclint.network.decorators import forward_decorators
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.walk import walk
+from gclint.network.evaluation.walk import FUNCTIONS, arguments, walk
 from gclint.network.runsite import RunSite
-
-_HOOKED = re.compile(
-    r"\.[ \t]{0,99}register_forward_(?:pre_hook[ \t]{0,99}\(|hook[ \t]{0,99}\([^()\n]{1,400}\bwith_kwargs\b)"
-)
 
 
 def onlooker_doubts(site: RunSite) -> Iterator[str]:
@@ -27,11 +21,20 @@ def onlooker_doubts(site: RunSite) -> Iterator[str]:
                 "or keyword"
             )
     for info in dict.fromkeys((site.owner, *site.blocks)):
-        if any(_HOOKED.search(base.text) for base in info.mro):
+        if any(_hooks(node) for base in info.mro for node in base.nodes):
             yield (
                 f"`{info.name}` registers forward hooks that see which arguments are passed by position, and "
                 "which by keyword"
             )
+
+
+def _hooks(node: ast.AST) -> bool:
+    """Return whether a call registers a hook that gets arguments as they are passed."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr == "register_forward_hook":
+        return any(each.arg == "with_kwargs" for each in node.keywords)
+    return node.func.attr == "register_forward_pre_hook"
 
 
 def _reading_decorator(info: ClassInfo) -> str | None:
@@ -42,18 +45,13 @@ def _reading_decorator(info: ClassInfo) -> str | None:
     )
 
 
-def _reads_collected(wrapper: cst.CSTNode) -> bool:
+def _reads_collected(wrapper: ast.AST) -> bool:
     """Return whether a function takes its ``*args`` or ``**kwargs`` apart."""
-    if not isinstance(wrapper, cst.FunctionDef):
+    if not isinstance(wrapper, FUNCTIONS):
         return False
-    collected = [wrapper.params.star_arg, wrapper.params.star_kwarg]
-    names = {each.name.value for each in collected if isinstance(each, cst.Param)}
-    handed_on = {
-        arg.value
-        for node in walk(wrapper.body)
-        if isinstance(node, cst.Call)
-        for arg in node.args
-        if arg.star
-    }
-    uses = (node for node in walk(wrapper.body) if isinstance(node, cst.Name) and node.value in names)
+    names = {each.arg for each in (wrapper.args.vararg, wrapper.args.kwarg) if each is not None}
+    nodes = [node for statement in wrapper.body for node in walk(statement)]
+    calls = (node for node in nodes if isinstance(node, ast.Call))
+    handed_on = {arg.value for call in calls for arg in arguments(call) if arg.star}
+    uses = (node for node in nodes if isinstance(node, ast.Name) and node.id in names)
     return any(node not in handed_on for node in uses)

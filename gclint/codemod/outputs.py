@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Iterable, Iterator
-
-import libcst as cst
 
 from gclint.network.binding import bind
 from gclint.network.caches import is_off
-from gclint.network.evaluation.body import nodes_in
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.evaluation.walk import dotted_name, is_constant, walk
 from gclint.network.runsite import RunSite
 from gclint.network.traits import forward_nodes
 from gclint.verify.worker.vocabulary import USE_CACHE
@@ -26,7 +24,7 @@ def output_doubts(sites: Collection[RunSite], blocks: Collection[ClassInfo]) -> 
             continue
         for info in site.blocks:
             if info in blocks and (read := _read_with_cache(site, info)) is not None:
-                row = site.fragment.file.position(site.span(read)[0]).row
+                row = site.scope.module.file.position(site.span(read)[0]).row
                 yield (
                     f"`{site.owner.name}` reads on line {row} what `{info.name}` only returns if "
                     f"`{USE_CACHE}` is True, and `{CHECKPOINTING_BASE}` sets it to False while checkpointing"
@@ -34,70 +32,67 @@ def output_doubts(sites: Collection[RunSite], blocks: Collection[ClassInfo]) -> 
                 break
 
 
-def _read_with_cache(site: RunSite, info: ClassInfo) -> cst.CSTNode | None:
+def _read_with_cache(site: RunSite, info: ClassInfo) -> ast.AST | None:
     """Return what is read of the output only if the flag that the call passes is True, if anything."""
-    if not _returns_more_with_cache(info) or site.scope.body is None:
+    if info.signature is None or site.scope.body is None or not _returns_more_with_cache(info):
         return None
-    flag, output = _passed_flag(site, info), _name_of_output(site)
-    if flag == "True":
-        return _unpacking(site) or _later_item(nodes_in(site.scope.body.pieces()), output)
+    bound, output = bind(site.args, info.signature).argument(USE_CACHE), _name_of_output(site)
+    if bound is None:
+        return None
+    if is_constant(bound.arg.value, True):
+        return _unpacking(site) or _later_item(site.scope.body.nodes, output)
+    flag = None if is_off(site, bound.arg.value) else dotted_name(bound.arg.value)
     if flag is None or output is None:
         return None
-    for node in nodes_in(site.scope.body.pieces_naming((output,))):
-        if isinstance(node, (cst.If, cst.IfExp)) and any(
-            dotted_name(each) == flag for each in walk(node.test)
-        ):
-            found = _later_item(walk(node.body), output)
+    for node in site.scope.body.nodes:
+        if isinstance(node, (ast.If, ast.IfExp)) and _asks_for(node.test, flag):
+            taken = node.body if isinstance(node, ast.If) else [node.body]
+            found = _later_item((each for part in taken for each in walk(part)), output)
             if found is not None:
                 return found
     return None
 
 
-def _later_item(nodes: Iterable[cst.CSTNode], output: str | None) -> cst.CSTNode | None:
+def _later_item(nodes: Iterable[ast.AST], output: str | None) -> ast.AST | None:
     return next((each for each in nodes if output is not None and _is_later_item(each, output)), None)
 
 
-def _targets(site: RunSite) -> list[cst.BaseAssignTargetExpression]:
+def _targets(site: RunSite) -> list[ast.expr]:
     """Return what the whole output is assigned to."""
-    for statement in () if site.statement is None else site.statement.body:
-        if isinstance(statement, cst.Assign) and statement.value is site.call:
-            return [each.target for each in statement.targets]
-    return []
+    statement = site.statement
+    return statement.targets if isinstance(statement, ast.Assign) and statement.value is site.call else []
 
 
-def _unpacking(site: RunSite) -> cst.CSTNode | None:
+def _unpacking(site: RunSite) -> ast.AST | None:
     """Return the names that the output is unpacked into."""
-    return next((each for each in _targets(site)[:1] if isinstance(each, (cst.Tuple, cst.List))), None)
-
-
-def _passed_flag(site: RunSite, info: ClassInfo) -> str | None:
-    """Return the expression that says whether the block uses its cache; None if that is known to be off."""
-    bound = None if info.signature is None else bind(site.args, info.signature).argument(USE_CACHE)
-    if bound is not None and dotted_name(bound.arg.value) == "True":
-        return "True"
-    if bound is None or is_off(site, bound.arg.value):
-        return None
-    return dotted_name(bound.arg.value)
+    return next((each for each in _targets(site)[:1] if isinstance(each, (ast.Tuple, ast.List))), None)
 
 
 def _name_of_output(site: RunSite) -> str | None:
     """Return the variable that the whole output is assigned to."""
-    return next((each.value for each in _targets(site) if isinstance(each, cst.Name)), None)
+    return next((each.id for each in _targets(site) if isinstance(each, ast.Name)), None)
 
 
 def _returns_more_with_cache(info: ClassInfo) -> bool:
     return any(
-        isinstance(node, (cst.If, cst.IfExp))
-        and any(dotted_name(each) == USE_CACHE for each in walk(node.test))
+        isinstance(node, (ast.If, ast.IfExp)) and _asks_for(node.test, USE_CACHE)
         for node in forward_nodes(info)
     )
 
 
-def _is_later_item(node: cst.CSTNode, output: str) -> bool:
+def _asks_for(test: ast.expr, flag: str) -> bool:
+    """Return whether a test reads a flag, be it the configuration's of that name."""
+    return any(
+        dotted_name(each) == flag or (isinstance(each, ast.Attribute) and each.attr == flag)
+        for each in walk(test)
+    )
+
+
+def _is_later_item(node: ast.AST, output: str) -> bool:
     """Return whether a node reads an item of the output other than its first."""
-    if not isinstance(node, cst.Subscript) or dotted_name(node.value) != output or len(node.slice) != 1:
-        return False
-    index = node.slice[0].slice
-    return isinstance(index, cst.Index) and not (
-        isinstance(index.value, cst.Integer) and index.value.evaluated_value == 0
+    return (
+        isinstance(node, ast.Subscript)
+        and dotted_name(node.value) == output
+        and not isinstance(node.slice, (ast.Slice, ast.Tuple))
+        and not is_constant(node.slice, 0)
     )

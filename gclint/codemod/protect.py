@@ -144,9 +144,9 @@ def _repairs(group: Group, sites: dict[RunSite, tuple[Edit, ...]]) -> Iterator[R
     for info in group.blocks:
         yield Repair(Part.BLOCK, info.file.path, info.definition.header, info.definition.end)
     for branch in group.branches.values():
-        yield Repair(Part.BRANCH, branch.fragment.file.path, *branch.span)
+        yield Repair(Part.BRANCH, branch.scope.module.file.path, *branch.span)
     for site in sites:
-        yield Repair(Part.CALL, site.fragment.file.path, *site.span(site.call))
+        yield Repair(Part.CALL, site.scope.module.file.path, *site.span(site.call))
 
 
 def _names(blocks: Iterable[ClassInfo]) -> str:

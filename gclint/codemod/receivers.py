@@ -6,27 +6,25 @@ the blocks that the text shows.
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterator, Sequence
-
-import libcst as cst
 
 from gclint.codemod.filling import stack_doubts
 from gclint.finding import Refusal
 from gclint.network.activation import SiteBinding, bind_site
 from gclint.network.decorators import forward_decorators
+from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.values import ExternalInstance, Function
-from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.evaluation.walk import FUNCTIONS, FunctionNode, arguments, dotted_name, walk
 from gclint.network.holders import held_classes
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
+from gclint.network.words import words_in
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
-from gclint.source.words import has_word
-
-_REPLACED = re.compile(r"(?<![\w.])\w{1,99}\.forward[ \t]{0,99}=(?!=)")
+from gclint.source.tree import DEFINITIONS
 
 
 def others_run(network: Network, site: RunSite) -> tuple[ClassInfo, ...]:
@@ -73,9 +71,9 @@ def receiver_doubts(network: Network, site: RunSite) -> Iterator[str]:
     for value in sorted(_unknown(site), key=str):
         yield f"the call also runs `{value}`, whose parameters are not known"
     held = [name for name in sorted(network.holding_attributes) if _is_held(site, name)]
-    texts = [site.source(site.receiver)]
-    texts += [site.source(loop.iter) for loop in site.loops if isinstance(loop, cst.For)]
-    named = [name for name in held if any(has_word(text, name, 0, len(text)) for text in texts)]
+    run = [site.receiver, *(loop.iter for loop in site.loops if not isinstance(loop, ast.While))]
+    words = {word for node in run for word in words_in(node)}
+    named = [name for name in held if name in words]
     for name in named or held:
         yield from stack_doubts(network, site, name)
 
@@ -91,41 +89,57 @@ def _block_doubts(info: ClassInfo) -> Iterator[str]:
     calling = info.find_method("__call__")
     if calling is not None and calling[0].name != CHECKPOINTING_BASE:
         yield f"`{calling[0].name}` overrides `__call__`, which may take other arguments than `forward`"
-    if any(_REPLACED.search(base.text) for base in info.mro):
+    if any(_sets_forward(node) for base in info.mro for node in base.nodes):
         yield f"`{info.name}` replaces its `forward`, and the new one may take other arguments"
-    file, name = info.file, re.escape(info.name)
-    again = re.compile(rf"^[ \t]*{name}(?:\.forward)?[ \t]*=(?!=)", re.MULTILINE)
-    for match in again.finditer(file.outline.code):
-        if file.outline.is_code(match.end() - 1) and not _is_in_definition(file, match.start()):
-            yield f"`{info.name}` is replaced on line {file.position(match.end() - 1).row}"
-            break
+    again = next((node for node in _own_nodes(info.file) if _sets(node, info.name)), None)
+    if again is not None:
+        yield f"`{info.name}` is replaced on line {info.file.places.row(info.file.places.start(again))}"
     # Only the first one that may hand on other arguments than it gets.
     decorator = next((name for name, value in forward_decorators(info) if not _hands_on(value)), None)
     if decorator is not None:
         yield f"`{info.name}.forward` is decorated with `{decorator}`, which may take other arguments"
 
 
-def _is_in_definition(file: SourceFile, offset: int) -> bool:
-    return any(each.header <= offset < each.end for each in file.outline.definitions)
+def _own_nodes(file: SourceFile) -> Iterator[ast.AST]:
+    """Yield the nodes of a file outside of its functions and classes."""
+    statements = () if file.tree is None else file.tree.module.body
+    return Body(file, [each for each in statements if not isinstance(each, DEFINITIONS)]).own_nodes
+
+
+def _sets(node: ast.AST, name: str) -> bool:
+    """Return whether a node is a class, or its ``forward``, where it is set anew."""
+    if isinstance(node, ast.Name):
+        return node.id == name and isinstance(node.ctx, ast.Store)
+    return _sets_forward(node) and dotted_name(node) == f"{name}.forward"
+
+
+def _sets_forward(node: ast.AST) -> bool:
+    """Return whether a node is the ``forward`` of a variable where it is set."""
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "forward"
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+    )
 
 
 def _hands_on(function: Function) -> bool:
     """Return whether a decorator returns what it gets, or what hands on all arguments as they are."""
-    inner = [node for node in walk(function.node) if isinstance(node, (cst.FunctionDef, cst.Lambda))]
+    inner = [node for node in walk(function.node) if isinstance(node, (*FUNCTIONS, ast.Lambda))]
     inner.remove(function.node)
-    wrappers = [node for node in inner if isinstance(node.params.star_arg, cst.Param)]
+    wrappers = [node for node in inner if node.args.vararg is not None]
     if not inner:
         return True
     return bool(wrappers) and all(_passes_all(node) for node in wrappers)
 
 
-def _passes_all(wrapper: cst.FunctionDef | cst.Lambda) -> bool:
-    params = wrapper.params
-    if params.kwonly_params or params.posonly_params or not isinstance(params.star_arg, cst.Param):
+def _passes_all(wrapper: FunctionNode | ast.Lambda) -> bool:
+    args = wrapper.args
+    if args.kwonlyargs or args.posonlyargs or args.vararg is None:
         return False
-    double = None if params.star_kwarg is None else params.star_kwarg.name.value
-    expected = [*(param.name.value for param in params.params), f"*{params.star_arg.name.value}"]
-    expected += [] if double is None else [f"**{double}"]
-    calls = [node for node in walk(wrapper.body) if isinstance(node, cst.Call)]
-    given = [[arg.star + (dotted_name(arg.value) or "") for arg in call.args] for call in calls]
+    expected = [*(each.arg for each in args.args), f"*{args.vararg.arg}"]
+    expected += [] if args.kwarg is None else [f"**{args.kwarg.arg}"]
+    body = [wrapper.body] if isinstance(wrapper, ast.Lambda) else wrapper.body
+    calls = (node for part in body for node in walk(part) if isinstance(node, ast.Call))
+    given = [[arg.star + (dotted_name(arg.value) or "") for arg in arguments(call)] for call in calls]
     return any(each == expected for each in given)

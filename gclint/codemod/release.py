@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from gclint.codemod.places import argument_place
 from gclint.finding import Refusal
 from gclint.network.caches import live_caches
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
+from gclint.network.evaluation.walk import text_of, walk
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.releases import FIRST_WITH_BASE_CLASS
-from gclint.source.file import SourceFile
+from gclint.source.file import SourceFile, of_text
 from gclint.source.packages import LIBRARY
-from gclint.source.words import has_word
 
 _NEEDS = f"`{CHECKPOINTING_BASE}` needs transformers {FIRST_WITH_BASE_CLASS} or later"
 
@@ -42,7 +44,7 @@ def release_doubts(network: Network, sites: Collection[RunSite], *, loses_branch
         for name, arg in live_caches(site):
             which = network.releases.not_neutralising(name)
             if which is not None:
-                row = network.file.position(site.span(arg)[0]).row
+                row = network.file.position(argument_place(site, arg)[0]).row
                 yield (
                     f"the call on line {row} passes `{name}`, which checkpointing does not disable in {which}"
                 )
@@ -90,8 +92,7 @@ def _is_there(network: Network, user: SourceFile, module: str, name: str | None)
     file = project.module(user, module, 0)
     if file is None or name is None or name == "*":
         return file is not None
-    text = file.text
-    if has_word(text, name, 0, len(text)) or "__getattr__" in text:
+    if file.tree is None or not _known_names(file).isdisjoint((name, "__getattr__")):
         return True
     if project.module(user, f"{module}.{name}", 0) is not None:
         return True
@@ -99,6 +100,19 @@ def _is_there(network: Network, user: SourceFile, module: str, name: str | None)
     if module == LIBRARY:
         return home is not None and network.library.exports(home.folder).may_have(name)
     return any(item.path == "*" for statement in file.outline.imports for item in statement.items)
+
+
+@of_text
+def _known_names(file: SourceFile) -> frozenset[str]:
+    """Return the names that a file may define: what it binds, and texts, as lazy imports have them."""
+    found = {each.name for each in file.outline.definitions}
+    found |= {each.bound for each in file.outline.all_imported()}
+    for node in () if file.tree is None else walk(file.tree.module):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        else:
+            found.add(text_of(node) or "")
+    return frozenset(found)
 
 
 def keyword_doubt(network: Network, names: Collection[str]) -> str | Refusal | None:

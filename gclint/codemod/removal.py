@@ -7,16 +7,16 @@ as both were separated from it; where a block ends, those that follow it.
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 
 from gclint.finding import Edit
+from gclint.network.evaluation.classes import nodes_of
+from gclint.network.evaluation.walk import dotted_name, text_of
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
 from gclint.source.tokens import Kind, tokens
 
-_WORD = re.compile(r"[^\W\d][\w.]*")
 _LINE_ENDS = (Kind.NEWLINE, Kind.JOIN)
 _LAYOUT = (Kind.COMMENT, *_LINE_ENDS)
 
@@ -28,11 +28,21 @@ def remove_functions(file: SourceFile, functions: Iterable[Definition]) -> list[
 
 def dotted_names(functions: Iterable[Definition]) -> set[str]:
     """Return the names in the code of functions, dotted ones in full and in part."""
-    found: set[str] = set()
-    for function in functions:
-        for word in _WORD.findall(function.text):
-            found.update(accumulate(word.split("."), "{}.{}".format))
-    return found
+    return {name for function in functions for name in names_used(nodes_of(function))}
+
+
+def names_used(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names in nodes, also those of attributes, keywords and quoted types, and dotted ones."""
+    for node in nodes:
+        if isinstance(node, ast.Attribute):
+            yield dotted_name(node) or node.attr
+        for field in ("id", "attr", "arg", "name"):
+            word = getattr(node, field, None)
+            if isinstance(word, str):
+                yield word
+        text = text_of(node)
+        if text is not None and text.replace(".", "_").isidentifier():
+            yield text
 
 
 def _runs(functions: Iterable[Definition]) -> Iterator[list[Definition]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
-import libcst as cst
-
-from gclint.codemod.branch import LegacyBranch, is_within
+from gclint.codemod.branch import LegacyBranch
 from gclint.codemod.differences import split_side
+from gclint.codemod.removal import names_used
 from gclint.finding import Edit
-from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.evaluation.walk import FUNCTIONS, walk
 from gclint.source.outline import Definition
 from gclint.source.tokens import Kind, header_end, tokens
 
@@ -21,19 +22,20 @@ def replacement(branch: LegacyBranch, edits: Sequence[Edit]) -> Edit:
         branch: a branch whose sides agree.
         edits: repairs of the calls in the plain side, made on the way.
     """
-    file, fragment = branch.fragment.file, branch.fragment
+    file, places = branch.file, branch.file.places
     start, end = branch.span
-    body_start, body_end = fragment.span(branch.plain_side)
+    body_start, body_end = places.start(branch.plain_side[0]), places.end(branch.plain_side[-1])
     indent = file.text[file.line_starts[file.position(start).row - 1] : start]
     above, header = start, start
     if not branch.negated:
-        above, header = fragment.span(branch.node.body)[1], fragment.span(branch.orelse)[0]
+        above = places.end(branch.node.body[-1])
+        header = next(token.start for token in tokens(file.text, above) if token.text == "else")
     plain = _plain_text(file.text, above, header, body_start, body_end, edits)
     lines = _dedent(plain, _line_indent(file.text, body_start), indent)
     _, guards = split_side(branch.checkpointed_side)
     if guards:
         # They are the side's first statements, so that all of it down to them can stay as it is.
-        kept = file.text[start : fragment.span(guards[-1])[1]]
+        kept = file.text[start : places.end(guards[-1])]
         lines = f"{kept}{file.newline}{indent}{lines}"
     return Edit(file.path, start, end, lines)
 
@@ -71,42 +73,25 @@ def _dedent(code: str, old: str, new: str) -> str:
 
 def removed_names(branch: LegacyBranch) -> set[str]:
     """Return the names, dotted ones in full and in part, that the checkpointed side uses."""
-    found: set[str] = set()
-    for node in walk(branch.checkpointed_side):
-        if isinstance(node, cst.Name):
-            found.add(node.value)
-        elif isinstance(node, cst.Attribute):
-            found.add(dotted_name(node) or "")
-    return found
+    return set(names_used(_nodes(branch.checkpointed_side)))
 
 
 def unused_helpers(branch: LegacyBranch) -> list[Definition]:
     """Return the functions of the same method that only the checkpointed side uses, and does not hold."""
-    used_inside = {node.value for node in walk(branch.checkpointed_side) if isinstance(node, cst.Name)}
-    pieces = [] if branch.scope.body is None else branch.scope.body.pieces()
-    helpers = [
-        (name, node, piece.fragment)
-        for piece in pieces
-        for name, node in piece.functions.items()
-        if name in used_inside and piece.fragment is not None
-    ]
-    if not helpers:
-        return []  # As nearly always: places take their time.
-    file = branch.fragment.file
-    start, end = branch.fragment.span(branch.checkpointed_side)
-    used_elsewhere = [
-        node.value
-        for piece in pieces
-        for root in piece.nodes or ()
-        for node in walk(root)
-        if isinstance(node, cst.Name) and not is_within(piece.fragment, node, start, end)
-    ]
-    by_start = {definition.start: definition for definition in file.outline.definitions}
-    found: list[Definition] = []
-    for name, node, fragment in helpers:
-        first, _ = fragment.span(node)
-        definition = by_start.get(file.line_starts[file.position(first).row - 1])
-        # Its own definition names it once.
-        if definition is not None and used_elsewhere.count(name) == 1 and not start <= first < end:
-            found.append(definition)
-    return found
+    body, inside = branch.scope.body, set(_nodes(branch.checkpointed_side))
+    used_inside = {node.id for node in inside if isinstance(node, ast.Name)}
+    if body is None or used_inside.isdisjoint(body.functions):
+        return []
+    outside = [node for node in body.nodes if node not in inside]
+    used = {node.id for node in outside if isinstance(node, ast.Name)}
+    defined = Counter(node.name for node in outside if isinstance(node, FUNCTIONS))
+    helpers = {
+        nodes[-1]
+        for name, nodes in body.functions.items()
+        if name in used_inside - used and defined[name] == 1
+    }
+    return [each for each in branch.file.outline.definitions if each.node in helpers] if helpers else []
+
+
+def _nodes(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    return (node for statement in statements for node in walk(statement))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
+import ast
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-
-import libcst as cst
 
 from gclint.codemod.call import (
     CACHES_IN_ORDER,
@@ -16,22 +14,23 @@ from gclint.codemod.call import (
     shifted_argument,
     write_call,
 )
-from gclint.codemod.listing import Item, comments, layout_of, render
+from gclint.codemod.listing import layout_of, render
 from gclint.finding import Edit, Part, Refusal, Repair
 from gclint.network.activation import bind_site, is_named_activation
 from gclint.network.binding import Binding, bind
+from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.signature import Kind, Parameter, Signature, header_fragment
-from gclint.network.evaluation.walk import dotted_name, walk
+from gclint.network.evaluation.signature import Kind, Parameter, Signature
+from gclint.network.evaluation.walk import arguments, dotted_name, walk
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.search import RUNNING_METHODS
 from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.questions import Topic
 from gclint.source.tokens import closing_bracket, tokens
+from gclint.source.words import has_word
 
 
 @dataclass
@@ -41,18 +40,21 @@ class Reordering:
     edits: dict[Edit, None] = field(default_factory=dict)
     calls: list[Repair] = field(default_factory=list)
 
-    def add_call(self, fragment: Fragment, call: cst.Call, slots: list[Slot]) -> None:
-        """Write a call anew; one that is right already is replaced by itself.
+    def add_call(self, file: SourceFile, call: ast.Call, slots: list[Slot]) -> Refusal | None:
+        """Write a call anew, or return why not; one that is right already is replaced by itself.
 
         That keeps another repair, made by the old order, from being made to it at the same time.
         """
-        path, (start, end) = fragment.file.path, fragment.span(call)
-        edits = write_call(fragment, call, slots)
+        path, (start, end) = file.path, file.places.span(call)
+        edits = write_call(file, call, slots)
+        if isinstance(edits, Refusal):
+            return edits
         if edits:
             self.calls.append(Repair(Part.CALL, path, start, end))
         else:
-            edits = (Edit(path, start, end, fragment.file.text[start:end]),)
+            edits = (Edit(path, start, end, file.text[start:end]),)
         self.edits.update(dict.fromkeys(edits))
+        return None
 
 
 def reorder_forward(network: Network, block: ClassInfo, activations: frozenset[str]) -> Reordering | Refusal:
@@ -106,7 +108,7 @@ def _new_order(signature: Signature, activations: frozenset[str]) -> list[Parame
 def _files_naming(network: Network, definer: ClassInfo, names: Collection[str]) -> list[Network]:
     """Return the networks of the given files that name the class or a subclass, its own file's first."""
     own = network if definer.file is network.file else Network(network.project, definer.file)
-    word = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})\b")
+    key = "|".join(sorted(names))
     naming = []
     with network.project.read_for(None):
         for path in network.project.paths:
@@ -114,10 +116,10 @@ def _files_naming(network: Network, definer: ClassInfo, names: Collection[str]) 
                 file = network.project.file(path)
             except (OSError, UnreadableFile):
                 continue  # the run reports it; it runs nothing
-            if any(name in file.text for name in names) and word.search(file.text):
+            if _names(file, key):
                 naming.append(file)
     paths = [file.path for file in naming]
-    network.project.questions.ask(network.file.path, NAMING, "|".join(sorted(names)), paths)
+    network.project.questions.ask(network.file.path, NAMING, key, paths)
     users = [own]
     for file in naming:
         network.project.consult(network.file, file.path)
@@ -127,7 +129,7 @@ def _files_naming(network: Network, definer: ClassInfo, names: Collection[str]) 
 
 
 def _names(file: SourceFile, key: str) -> bool:
-    return re.search(rf"\b(?:{'|'.join(map(re.escape, key.split('|')))})\b", file.text) is not None
+    return any(has_word(file.text, name, 0, len(file.text)) for name in key.split("|"))
 
 
 NAMING = Topic("naming", _names)
@@ -137,29 +139,31 @@ NAMING = Topic("naming", _names)
 def _reorder_header(info: ClassInfo, order: list[Parameter], signature: Signature) -> list[Edit] | Refusal:
     """Return the edit of one ``forward`` definition, the block's own or an override."""
     method = info.definition.method("forward")
-    header = None if method is None else header_fragment(info.file, method)
-    if method is None or header is None:
+    if method is None:
         return Refusal(f"`{info.name}.forward` cannot be read")
-    function = cst.ensure_type(header.body[0], cst.FunctionDef)
-    params = function.params
-    if params.posonly_params:
+    args = method.function.args
+    if args.posonlyargs:
         return Refusal(f"`{info.name}.forward` has positional-only parameters")
-    names = [param.name.value for param in params.params[1:]]
+    names = [arg.arg for arg in args.args[1:]]
     ranks = {parameter.name: rank for rank, parameter in enumerate(order)}
     if names[: len(order)] != [parameter.name for parameter in signature.positional]:
         where = f"`{info.name}.forward` in {shown(info.file.path)}"
         return Refusal(f"the override {where} has different parameters")
-    sorted_params = sorted(params.params[1 : 1 + len(order)], key=lambda param: ranks[param.name.value])
+    # Only what is written anew needs LibCST.
+    from gclint.codemod.items import parameter_items
+
+    items = parameter_items(info.file, method.function)
+    if isinstance(items, Refusal):
+        return items
+    tail = 1 + len(order)
+    moved = sorted(range(1, tail), key=lambda index: ranks[names[index - 1]])
     text = info.file.text
     opening = _opening(text, method)
     closing = closing_bracket(text, opening)
     assert closing is not None
-    items = {id(param): item for param, item in _param_items(function)}
-    tail = [param for param, _ in _param_items(function)][1 + len(order) :]
-    ordered = [params.params[0], *sorted_params, *tail]
     layout = layout_of(text, opening, closing, info.file.newline)
     column = info.file.position(opening).column
-    content = render([items[id(param)] for param in ordered], layout, column)
+    content = render([items[0], *(items[index] for index in moved), *items[tail:]], layout, column)
     return [Edit(info.file.path, opening + 1, closing, content)]
 
 
@@ -167,34 +171,6 @@ def _opening(text: str, method: Definition) -> int:
     """Return where the bracket before a function's parameters stands, behind those for its types."""
     first = next(token for token in tokens(text, method.header) if token.text in ("(", "["))
     return first.start if first.text == "(" else text.index("(", closing_bracket(text, first.start))
-
-
-def _param_items(function: cst.FunctionDef) -> list[tuple[cst.CSTNode, Item]]:
-    """Return the parameters in order, with their comments."""
-    params = function.params
-    nodes: list[cst.Param | cst.ParamStar] = [*params.params]
-    if isinstance(params.star_arg, (cst.Param, cst.ParamStar)):
-        nodes.append(params.star_arg)
-    nodes += params.kwonly_params
-    if params.star_kwarg is not None:
-        nodes.append(params.star_kwarg)
-    found: list[tuple[cst.CSTNode, Item]] = []
-    _, leading = comments(function.whitespace_before_params)
-    for node in nodes:
-        behind = node.comma.whitespace_after if isinstance(node.comma, cst.Comma) else None
-        if behind is None and isinstance(node, cst.Param):
-            behind = node.whitespace_after_param
-        trailing, following = comments(behind)
-        found.append((node, Item(_param_code(node), leading, trailing)))
-        leading = following
-    return found
-
-
-def _param_code(node: cst.Param | cst.ParamStar) -> str:
-    if isinstance(node, cst.ParamStar):
-        return "*"
-    bare = node.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_param=cst.SimpleWhitespace(""))
-    return cst.Module([]).code_for_node(bare).strip()
 
 
 def _rewrite_calls(
@@ -207,15 +183,15 @@ def _rewrite_calls(
 ) -> Refusal | None:
     """Rewrite the calls in a file that bind to the signature by position, or return why not."""
     new = Signature((*order, *(p for p in signature.parameters if not p.positional)))
-    unbound = re.search(rf"\b(?:{'|'.join(map(re.escape, names))})\.forward\b", user.file.text)
+    unbound = next(_unbound(user.file, names), None)
     if unbound is not None:
-        return Refusal(f"{_where(user, unbound.start())} accesses `forward` on the class")
+        return Refusal(f"{_where(user, unbound)} accesses `forward` on the class")
     for site in user.sites_running(names):
         bound_here = [block for block in site.blocks if block.forward and definer is block.forward[0]]
         related = [block for block in site.blocks if definer in block.mro]
         if not related or site.function is not None:
             continue
-        where = _where(user, site.span(site.call)[0])
+        where = _where(user, site.call)
         if site.checkpointed:
             return Refusal(f"{where} passes the block to a checkpoint function")
         if len(related) != len(site.blocks):
@@ -229,45 +205,50 @@ def _rewrite_calls(
         slots = _rearranged(site_binding.binding, new, site_binding.activations)
         if isinstance(slots, Refusal):
             return slots
-        reordering.add_call(site.fragment, site.call, slots)
-    for fragment, call in _super_calls(user, definer):
-        binding = bind(call.args, signature)
+        refusal = reordering.add_call(user.file, site.call, slots)
+        if refusal is not None:
+            return refusal
+    for call in _super_calls(user, definer):
+        binding = bind(arguments(call), signature)
         rearranged = _rearranged(binding, new, frozenset()) if binding.complete else None
         if rearranged is None or isinstance(rearranged, Refusal):
-            return Refusal(f"`super().forward` at {_where(user, fragment.span(call)[0])} cannot be matched")
-        reordering.add_call(fragment, call, rearranged)
+            return Refusal(f"`super().forward` at {_where(user, call)} cannot be matched")
+        refusal = reordering.add_call(user.file, call, rearranged)
+        if refusal is not None:
+            return refusal
     return None
 
 
-def _where(user: Network, offset: int) -> str:
-    return f"{shown(user.file.path)}:{user.file.position(offset).row}"
+def _where(user: Network, node: ast.expr) -> str:
+    return f"{shown(user.file.path)}:{node.lineno}"
 
 
-def _super_calls(user: Network, definer: ClassInfo) -> list[tuple[Fragment, cst.Call]]:
-    """Return the calls of ``super().forward`` that reach the definer."""
-    found: list[tuple[Fragment, cst.Call]] = []
+def _unbound(file: SourceFile, names: Collection[str]) -> Iterator[ast.expr]:
+    """Yield the expressions that access ``forward`` on a class of one of these names."""
+    if file.tree is None or not any(name in file.text for name in names):
+        return
+    for node in walk(file.tree.module):
+        if isinstance(node, ast.Attribute) and node.attr == "forward":
+            owner = node.value
+            name = owner.attr if isinstance(owner, ast.Attribute) else dotted_name(owner)
+            if name in names:
+                yield node
+
+
+def _super_calls(user: Network, definer: ClassInfo) -> Iterator[ast.Call]:
+    """Yield the calls of ``super().forward`` that reach the definer."""
     for info in user.module.classes.values():
         method = info.definition.method("forward")
-        if info is definer or definer not in info.mro or method is None or "super()" not in method.text:
+        if info is definer or definer not in info.mro or method is None or "super" not in method.text:
             continue
-        scope = info.scope(method)
-        for piece in () if scope.body is None else scope.body.pieces_naming(("super",)):
-            for root in piece.nodes or ():
-                found += [
-                    (piece.fragment, node)
-                    for node in walk(root)
-                    if isinstance(node, cst.Call)
-                    and _is_super_forward(node.func)
-                    and piece.fragment is not None
-                ]
-    return found
+        yield from (call for call in Body.of_definition(method).calls() if _is_super_forward(call.func))
 
 
-def _is_super_forward(func: cst.BaseExpression) -> bool:
+def _is_super_forward(func: ast.expr) -> bool:
     return (
-        isinstance(func, cst.Attribute)
-        and func.attr.value in RUNNING_METHODS
-        and isinstance(func.value, cst.Call)
+        isinstance(func, ast.Attribute)
+        and func.attr in RUNNING_METHODS
+        and isinstance(func.value, ast.Call)
         and dotted_name(func.value.func) == "super"
     )
 
@@ -295,5 +276,5 @@ def _rearranged(binding: Binding, new: Signature, activations: frozenset[str]) -
         if bound.parameter is not None:
             slots.append(Slot(bound, bound.parameter.name))
         else:
-            slots.append(Slot(bound, bound.arg.keyword.value if bound.arg.keyword is not None else None))
+            slots.append(Slot(bound, bound.arg.keyword))
     return in_order_of_effects(slots)

@@ -11,6 +11,7 @@ from gclint.codemod.call import CallRepair, NeedsReordering, repair_call
 from gclint.codemod.evidence import applicability, seen_blocks
 from gclint.codemod.onlookers import onlooker_doubts
 from gclint.codemod.outputs import output_doubts
+from gclint.codemod.places import argument_place
 from gclint.codemod.protect import layers_to_be
 from gclint.codemod.receivers import other_bindings, receiver_doubts
 from gclint.codemod.release import keyword_doubt
@@ -53,8 +54,7 @@ class SiteDefects:
 
     def span(self, bound: BoundArgument) -> tuple[int, int]:
         """Return where an argument stands in the file; one of an unpacked list or dict is the whole call."""
-        written = bound.arg in self.site.args
-        return self.site.span(bound.arg if written else self.site.call)
+        return argument_place(self.site, bound.arg)
 
     def repair(self) -> Fix | Refusal:
         """Return the fix of the whole call, or why there is none."""
@@ -70,9 +70,10 @@ class SiteDefects:
         others = other_bindings(self.network, self.site, self.bindings)
         if isinstance(others, Refusal):
             return others
-        repaired = repair_call(self.site.fragment, self.site.call, self.bindings, others)
+        file = self.site.scope.module.file
+        repaired = repair_call(file, self.site.call, self.bindings, others)
         if not isinstance(repaired, Refusal):
-            repair = Repair(Part.CALL, self.site.fragment.file.path, *self.site.span(self.site.call))
+            repair = Repair(Part.CALL, file.path, *self.site.span(self.site.call))
             names = [each.parameter.name for each in self.positional_caches if each.parameter is not None]
             doubt = keyword_doubt(self.network, names)
             if isinstance(doubt, Refusal):

@@ -20,7 +20,7 @@ def foreign_obstacle(network: Network, blocks: Collection[ClassInfo]) -> str | N
         run = [info for info in site.blocks if info in blocks]
         if not run:
             continue
-        file = site.fragment.file
+        file = site.scope.module.file
         where = f"on line {file.position(site.span(site.call)[0]).row} of {shown(file.path)}"
         if site.checkpointed:
             return f"`{site.owner.name}` inherits the loop that checkpoints it {where}"

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from pathlib import Path
 
-import libcst as cst
-
+from gclint.codemod.places import argument_place
 from gclint.codemod.signature import NAMING
 from gclint.codemod.sites import SiteDefects
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.walk import is_docstring
+from gclint.network.evaluation.walk import dotted_name, is_docstring
 from gclint.network.index import subclasses
 from gclint.network.model import Network
-from gclint.source.file import UnreadableFile
-from gclint.source.fragment import Fragment, parse_definition
+from gclint.network.words import words_in
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular, modeling_path
+from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.words import has_word
 
-_TUPLE = re.compile(r"(?:typing\.)?[Tt]uple\[(.*)\]", re.DOTALL)
-_TENSOR = re.compile(r"(?:torch\.)?Tensor")
+_TUPLES = ("tuple", "Tuple", "typing.Tuple")
+_TENSORS = ("Tensor", "torch.Tensor")
 _OTHERS = (
     "the block has to take the tensors one by one, since reentrant checkpointing does not look inside a "
     "container"
@@ -37,25 +37,25 @@ def unpacked(defects: SiteDefects) -> Fix | Refusal:
     block = defects.bindings[0].block
     method = block.definition.method("forward")
     parameter = bound.parameter
-    is_plain = isinstance(bound.arg.value, cst.Name) and bound.by_position and bound.arg in site.args
+    is_plain = isinstance(bound.arg.value, ast.Name) and bound.by_position and bound.arg in site.args
     if method is None or parameter is None or parameter.default is not None or not is_plain:
         return Refusal(_OTHERS)
     other = _other_user(network, block)
     if other is not None:
         return Refusal(f"{_OTHERS}; {other} with the tuple")
-    fragment = parse_definition(block.file, method)
-    changed = _signature(fragment, parameter.name)
+    changed = _signature(block.file, method, parameter.name)
     if changed is None:
         return Refusal(_OTHERS)
-    start, _ = site.span(bound.arg)
-    call = Edit(site.fragment.file.path, start, start, "*")
+    start, _ = argument_place(site, bound.arg)
+    path = site.scope.module.file.path
+    call = Edit(path, start, start, "*")
     return Fix(
         f"Pass the tensors of `{parameter.name}` to `{block.name}.forward` one by one",
         (call, *changed),
         Applicability.UNSAFE,
         "the fix changes the signature of the block: callers outside the given files that pass the tuple "
         "break",
-        (Repair(Part.CALL, site.fragment.file.path, *site.span(site.call)),),
+        (Repair(Part.CALL, path, *site.span(site.call)),),
     )
 
 
@@ -70,11 +70,21 @@ def _other_user(network: Network, block: ClassInfo) -> str | None:
         return "other calls in the file run it"
     own = {network.file.path, network.project.identify(modeling_path(network.file.path))}
     for path in _naming(network, block.name):
-        if path not in own and not (
-            is_modular(path) and network.project.identify(modeling_path(path)) in own
+        is_source = is_modular(path) and network.project.identify(modeling_path(path)) in own
+        if (
+            path not in own
+            and not is_source
+            and _names(network.project.consult(network.file, path), block.name)
         ):
             return f"{shown(path)} names it"
     return None
+
+
+def _names(file: SourceFile, name: str) -> bool:
+    """Return whether the code of a file names a class, or cannot be read."""
+    if file.tree is None or any(name in (each.bound, each.name) for each in file.outline.all_imported()):
+        return True
+    return name in file.outline.classes or name in words_in(file.tree.module)
 
 
 def _naming(network: Network, name: str) -> list[Path]:
@@ -92,30 +102,26 @@ def _naming(network: Network, name: str) -> list[Path]:
     return found
 
 
-def _signature(fragment: Fragment, name: str) -> list[Edit] | None:
+def _signature(file: SourceFile, method: Definition, name: str) -> list[Edit] | None:
     """Return what replaces a parameter by several, and makes the tuple of them at the beginning.
 
     None where its annotation does not say how many tensors the tuple has.
     """
-    function = fragment.body[0]
-    if not isinstance(function, cst.FunctionDef) or not isinstance(function.body, cst.IndentedBlock):
+    function = method.function
+    param = next((each for each in function.args.args if each.arg == name), None)
+    first = next((each for each in function.body if not is_docstring(each)), None)
+    items = [] if param is None else _tensors(param.annotation)
+    if param is None or first is None or not items:
         return None
-    param = next((each for each in function.params.params if each.name.value == name), None)
-    first = next((each for each in function.body.body if not is_docstring(each)), None)
-    if param is None or param.annotation is None or first is None:
-        return None
-    match = _TUPLE.fullmatch(fragment.source(param.annotation.annotation).strip())
-    items = [] if match is None else [each.strip() for each in match[1].split(",") if each.strip()]
-    if not items or not all(map(_TENSOR.fullmatch, items)):
-        return None
-    file = fragment.file
-    (start, _), (_, end) = fragment.span(param), fragment.span(param.annotation.annotation)
-    indent = file.text[file.line_starts[file.position(start).row - 1] : start]
+    start, end = file.places.span(param)
+    indent = file.text[file.row_start(param.lineno) : start]
     # One below the other where each has a line of its own.
     joint = f",{file.newline}{indent}" if not indent.strip() else ", "
     names = [f"{name}_{number}" for number in range(len(items))]
-    made, _ = fragment.span(first)
-    step = file.text[file.line_starts[file.position(made).row - 1] : made]
+    made = file.places.start(first)
+    step = file.text[file.row_start(first.lineno) : made]
+    if step.strip():
+        return None  # It stands behind something else.
     return [
         Edit(file.path, start, end, joint.join(map("{}: {}".format, names, items))),
         Edit(
@@ -125,3 +131,13 @@ def _signature(fragment: Fragment, name: str) -> list[Edit] | None:
             f"{name} = ({', '.join(names)}{',' if len(names) == 1 else ''}){file.newline}{step}",
         ),
     ]
+
+
+def _tensors(annotation: ast.expr | None) -> list[str]:
+    """Return the types of the items of a tuple of tensors; none if an annotation says anything else."""
+    if not isinstance(annotation, ast.Subscript) or dotted_name(annotation.value) not in _TUPLES:
+        return []
+    inner = annotation.slice
+    names = [dotted_name(each) for each in (inner.elts if isinstance(inner, ast.Tuple) else [inner])]
+    items = [name for name in names if name in _TENSORS]
+    return items if len(items) == len(names) else []

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
+from operator import attrgetter
 
 from gclint.finding import Edit
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.model import Network
 from gclint.source.project import Project
-from gclint.source.tokens import header_end
 from gclint.source.twins import Region, Twin, header_region
 
 
 def changes_header_only(region: Region, edits: Sequence[Edit]) -> bool:
     """Return whether edits change only the header of a region that is a class."""
-    text = region.text
-    if not text.lstrip().startswith("class"):
+    definitions, start = region.file.outline.definitions, region.spans[0][0]
+    index = bisect_left(definitions, start, key=attrgetter("header"))
+    if index == len(definitions) or not definitions[index].is_class:
         return False
-    end = header_end(region.file.text, region.spans[0][0])
-    return end is not None and all(edit.start < end for edit in edits if region.touches(edit))
+    end = definitions[index].header_end
+    return all(edit.start < end for edit in edits if region.touches(edit))
 
 
 def call_obstacle(
@@ -40,21 +42,18 @@ def call_obstacle(
     module = library_of(project).module(there.file)
     start = there.spans[0][0]
     owner = next(
-        (e for e in module.classes.values() if e.definition.header <= start < e.definition.limit),
+        (e for e in module.classes.values() if e.definition.header <= start < e.definition.end),
         None,
     )
-    sites = [
-        site
-        for site in network.run_sites
-        if site.fragment.file is here.file and any(_overlaps(site.span(site.call), edit) for edit in edits)
-    ]
+    own = (site for site in network.run_sites if site.scope.module.file is here.file)
+    sites = [site for site in own if any(_overlaps(site.span(site.call), edit) for edit in edits)]
     if owner is None or not sites:
         return f"the calls there could not be matched to those in {here.file.path.name}"
     goes = any(site.checkpointed for site in sites)
     for block in dict.fromkeys(block for site in sites for block in site.blocks):
         renamed = twin.renaming.apply(block.name) if here is twin.source else twin.renaming.undo(block.name)
         other = module.classes.get(renamed or "")
-        if other is None or other.name not in owner.text:
+        if other is None or not owner.names(other.name):
             return f"its calls do not run the counterpart of `{block.name}`"
         if _parameters(other) != _parameters(block):
             return f"`{other.name}.forward` does not have the parameters of `{block.name}.forward`"

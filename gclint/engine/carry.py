@@ -298,6 +298,6 @@ def _name(carried: _Carried) -> str:
 
 def _where(region: Region) -> str:
     start = region.spans[0][0] + len(region.text) - len(region.text.lstrip())
-    around = (each for each in region.file.outline.definitions if each.header <= start < each.limit)
-    names = [each.name for each in around if start < each.end]
+    around = (each for each in region.file.outline.definitions if each.header <= start < each.end)
+    names = [each.name for each in around]
     return f"`{'.'.join(names[:2])}` in {region.file.path.name}"

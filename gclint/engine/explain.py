@@ -230,7 +230,7 @@ class _Judge:
         """Return whether a finding stands in one of the call sites of a place."""
         for site in spot.sites:
             start, end = site.span(site.call)
-            if site.fragment.file.path == finding.path and start <= finding.start < end:
+            if site.scope.module.file.path == finding.path and start <= finding.start < end:
                 return True
         return False
 

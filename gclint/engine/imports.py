@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -15,8 +14,6 @@ Place = tuple[Path, str | None]
 _INIT = "__init__.py"
 _DEPTH = 8
 """How many files a name is followed through; a longer chain is a circle."""
-_STAR = re.compile(r"import[\s\\]*\*")
-"""``import *``; texts without it are not scanned for such statements."""
 
 
 class Imports:
@@ -94,7 +91,7 @@ class Imports:
         if inner is not None:
             yield from self._origins(module, inner, left - 1)
             return
-        for statement in module.outline.imports if _STAR.search(module.text) else ():
+        for statement in module.outline.imports:
             if statement.module is not None and any(item.path == "*" for item in statement.items):
                 starred = self.module(module, statement.module)
                 if starred is not None and starred.path != module.path:

@@ -5,6 +5,7 @@ The work is done in steps of one file, so that the server can answer requests in
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Mapping, Sequence, Set
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from gclint.engine.check import (
     with_verdicts,
 )
 from gclint.engine.tree import Tree
+from gclint.facts import digest
 from gclint.finding import Problem
 from gclint.network.checkpoints import may_call_checkpoint
 from gclint.network.lineage import imported_models
@@ -29,7 +31,6 @@ from gclint.source.file import SourceFile, UnreadableFile, encoded, of_text
 from gclint.source.project import Project
 from gclint.source.surroundings import forget_mentions
 from gclint.source.syntax import syntax_problem
-from gclint.source.tokens import Kind, logical_lines
 
 
 class Live:
@@ -185,12 +186,13 @@ def _differ_in_layout_only(before: SourceFile | None, after: SourceFile | None) 
 
 
 @of_text
-def _code(file: SourceFile) -> tuple[object, ...]:
-    """Return the logical lines of a file: their indentation and their code."""
-    lines = ([token for token in line if token.kind is not Kind.COMMENT] for line in logical_lines(file.text))
-    return tuple(
-        (file.position(line[0].start).column, *(token.text for token in line)) for line in lines if line
-    )
+def _code(file: SourceFile) -> str:
+    """Return a digest of a file's code, without layout and comments."""
+    try:
+        code = file.text if file.tree is None else ast.dump(file.tree.module)
+    except RecursionError:  # It takes more of the stack than parsing.
+        code = file.text
+    return digest(code.encode("utf-8", "surrogatepass"))
 
 
 def _copies(file: SourceFile) -> list[object]:

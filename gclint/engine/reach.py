@@ -17,6 +17,7 @@ from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular
 from gclint.source.project import Project
 from gclint.source.surroundings import files_around
+from gclint.source.tree import Tree, Unparsable
 
 
 class Reach:
@@ -190,8 +191,8 @@ def _definitions(text: str) -> dict[str, list[ast.stmt]]:
     A statement that binds nothing may change what it names.
     """
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
+        tree = Tree(text).module
+    except Unparsable:
         return {}
     found: defaultdict[str, list[ast.stmt]] = defaultdict(list)
     for statement in _statements(tree):

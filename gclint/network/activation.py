@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
 
-import libcst as cst
-
 from gclint.network.binding import Binding, BoundArgument, bind
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.evaluation.signature import Parameter, Signature
-from gclint.network.evaluation.walk import walk
+from gclint.network.evaluation.walk import Arg, walk
 from gclint.network.gradient import Carries, Gradients
 from gclint.network.runsite import RunSite
 from gclint.network.whole_outputs import is_whole_output, may_be_whole_output
@@ -38,11 +37,11 @@ _NEVER_ACTIVATION = re.compile(
 _PLAIN = re.compile(rf"{_NEVER_ACTIVATION.pattern}|mask|^position_embeddings$|rope|rotary|^cos$|^sin$")
 """Matches the names of arguments that are not examined if all others at the call are right."""
 _POSITION_EMBEDDINGS = "position_embeddings"
-_MADE_BY_ROTATION = re.compile(rf"{_POSITION_EMBEDDINGS}[ \t]*=[ \t]*self\.\w*(?:rotary|rope)")
+_ROTATIONS = ("rotary", "rope")
 _CACHE = re.compile(r"cache|(?:^|_)past(?:$|_)")
 """Matches names of caches, including those that the base class does not know: none is passed by position."""
 _TENSORLIKE = re.compile(r"Tensor|\bAny\b|\bFloat\b")
-_WRITTEN_CONTAINERS = (cst.Tuple, cst.List, cst.Dict)
+_WRITTEN_CONTAINERS = (ast.Tuple, ast.List, ast.Dict)
 _CONTAINER = re.compile(
     r"^(?:(?:typing|Optional|Union|None) )*(?:[Tt]uple|[Ll]ist|[Dd]ict|Sequence|Mapping)\b"
 )
@@ -143,7 +142,7 @@ def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
     if site.args and may_be_whole_output(site, site.args[0].value):
         return False
     for index, arg in enumerate(site.written_args):
-        name = None if arg.keyword is None else arg.keyword.value
+        name = arg.keyword
         if name is None:
             right = index == 0 or arg.star == "**"
         else:
@@ -161,7 +160,34 @@ def _is_rotary(site: RunSite, name: str) -> bool:
     if name != _POSITION_EMBEDDINGS:
         return True
     method = None if site.scope.body is None else site.scope.body.definition
-    return method is not None and _MADE_BY_ROTATION.search(method.code) is not None
+    return method is not None and any(
+        _is_rotation(value, method.first_parameter)
+        for node in nodes_of(method)
+        for value in _given_to(node, _POSITION_EMBEDDINGS)
+    )
+
+
+def _given_to(node: ast.AST, name: str) -> Iterator[ast.expr]:
+    """Yield what a node itself assigns to a variable, or passes under its name."""
+    if isinstance(node, ast.keyword):
+        if node.arg == name:
+            yield node.value
+    elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            yield node.value
+
+
+def _is_rotation(value: ast.expr, self_name: str | None) -> bool:
+    """Return whether a value comes from a rotary embedding of the object."""
+    if isinstance(value, ast.IfExp):
+        return _is_rotation(value.body, self_name) or _is_rotation(value.orelse, self_name)
+    while isinstance(value, (ast.Call, ast.Subscript, ast.Attribute)):
+        holder = value.func if isinstance(value, ast.Call) else value.value
+        if isinstance(value, ast.Attribute) and isinstance(holder, ast.Name):
+            return holder.id == self_name and any(each in value.attr for each in _ROTATIONS)
+        value = holder
+    return False
 
 
 def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBinding | None:
@@ -181,9 +207,7 @@ def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBind
     return plain if is_enough and plain is not None else written
 
 
-def _bind(
-    site: RunSite, args: Sequence[cst.Arg], block: ClassInfo, gradients: Gradients
-) -> SiteBinding | None:
+def _bind(site: RunSite, args: Sequence[Arg], block: ClassInfo, gradients: Gradients) -> SiteBinding | None:
     signature = block.signature
     if signature is None:
         return None
@@ -228,7 +252,7 @@ class _Arguments:
     """The names of the parameters by role."""
     seen: set[str] = field(default_factory=set)
     """Those whose role only a run has shown."""
-    masks: list[tuple[cst.Arg, Parameter]] = field(default_factory=list)
+    masks: list[tuple[Arg, Parameter]] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
 
 
@@ -264,7 +288,7 @@ def _seen_role(site: RunSite, block: ClassInfo, name: str) -> _Role:
     return _Role.UNCERTAIN if any(name in each.keywords for each in seen) else _Role.OTHER
 
 
-def _is_tensor(arg: cst.Arg, parameter: Parameter) -> bool:
+def _is_tensor(arg: Arg, parameter: Parameter) -> bool:
     """Return whether a parameter may receive a tensor that requires grad, by its name and annotation."""
     name = parameter.name
     return (
@@ -292,7 +316,7 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
             return _Role.OTHER, f"its name contains `{never[0].strip('_')}`"
         if name == _POSITION_EMBEDDINGS and _is_rotary(site, name):
             return _Role.OTHER, "it is computed by a rotary embedding from positions alone"
-    is_stream = isinstance(arg.value, cst.Name) and arg.value.value in site.stream
+    is_stream = isinstance(arg.value, ast.Name) and arg.value.id in site.stream
     # Models return tuples, and some blocks annotate an activation they receive as a tuple, too.
     is_named = is_named_activation(parameter) or name in gradients.named
     kind = _annotated_kind(parameter)
@@ -305,11 +329,11 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
     return _carried_role(name, arg, kind, carries, gradients, is_stream=is_stream, is_named=is_named)
 
 
-def _is_collected(site: RunSite, value: cst.BaseExpression) -> bool:
+def _is_collected(site: RunSite, value: ast.expr) -> bool:
     """Return whether a variable holds a list or tuple that the loop fills."""
-    return isinstance(value, cst.Name) and any(
-        not each.path and (each.added or isinstance(each.value, (cst.Tuple, cst.List)))
-        for each in site.scope.bindings(value.value)
+    return isinstance(value, ast.Name) and any(
+        not each.path and (each.added or isinstance(each.value, (ast.Tuple, ast.List)))
+        for each in site.scope.bindings(value.id)
     )
 
 
@@ -319,7 +343,7 @@ _COMPUTED = "it is computed from parameters"
 
 def _carried_role(
     name: str,
-    arg: cst.Arg,
+    arg: Arg,
     kind: _Kind,
     carries: Carries,
     gradients: Gradients,
@@ -373,16 +397,13 @@ def _annotated_kind(parameter: Parameter) -> _Kind:
     return _Kind.CONTAINER if _CONTAINER.match(parameter.annotation) else _Kind.TENSOR
 
 
-def is_constant(value: cst.BaseExpression) -> bool:
+def is_constant(value: ast.expr) -> bool:
     """Return whether an argument is a literal, which neither holds a cache nor requires grad."""
-    return isinstance(value, (cst.SimpleString, cst.Integer, cst.Float)) or (
-        isinstance(value, cst.Name) and value.value in ("None", "True", "False")
-    )
+    return isinstance(value, ast.Constant)
 
 
-def is_guarded(value: cst.BaseExpression) -> bool:
+def is_guarded(value: ast.expr) -> bool:
     """Return whether the code disables a cache argument at the call while the model checkpoints."""
-    return isinstance(value, cst.IfExp) and any(
-        isinstance(node, cst.Attribute) and node.attr.value == "gradient_checkpointing"
-        for node in walk(value.test)
+    return isinstance(value, ast.IfExp) and any(
+        isinstance(node, ast.Attribute) and node.attr == "gradient_checkpointing" for node in walk(value.test)
     )

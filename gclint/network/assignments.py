@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ast
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import libcst as cst
-
-from gclint.network.evaluation.body import Binding, Piece
+from gclint.network.evaluation.body import Binding
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.walk import children, dotted_name, walk
+from gclint.network.evaluation.walk import WITHS, arguments, dotted_name, is_constant
+from gclint.source.tree import blocks_of
 
 _WITHOUT_GRADIENT = frozenset(("no_grad", "inference_mode"))
 _SWITCHING = "set_grad_enabled"
@@ -17,7 +18,7 @@ GRADIENT_SWITCHES = _WITHOUT_GRADIENT | {_SWITCHING}
 """Contexts and decorators that may keep gradients from being recorded."""
 _MAKING_LISTS = frozenset(("list", "dict", "tuple"))
 
-Condition = tuple[cst.BaseExpression, bool]
+Condition = tuple[ast.expr, bool]
 """A test, and whether it has to be true."""
 
 
@@ -43,9 +44,9 @@ class Assignment:
     def makes_container(self) -> bool:
         """Whether the value is a list, tuple or dict that is created here."""
         value = self.binding.value
-        if isinstance(value, cst.Call):
+        if isinstance(value, ast.Call):
             return dotted_name(value.func) in _MAKING_LISTS
-        return isinstance(value, (cst.List, cst.Tuple, cst.Dict, cst.ListComp, cst.DictComp))
+        return isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp))
 
     def requires(self, name: str) -> bool:
         """Return whether it is executed only if the variable ``name`` is not None."""
@@ -60,37 +61,43 @@ class _Place:
 
 def assignments(scope: Scope, name: str) -> list[Assignment]:
     """Return all assignments of a scope itself to a name, in text order."""
-    found: list[Assignment] = []
-    for piece in () if scope.body is None else scope.body.pieces(name):
-        bindings = piece.bindings.get(name, ())
-        if bindings:
-            statements = list(_statements(piece))
-            only = statements[0] if len(statements) == 1 else None
-            wholes = {} if only else {node: whole for whole in statements for node in walk(whole)}
-            roots = () if isinstance(only, cst.SimpleStatementLine) else piece.nodes or ()
-            places = {node: place for root in roots for node, place in _placed(root, _Place())}
-            for binding in bindings:
-                place = places.get(binding.value, _Place())
-                whole = only or wholes.get(binding.value)
-                if whole is None or piece.fragment is None:
-                    start, end = 0, 0
-                else:
-                    start, end = scope.range_of(piece.fragment, whole)
-                simple = isinstance(whole, cst.SimpleStatementLine)
-                # An assignment without recorded gradients makes the name a constant.
-                is_known = simple or (isinstance(whole, cst.With) and not place.records)
-                found.append(
-                    Assignment(
-                        binding,
-                        place.conditions,
-                        place.records,
-                        start,
-                        end,
-                        simple,
-                        is_known and whole is not None and _replaces(whole, binding),
-                    )
-                )
-    return found
+    return [_assignment(scope, binding) for binding in scope.bindings(name)]
+
+
+def _assignment(scope: Scope, binding: Binding) -> Assignment:
+    whole = _whole(scope, binding.value)
+    if not isinstance(whole, ast.stmt):
+        return Assignment(binding)
+    place = _placed(whole, binding.value, _Place())
+    simple = is_simple(whole)
+    # An assignment without recorded gradients makes the name a constant.
+    is_known = simple or (isinstance(whole, WITHS) and not place.records)
+    return Assignment(
+        binding,
+        place.conditions,
+        place.records,
+        *scope.span(whole),
+        simple,
+        is_known and _replaces(whole, binding),
+    )
+
+
+def statement_start(scope: Scope, node: ast.expr) -> int:
+    """Return where the statement of a scope's body begins that is or contains a node's statement."""
+    return scope.span(_whole(scope, node) or node)[0]
+
+
+def is_simple(statement: ast.AST) -> bool:
+    """Return whether a node is a statement that contains no others."""
+    return isinstance(statement, ast.stmt) and not any(blocks_of(statement))
+
+
+def _whole(scope: Scope, node: ast.expr) -> ast.AST | None:
+    """Return the part of a scope's body, mostly a statement, that contains a node."""
+    start = scope.module.file.places.start
+    roots = () if scope.body is None else scope.body.roots
+    row = bisect_right(roots, start(node), key=start)
+    return roots[row - 1] if row else None
 
 
 def reaching(given: Sequence[Assignment], at: int | None) -> tuple[list[Assignment], bool]:
@@ -109,63 +116,52 @@ def reaching(given: Sequence[Assignment], at: int | None) -> tuple[list[Assignme
     return [each for each in before if last is None or each.start >= last], last is not None
 
 
-def _statements(piece: Piece) -> Iterator[cst.CSTNode]:
-    for root in piece.nodes or ():
-        if isinstance(root, cst.BaseSuite):
-            yield from root.body
-        else:
-            yield root
-
-
-def _replaces(statement: cst.CSTNode, binding: Binding) -> bool:
-    lines = statement.body.body if isinstance(statement, cst.With) else [statement]
+def _replaces(statement: ast.stmt, binding: Binding) -> bool:
+    inside = statement.body if isinstance(statement, WITHS) else [statement]
     return not binding.added and any(
-        isinstance(node, (cst.Assign, cst.AnnAssign)) and node.value is binding.value
-        for line in lines
-        for node in children(line)
+        isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is binding.value for each in inside
     )
 
 
-def _placed(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.CSTNode, _Place]]:
-    """Yield the nodes that are under a condition, or where no gradients are recorded, with their places."""
-    kind = type(node)
-    if kind is cst.If:
-        node = cst.ensure_type(node, cst.If)
-        yield from _placed(node.test, place)
-        yield from _placed(node.body, _Place((*place.conditions, (node.test, True)), place.records))
-        if node.orelse is not None:
-            yield from _placed(node.orelse, _Place((*place.conditions, (node.test, False)), place.records))
-        return
-    if kind is cst.With and any(stops_gradients(item.item) for item in cst.ensure_type(node, cst.With).items):
+def _placed(statement: ast.stmt, value: ast.expr, place: _Place) -> _Place:
+    """Return the place of an expression in a statement, which has a place itself."""
+    if isinstance(statement, WITHS) and any(stops_gradients(each.context_expr) for each in statement.items):
         place = _Place(place.conditions, False)
-    if place.conditions or not place.records:
-        yield node, place
-    for child in children(node):
-        yield from _placed(child, place)
+    for block in blocks_of(statement):
+        inside = next((each for each in block if _contains(each, value)), None)
+        if inside is not None:
+            if isinstance(statement, ast.If):
+                condition = statement.test, block is statement.body
+                place = _Place((*place.conditions, condition), place.records)
+            return _placed(inside, value, place)
+    return place
 
 
-def stops_gradients(context: cst.BaseExpression) -> bool:
+def _contains(statement: ast.stmt, value: ast.expr) -> bool:
+    start, end = (statement.lineno, statement.col_offset), (statement.end_lineno, statement.end_col_offset)
+    return start <= (value.lineno, value.col_offset) < end
+
+
+def stops_gradients(context: ast.expr) -> bool:
     """Return whether a context manager, or a decorator, keeps gradients from being recorded."""
-    called = context.func if isinstance(context, cst.Call) else context
+    given = arguments(context) if isinstance(context, ast.Call) else ()
+    called = context.func if isinstance(context, ast.Call) else context
     name = (dotted_name(called) or "").rpartition(".")[2]
-    if name == _SWITCHING and isinstance(context, cst.Call) and context.args:
-        return dotted_name(context.args[0].value) == "False"
+    if name == _SWITCHING and given:
+        return is_constant(given[0].value, False)
     return name in _WITHOUT_GRADIENT
 
 
-def names_needed(test: cst.BaseExpression, holds: bool) -> frozenset[str]:
+def names_needed(test: ast.expr, holds: bool) -> frozenset[str]:
     """Return the names that cannot be None if a test is true, or if it is false."""
-    if isinstance(test, cst.Name):
-        return frozenset((test.value,)) if holds else frozenset()
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        return names_needed(test.expression, not holds)
-    if isinstance(test, cst.BooleanOperation):
-        if isinstance(test.operator, cst.And) is holds:
-            return names_needed(test.left, holds) | names_needed(test.right, holds)
-        return frozenset()
-    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1 and isinstance(test.left, cst.Name):
-        (only,) = test.comparisons
-        if dotted_name(only.comparator) == "None":
-            needed = cst.IsNot if holds else cst.Is
-            return frozenset((test.left.value,)) if isinstance(only.operator, needed) else frozenset()
+    if isinstance(test, ast.Name):
+        return frozenset((test.id,)) if holds else frozenset()
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return names_needed(test.operand, not holds)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is holds:
+        return frozenset(name for each in test.values for name in names_needed(each, holds))
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
+        needed = ast.IsNot if holds else ast.Is
+        if is_constant(test.comparators[0], None) and isinstance(test.ops[0], needed):
+            return frozenset((test.left.id,))
     return frozenset()

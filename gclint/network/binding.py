@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import libcst as cst
-
 from gclint.network.evaluation.signature import Kind, Parameter, Signature
+from gclint.network.evaluation.walk import Arg
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class BoundArgument:
     ``parameter`` is None for an unpacked mapping or list, and for an argument that no parameter receives.
     """
 
-    arg: cst.Arg
+    arg: Arg
     index: int
     parameter: Parameter | None
     by_position: bool
@@ -49,7 +48,7 @@ class Binding:
         return any(bound.arg.star == "**" for bound in self.arguments)
 
 
-def bind(args: Sequence[cst.Arg], signature: Signature) -> Binding:
+def bind(args: Sequence[Arg], signature: Signature) -> Binding:
     """Match arguments to parameters.
 
     Args:
@@ -74,7 +73,7 @@ def bind(args: Sequence[cst.Arg], signature: Signature) -> Binding:
                 complete = False
             position += 1
         elif arg.keyword is not None:
-            parameter = signature.get(arg.keyword.value)
+            parameter = signature.get(arg.keyword)
             if parameter is not None and parameter.kind not in (Kind.NORMAL, Kind.KEYWORD_ONLY):
                 parameter = None
             if parameter is None and not collects_names:

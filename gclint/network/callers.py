@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import libcst as cst
-
-from gclint.network.evaluation.body import nodes_in
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.body import Body
+from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, External, Instance
-from gclint.network.evaluation.walk import dotted_name
+from gclint.network.evaluation.walk import Arg, arguments, dotted_name, text_of, walk
 from gclint.network.holders import single_attributes
 from gclint.network.importers import given_importing, importers
 from gclint.network.index import subclasses
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
+from gclint.source.file import SourceFile, of_text
 from gclint.source.project import Project
-from gclint.source.words import has_word
+from gclint.source.tree import DEFINITIONS
+
+_SUPER = "super"
+_ALL = "__all__"
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,9 @@ class Caller:
     """A call of a method, and the scope in which its arguments are evaluated."""
 
     scope: Scope
-    args: Sequence[cst.Arg]
+    args: Sequence[Arg]
     at: int
-    """The offset of the statement that contains the call."""
+    """The offset of the call."""
 
 
 class Callers:
@@ -65,8 +68,8 @@ class Callers:
             yield from Callers(self._project, module, ()).everywhere_in_file(info, method)
         own = (each for each in self._module.classes.values() if info in each.mro and each is not info)
         for heir in dict.fromkeys((*own, *subclasses(self._project, info))):
-            calls = _calls_in(heir, frozenset(("super",)), lambda func: _is_super(func, method))
-            yield from (Caller(scope, call.args, at) for scope, call, at in calls)
+            calls = _super_calls(heir, method)
+            yield from (_caller(scope, call) for scope, call in calls)
 
     def everywhere_in_file(self, info: ClassInfo, method: str) -> Iterator[Caller]:
         """Yield the calls in the file, also those by the names of variables."""
@@ -95,32 +98,32 @@ class Callers:
         return (method in RUNNING_METHODS or not method.startswith("_")) and self._is_public(info)
 
     def _is_public(self, info: ClassInfo) -> bool:
-        text = info.file.text
-        exported = text.rfind("\n__all__")
-        return info.is_model if exported == -1 else has_word(text, info.name, exported, len(text))
+        exported = _exported(info.file)
+        return info.is_model if exported is None else info.name in exported
 
     def _is_named_elsewhere(self, info: ClassInfo) -> bool:
         return any(path != info.file.path for path in given_importing(self._project, info.file, info.name))
 
     def _is_super(self, info: ClassInfo) -> bool:
-        return "super().forward(" in info.file.text and any(
-            info in other.mro for other in self._module.classes.values() if other is not info
+        classes = self._module.classes.values()
+        return any(info in other.mro for other in classes if other is not info) and any(
+            True for each in classes for _ in _super_calls(each, "forward")
         )
 
     def _of_objects(self, info: ClassInfo) -> Iterator[Caller]:
         """Yield the calls of instances of the class, or of a class that inherits its ``forward``."""
         kinds = {each for each in self._module.classes.values() if info in each.mro} | {info}
-        stacked = set[cst.Call]()
+        stacked = set[ast.Call]()
         for site in self._sites:
             if not site.checkpointed and site.function is None and kinds.intersection(site.blocks):
                 stacked.add(site.call)
-                yield Caller(site.scope, site.args, site.scope.range_of(site.fragment, site.call)[0])
+                yield Caller(site.scope, site.args, site.span(site.call)[0])
         attributes = frozenset(single_attributes(self._module, {each.name for each in kinds}))
         if not attributes:
             return
-        for scope, call, at in self._calls(attributes):
+        for scope, call in self._calls(attributes):
             if call not in stacked and any(_runs(value, kinds) for value in scope.evaluate(call.func)):
-                yield Caller(scope, call.args, at)
+                yield _caller(scope, call)
 
     def _by_other_names(self, info: ClassInfo) -> Iterator[Caller]:
         """Yield the calls of what may be an instance of the class, such as ``model(…)``."""
@@ -128,61 +131,64 @@ class Callers:
         attributes = frozenset(single_attributes(self._module, {each.name for each in kinds}))
         for user in self._module.classes.values():
             for method in user.methods():
-                text = user.file.text
-                if not any(has_word(text, name, method.header, method.limit) for name in attributes):
+                is_near = any(name in method.text for name in attributes)
+                if not is_near or attributes.isdisjoint(words_of(method)):
                     continue
                 scope = user.scope(method)
-                for piece in () if scope.body is None else scope.body.pieces():
-                    calls = (node for node in nodes_in((piece,)) if isinstance(node, cst.Call))
-                    for call in calls if piece.fragment is not None else ():
-                        if _called_attribute(call.func) not in attributes and _may_run(scope, call, kinds):
-                            at = 0 if piece.fragment is None else scope.range_of(piece.fragment, call)[0]
-                            yield Caller(scope, call.args, at)
+                for call in () if scope.body is None else scope.body.calls():
+                    if _called_attribute(call.func) not in attributes and _may_run(scope, call, kinds):
+                        yield _caller(scope, call)
 
     def _of_method(self, info: ClassInfo, method: str) -> Iterator[Caller]:
         """Yield the calls of another method of the class, on ``self`` or on an attribute."""
-        for scope, call, at in self._calls(frozenset((method,))):
+        for scope, call in self._calls(frozenset((method,))):
             if any(
                 isinstance(value, Bound) and value.method == method and info in value.instance.info.mro
                 for value in scope.evaluate(call.func)
             ):
-                yield Caller(scope, call.args, at)
+                yield _caller(scope, call)
 
-    def _calls(self, attributes: frozenset[str]) -> Iterator[tuple[Scope, cst.Call, int]]:
+    def _calls(self, attributes: frozenset[str]) -> Iterator[tuple[Scope, ast.Call]]:
         """Yield the calls ``….name(…)`` and ``….name.forward(…)`` in methods of the file."""
         for info in self._module.classes.values():
             yield from _calls_in(info, attributes, lambda func: _called_attribute(func) in attributes)
 
 
 def _calls_in(
-    info: ClassInfo, words: frozenset[str], is_meant: Callable[[cst.BaseExpression], bool]
-) -> Iterator[tuple[Scope, cst.Call, int]]:
+    info: ClassInfo, words: frozenset[str], is_meant: Callable[[ast.expr], bool]
+) -> Iterator[tuple[Scope, ast.Call]]:
     """Yield the calls in methods of a class that are meant, which one of ``words`` stands in."""
-    text = info.file.text
     for method in info.methods():
-        if not any(has_word(text, word, method.header, method.limit) for word in words):
-            continue
-        scope = info.scope(method)
-        for piece in () if scope.body is None else scope.body.pieces_naming(words):
-            for node in nodes_in((piece,)):
-                if isinstance(node, cst.Call) and is_meant(node.func) and piece.fragment is not None:
-                    yield scope, node, scope.range_of(piece.fragment, node)[0]
+        if any(word in method.text for word in words):
+            scope = info.scope(method)
+            for call in () if scope.body is None else scope.body.calls():
+                if is_meant(call.func):
+                    yield scope, call
 
 
-def _is_super(func: cst.BaseExpression, method: str) -> bool:
+def _super_calls(info: ClassInfo, method: str) -> Iterator[tuple[Scope, ast.Call]]:
+    """Yield the calls ``super().method(…)`` in methods of a class."""
+    return _calls_in(info, frozenset((_SUPER,)), lambda func: _is_super(func, method))
+
+
+def _caller(scope: Scope, call: ast.Call) -> Caller:
+    return Caller(scope, arguments(call), scope.span(call)[0])
+
+
+def _is_super(func: ast.expr, method: str) -> bool:
     """Return whether a call is one of ``super().method(…)``."""
     return (
-        isinstance(func, cst.Attribute)
-        and (func.attr.value == method or {func.attr.value, method} <= RUNNING_METHODS)
-        and isinstance(func.value, cst.Call)
-        and dotted_name(func.value.func) == "super"
+        isinstance(func, ast.Attribute)
+        and (func.attr == method or {func.attr, method} <= RUNNING_METHODS)
+        and isinstance(func.value, ast.Call)
+        and dotted_name(func.value.func) == _SUPER
     )
 
 
-def _called_attribute(func: cst.BaseExpression) -> str | None:
-    if isinstance(func, cst.Attribute) and func.attr.value in RUNNING_METHODS:
+def _called_attribute(func: ast.expr) -> str | None:
+    if isinstance(func, ast.Attribute) and func.attr in RUNNING_METHODS:
         func = func.value
-    return func.attr.value if isinstance(func, cst.Attribute) else None
+    return func.attr if isinstance(func, ast.Attribute) else None
 
 
 def _runs(value: object, kinds: set[ClassInfo]) -> bool:
@@ -191,9 +197,20 @@ def _runs(value: object, kinds: set[ClassInfo]) -> bool:
     return isinstance(value, Instance) and value.info in kinds
 
 
-def _may_run(scope: Scope, call: cst.Call, kinds: set[ClassInfo]) -> bool:
+def _may_run(scope: Scope, call: ast.Call, kinds: set[ClassInfo]) -> bool:
     """Return whether a call runs an instance of one of some classes, itself or by ``partial``."""
     values = scope.evaluate(call.func)
     if External("functools.partial") in values and call.args:
-        values = scope.evaluate(call.args[0].value)
+        values = scope.evaluate(call.args[0])
     return any(_runs(value, kinds) for value in values)
+
+
+@of_text
+def _exported(file: SourceFile) -> frozenset[str] | None:
+    """Return the names that a module lists in ``__all__``; None without such a list."""
+    if file.tree is None or _ALL not in file.text:
+        return None
+    statements = [each for each in file.tree.module.body if not isinstance(each, DEFINITIONS)]
+    lists = Body(file, statements).bindings.get(_ALL, ())
+    texts = (text_of(node) for each in lists for node in walk(each.value))
+    return frozenset(filter(None, texts)) if lists else None

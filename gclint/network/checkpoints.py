@@ -1,23 +1,25 @@
-"""Finds where code calls a checkpoint function or passes one on, by a search for words."""
+"""Finds where code calls a checkpoint function or passes one on, by the names of such functions."""
 
 from __future__ import annotations
 
+import ast
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import cast
 
-from gclint.network.evaluation.classes import remembered
+from gclint.network.evaluation.classes import remembered, words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Function
+from gclint.network.evaluation.walk import dotted_name, text_of, walk, walk_scope
 from gclint.network.search import CHECKPOINT_METHODS
-from gclint.source.outline import Definition
-from gclint.source.tokens import Kind, tokens
-from gclint.source.words import any_between, word_ends
+from gclint.source.file import SourceFile
+from gclint.source.tree import DEFINITIONS
+from gclint.source.words import any_between
 
 # A text without any of these neither calls a checkpoint function nor passes one on.
-_CALLING = re.compile(r"checkpoint(?:\w{0,99}[ \t]{0,99}\(|ing_func|\.|\b(?![ \t]{0,99}=))")
+_CALLING = re.compile(r"checkpoint(?:\w{0,99}[\s\\]{0,99}\(|ing_func|ing[ \t]+import|\.|\b(?![ \t]{0,99}=))")
 _CALLING_TOO = ("ckpt", "remat", ".checkpoint", "CheckpointWrapper", "CheckpointFunction")
 _HINT = re.compile(r"checkpoint|ckpt|remat", re.IGNORECASE)
 # Checkpoints of weights, and methods that enable checkpointing: they recompute nothing.
@@ -35,10 +37,6 @@ _SWITCH_NAMES = (
     "set_gradient_checkpointing",
 )
 _SWITCHES = frozenset(prefix + name for name in _SWITCH_NAMES for prefix in ("", "_"))
-_DEFINING = re.compile(r"\b(?:def|class)[ \t]+$")
-_MODULE_OF_FUNCTIONS = re.compile(r"checkpoint[ \t]*\.[ \t]*$")
-_ASSIGNED = re.compile(r"[ \t]{0,99}(\w{1,99})[ \t]{0,99}(?::[^=\n]{1,400})?=(?!=)")
-_AFTER = re.compile(r"[ \t]{0,99}(\(|==|=|)")
 
 
 def may_call_checkpoint(text: str) -> bool:
@@ -54,64 +52,67 @@ def checkpoint_calls(module: Module) -> list[int]:
     strings, and methods that enable checkpointing do not.
     """
     file = module.file
-    if not may_call_checkpoint(file.outline.code):
+    if not may_call_checkpoint(file.text):
         return []
     names = _own_names(module)
-    found = set(_direct(module))
-    for name in names:
-        for end in word_ends(file.outline.code, name, 0, len(file.outline.code)):
-            start = end - len(name)
-            if not file.outline.code[_line_start(file.outline.code, start) : start].rstrip().endswith("."):
-                found.add(start)
-    return [offset for offset in _in_code(module, found) if not _in_switch(module, offset)]
+    nodes = _read_names(file) if names else ()
+    named = (node for node in nodes if isinstance(node, ast.Name) and node.id in names)
+    found = {*_direct(module), *(_offset(file, node) for node in named)}
+    return [offset for offset in sorted(found) if not _in_switch(module, offset)]
 
 
 @remembered
 def _direct(module: Module) -> list[int]:
-    """Return the offsets of the names of checkpoint functions in the file itself."""
-    text, imported = module.file.outline.code, _imported_functions(module)
+    """Return the offsets of the names of checkpoint functions in the file itself, in order."""
+    file, imported = module.file, _imported_functions(module)
+    called: set[ast.AST] = set()
     found: list[int] = []
-    end = 0
-    for match in _HINT.finditer(text):
-        if match.start() >= end:
-            start, end = _whole_word(text, match.start(), match.end())
-            if _is_function(text, start, end, imported):
-                found.append(start)
-    for method in CHECKPOINT_METHODS:
-        found += (
-            end - len(method) for end in word_ends(text, method, 0, len(text)) if text[end : end + 1] in "\"'"
-        )
-    for name in imported:
-        if _HINT.search(name) is None:
-            ends = word_ends(text, name, 0, len(text))
-            found += (end - len(name) for end in ends if text[end - len(name) - 1 : end - len(name)] != ".")
-    return _in_code(module, set(found))
+    for node in _read_names(file):
+        if isinstance(node, ast.Call):
+            called.add(node.func)
+            got = _got(node)
+            if got is not None and text_of(got) in CHECKPOINT_METHODS | imported:
+                found.append(file.places.start(got))
+        elif _is_function(node, imported, is_called=node in called):
+            found.append(_offset(file, node))
+    return sorted(found)
 
 
-def _whole_word(text: str, start: int, end: int) -> tuple[int, int]:
-    while start and (text[start - 1].isalnum() or text[start - 1] == "_"):
-        start -= 1
-    while end < len(text) and (text[end].isalnum() or text[end] == "_"):
-        end += 1
-    return start, end
+def _read_names(file: SourceFile) -> Iterator[ast.Call | ast.Name | ast.Attribute]:
+    """Yield the names and attributes that a file's code reads, and its calls, each before what it calls."""
+    for statement in () if file.tree is None else file.tree.module.body:
+        for node in walk(statement):
+            if isinstance(node, ast.Call) or (
+                isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+            ):
+                yield node
 
 
-def _is_function(text: str, start: int, end: int, imported: frozenset[str]) -> bool:
-    word = text[start:end]
-    before = text[_line_start(text, start) : start]
-    after = _AFTER.match(text, end)
-    following = "" if after is None else after[1]
-    if _DEFINING.search(before) is not None or word in _SWITCHES or following == "=":
-        return False
-    if following == "(":
+def _offset(file: SourceFile, node: ast.Name | ast.Attribute) -> int:
+    """Return where a name begins, or that of an attribute."""
+    return file.places.end(node) - len(_word(node))
+
+
+def _got(call: ast.Call) -> ast.expr | None:
+    """Return the expression for the name of the attribute that ``getattr`` gets."""
+    return call.args[1] if dotted_name(call.func) == "getattr" and len(call.args) > 1 else None
+
+
+def _is_function(node: ast.Name | ast.Attribute, imported: frozenset[str], *, is_called: bool) -> bool:
+    """Return whether a name or attribute is a checkpoint function, which is called or passed on."""
+    word = _word(node)
+    is_imported = isinstance(node, ast.Name) and word in imported
+    if word in _SWITCHES or _HINT.search(word) is None:
+        return is_imported
+    if is_called:
         return _OTHER.match(word) is None
-    if word in CHECKPOINT_METHODS or _MODULE_OF_FUNCTIONS.search(before) is not None:
-        return True
-    return word in imported and not before.rstrip().endswith(".")
+    is_member = isinstance(node, ast.Attribute) and _word(node.value).endswith("checkpoint")
+    return is_imported or is_member or word in CHECKPOINT_METHODS
 
 
-def _line_start(text: str, offset: int) -> int:
-    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+def _word(node: ast.expr) -> str:
+    """Return a name, or that of an attribute; nothing for any other expression."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 @remembered
@@ -158,32 +159,31 @@ def _names_by_file(module: Module) -> dict[Module, set[str]]:
 
 @remembered
 def _names_of_its_own(module: Module) -> set[str]:
-    file, found = module.file, set[str]()
-    direct = _direct(module)
-    inside = [each for each in file.outline.definitions if each.parent is None]
-    for offset in direct:
-        if not any(each.start <= offset < each.end for each in inside):
-            assigned = _ASSIGNED.match(file.outline.code, _line_start(file.outline.code, offset))
-            if assigned is not None:
-                found.add(assigned[1])
+    file, direct = module.file, _direct(module)
+    found = {name for name, start, end in _assigned(file) if any_between(direct, start, end)}
     functions = file.outline.functions.values()
     found |= {each.name for each in functions if any_between(direct, each.header, each.end)}
     return _closed(module, found)
+
+
+def _assigned(file: SourceFile) -> Iterator[tuple[str, int, int]]:
+    """Yield the names that a module's own statements assign, each with the place of its statement."""
+    for statement in () if file.tree is None else file.tree.module.body:
+        for node in () if isinstance(statement, DEFINITIONS) else (statement, *walk_scope(statement)):
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                for target in node.targets if isinstance(node, ast.Assign) else (node.target,):
+                    if isinstance(target, ast.Name):
+                        yield target.id, *file.places.span(node)
 
 
 def _closed(module: Module, names: set[str]) -> set[str]:
     """Return the names, the functions of the file that use one of them, and so on."""
     functions = list(module.file.outline.functions.values())
     while True:
-        more = {each.name for each in functions if each.name not in names and _names_one(each, names)}
+        more = {each.name for each in functions if not names.isdisjoint(words_of(each))} - names
         if not more:
             return names
         names = names | more
-
-
-def _names_one(function: Definition, names: set[str]) -> bool:
-    text = function.outline.code
-    return any(any(True for _ in word_ends(text, name, function.header, function.end)) for name in names)
 
 
 @remembered
@@ -196,27 +196,6 @@ def _functions_of_others(module: Module) -> list[tuple[Module, str, str]]:
         for value in module.lookup(imported.bound)
         if isinstance(value, Function) and value.scope.module is not module
     ]
-
-
-def _in_code(module: Module, offsets: Collection[int]) -> list[int]:
-    """Return the sorted offsets outside of imports, comments and strings, except strings for ``getattr``."""
-    outline, text = module.file.outline, module.file.outline.code
-    found: list[int] = []
-    lines: defaultdict[int, list[int]] = defaultdict(list)
-    for offset in sorted(offsets):
-        if not (outline.in_long_string(offset) or outline.in_comment(offset)):
-            lines[_line_start(text, offset)].append(offset)
-    statements = [(each.start, each.end) for each in outline.imports]
-    for line, within in lines.items():
-        if any(start <= within[0] < end for start, end in statements):
-            continue
-        strings = [
-            (token.start, token.end)
-            for token in tokens(text, line, within[-1] + 1)
-            if token.kind is Kind.STRING and "getattr" not in text[line : token.start]
-        ]
-        found += (each for each in within if not any(start <= each < end for start, end in strings))
-    return found
 
 
 def _in_switch(module: Module, offset: int) -> bool:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-import libcst as cst
-
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.signature import header_fragment
 from gclint.network.evaluation.values import Function
 from gclint.network.evaluation.walk import dotted_name
 
@@ -17,11 +15,8 @@ def forward_decorators(info: ClassInfo) -> Iterator[tuple[str, Function]]:
     if info.forward is None:
         return
     owner, method, _ = info.forward
-    header = header_fragment(owner.file, method) if method.start != method.header else None
-    node = None if header is None else header.body[0]
-    for decorator in node.decorators if isinstance(node, cst.FunctionDef) else ():
-        called = decorator.decorator
-        name = dotted_name(called.func if isinstance(called, cst.Call) else called)
+    for decorator in method.function.decorator_list:
+        name = dotted_name(decorator.func if isinstance(decorator, ast.Call) else decorator)
         for value in owner.module.resolve(name) if name is not None else ():
             if name is not None and isinstance(value, Function):
                 yield name, value

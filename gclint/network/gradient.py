@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Flag, auto
 
-import libcst as cst
-
-from gclint.network.assignments import Assignment, assignments, names_needed, reaching
+from gclint.network.assignments import Assignment, assignments, names_needed, reaching, statement_start
 from gclint.network.binding import bind
 from gclint.network.callers import Callers
 from gclint.network.dataflow import CUTTING_ATTRIBUTES, CUTTING_METHODS
@@ -24,8 +23,8 @@ from gclint.network.differentiable import (
     is_learned_module,
     makes_constants,
 )
-from gclint.network.evaluation.body import Body, Piece
-from gclint.network.evaluation.scope import Scope, parallel_iterables
+from gclint.network.evaluation.body import Body, unstarred
+from gclint.network.evaluation.scope import Scope, is_property, parallel_iterables
 from gclint.network.evaluation.signature import method_signature
 from gclint.network.evaluation.values import (
     Bound,
@@ -36,11 +35,10 @@ from gclint.network.evaluation.values import (
     Instance,
     Value,
 )
-from gclint.network.evaluation.walk import dotted_name
+from gclint.network.evaluation.walk import COMPREHENSIONS, Comprehension, arguments, dotted_name, is_constant
 from gclint.network.learned import is_constant_buffer, is_frozen, is_learned_value, is_unrecorded
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
-from gclint.source.fragment import Fragment
 
 _ANY = -1
 """An index that stands for some item when it is not known which."""
@@ -48,7 +46,6 @@ _MAX_DEPTH = 3
 _MAX_NAMES = 60
 _MAX_STEPS = 200
 _STATES = re.compile(r"(?:^|_)hidden_states?$|(?:^|_)attention_states$")
-_PROPERTY = re.compile(r"\A\s*@[ \t]*(?:functools\.)?(?:cached_)?property\b")
 _Path = tuple[int, ...]
 _Key = tuple["Place", str, _Path, bool]
 
@@ -82,23 +79,7 @@ class Origin:
     """An expression where a gradient originates: a parameter, or the output of a module with parameters."""
 
     scope: Scope
-    at: int | None
-    """An offset in the statement that contains it, if that is known."""
-    node: cst.BaseExpression
-
-    @property
-    def fragment(self) -> Fragment | None:
-        """The parsed text that contains the expression."""
-        scope, at = self.scope, self.at
-        while True:
-            if scope.body is not None:
-                pieces = scope.body.pieces() if at is None else scope.body.pieces_at([at])
-                for piece in pieces:
-                    if piece.fragment is not None and piece.fragment.holds(self.node):
-                        return piece.fragment
-            if scope.parent is None:
-                return None
-            scope, at = scope.parent, None
+    node: ast.expr
 
 
 class Gradients:
@@ -120,11 +101,11 @@ class Gradients:
         self._steps = 0
         self._stops = False
         """Whether to stop as soon as a value may be ``UNKNOWN``."""
-        self._entered: dict[tuple[Scope, cst.Call, Value], Scope | None] = {}
-        self._origins: dict[cst.BaseExpression, Origin] | None = None
+        self._entered: dict[tuple[Scope, ast.Call, Value], Scope | None] = {}
+        self._origins: dict[ast.expr, Origin] | None = None
         """The origins that were met, if they are to be collected."""
 
-    def at(self, site: RunSite, value: cst.BaseExpression, *, stops: bool = False) -> Carries:
+    def at(self, site: RunSite, value: ast.expr, *, stops: bool = False) -> Carries:
         """Return what an argument of a call site carries.
 
         Args:
@@ -134,9 +115,9 @@ class Gradients:
         """
         self._steps = 0
         self._stops = stops
-        return self.of(Place(site.scope, site.scope.range_of(site.fragment, site.call)[0]), value)
+        return self.of(place_of(site.scope, site.call), value)
 
-    def origins(self, site: RunSite, value: cst.BaseExpression) -> tuple[Origin, ...]:
+    def origins(self, site: RunSite, value: ast.expr) -> tuple[Origin, ...]:
         """Return the origins of the gradients that an argument of a call site carries, the nearest first."""
         # A new tracer, since this one would not visit again what it has already judged.
         tracer = Gradients(self.callers, self.named)
@@ -144,13 +125,13 @@ class Gradients:
         tracer.at(site, value)
         return tuple(tracer._origins.values())
 
-    def _begun(self, place: Place, node: cst.BaseExpression) -> Carries:
+    def _begun(self, place: Place, node: ast.expr) -> Carries:
         """Record an expression as the origin of a gradient, and return what it carries."""
         if self._origins is not None:
-            self._origins.setdefault(node, Origin(place.scope, place.at, node))
+            self._origins.setdefault(node, Origin(place.scope, node))
         return Carries.GRADIENT
 
-    def of(self, place: Place, value: cst.BaseExpression, path: _Path = ()) -> Carries:
+    def of(self, place: Place, value: ast.expr, path: _Path = ()) -> Carries:
         """Return what an expression carries.
 
         Args:
@@ -158,54 +139,58 @@ class Gradients:
             value: the expression.
             path: the indices by which its result is unpacked.
         """
-        if isinstance(value, cst.Name):
-            return self._name(place, value.value, path)
-        if isinstance(value, cst.IfExp):
+        if isinstance(value, ast.Name):
+            return self._name(place, value.id, path)
+        if is_constant(value, None):
+            return Carries.NOTHING
+        if isinstance(value, ast.IfExp):
             sides = [(value.body, True), (value.orelse, False)]
             alive = [side for side, holds in sides if not self._is_dead(place, value.test, holds)]
             return united(self.of(place, side, path) for side in alive)
-        if isinstance(value, cst.Call):
+        if isinstance(value, ast.Call):
             return self._call(place, value, path)
-        if isinstance(value, cst.Subscript):
+        if isinstance(value, ast.Subscript):
             return self._subscript(place, value, path)
-        if path and isinstance(value, (cst.Tuple, cst.List)):
+        if path and isinstance(value, (ast.Tuple, ast.List)):
             return self._element(place, value, path)
-        if path and isinstance(value, (cst.ListComp, cst.GeneratorExp)):
+        if path and isinstance(value, (ast.ListComp, ast.GeneratorExp)):
             return self.of(inside(place, value), value.elt, path[1:])
         found = self._whole(place, value)
         return _items(found) if path else found
 
-    def _whole(self, place: Place, value: cst.BaseExpression) -> Carries:
+    def _whole(self, place: Place, value: ast.expr) -> Carries:
         """Return what an expression carries as a whole, without distinguishing its items."""
-        if isinstance(value, cst.Attribute):
+        if isinstance(value, ast.Attribute):
             return self._attribute(place, value)
-        if isinstance(value, (cst.BinaryOperation, cst.BooleanOperation)):
+        if isinstance(value, ast.BinOp):
             return self.of(place, value.left) | self.of(place, value.right)
-        if isinstance(value, cst.UnaryOperation) and not isinstance(value.operator, cst.Not):
-            return self.of(place, value.expression)
-        if isinstance(value, (cst.Tuple, cst.List, cst.Set, cst.Dict)):
-            return _container(united(self.of(place, each.value) for each in value.elements))
-        if isinstance(value, (cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp)):
-            item = value.value if isinstance(value, cst.DictComp) else value.elt
+        if isinstance(value, ast.BoolOp):
+            return united(self.of(place, each) for each in value.values)
+        if isinstance(value, ast.UnaryOp) and not isinstance(value.op, ast.Not):
+            return self.of(place, value.operand)
+        if isinstance(value, (ast.Tuple, ast.List, ast.Set)):
+            return _container(united(self.of(place, unstarred(each)) for each in value.elts))
+        if isinstance(value, ast.Dict):
+            return _container(united(self.of(place, each) for each in value.values))
+        if isinstance(value, COMPREHENSIONS):
+            item = value.value if isinstance(value, ast.DictComp) else value.elt
             return _container(self.of(inside(place, value), item))
-        if isinstance(value, cst.NamedExpr):
+        if isinstance(value, ast.NamedExpr):
             return self.of(place, value.value)
-        constants = (cst.Comparison, cst.UnaryOperation, cst.BaseNumber, cst.BaseString, cst.Lambda)
+        constants = (ast.Compare, ast.Constant, ast.UnaryOp, ast.JoinedStr, ast.Lambda)
         return Carries.CONSTANT if isinstance(value, constants) else Carries.UNKNOWN
 
-    def _element(self, place: Place, value: cst.Tuple | cst.List, path: _Path) -> Carries:
+    def _element(self, place: Place, value: ast.Tuple | ast.List, path: _Path) -> Carries:
         """Return what an item of a list or tuple display carries."""
-        before = value.elements[: path[0] + 1] if path[0] >= 0 else ()
-        if len(before) > path[0] >= 0 and all(isinstance(each, cst.Element) for each in before):
-            return self.of(place, before[-1].value, path[1:])
-        return united(self.of(place, each.value, path[1:]) for each in value.elements)
+        before = value.elts[: path[0] + 1] if path[0] >= 0 else []
+        if len(before) > path[0] >= 0 and not any(isinstance(each, ast.Starred) for each in before):
+            return self.of(place, before[-1], path[1:])
+        return united(self.of(place, unstarred(each), path[1:]) for each in value.elts)
 
     # -- names
 
     def _name(self, place: Place, name: str, path: _Path) -> Carries:
-        if name == "None":
-            return Carries.NOTHING
-        if name in ("True", "False", place.scope.self_name):
+        if name == place.scope.self_name:
             return Carries.CONSTANT
         key = place, name, path, self._stops
         if key in self._open:
@@ -268,14 +253,14 @@ class Gradients:
             return self._iterated(place, binding.value, (*binding.path, *path))
         return self.of(place, binding.value, (*binding.path, *path))
 
-    def _iterated(self, place: Place, iterable: cst.BaseExpression, path: _Path) -> Carries:
+    def _iterated(self, place: Place, iterable: ast.expr, path: _Path) -> Carries:
         parallel = parallel_iterables(iterable)
         if parallel is None or not path:
             return self.of(place, iterable, (_ANY, *path))
         part = parallel[path[0]] if path[0] < len(parallel) else None
         return Carries.CONSTANT if part is None else self._iterated(place, part, path[1:])
 
-    def _is_dead(self, place: Place, test: cst.BaseExpression, holds: bool) -> bool:
+    def _is_dead(self, place: Place, test: ast.expr, holds: bool) -> bool:
         """Return whether a side of a condition is never reached, because a name is always None."""
         return any(
             all((key[0].scope, key[1]) != (place.scope, name) for key in self._open)
@@ -296,7 +281,7 @@ class Gradients:
         method = None if place.scope.body is None else place.scope.body.definition
         if place.scope.depth or method is None or place.scope.owner is None:
             return unpassed
-        signature = method_signature(place.scope.module.file, method)
+        signature = method_signature(method)
         if self._stops and self.callers.is_for_users(place.scope.owner, method.name):
             return Carries.UNKNOWN
         callers = self.callers.of(place.scope.owner, method.name)
@@ -320,8 +305,8 @@ class Gradients:
 
     # -- attributes and items
 
-    def _attribute(self, place: Place, node: cst.Attribute) -> Carries:
-        name = node.attr.value
+    def _attribute(self, place: Place, node: ast.Attribute) -> Carries:
+        name = node.attr
         if name in CUTTING_ATTRIBUTES or "config" in (dotted_name(node) or "").split("."):
             return Carries.CONSTANT
         if name in SAME_ATTRIBUTES:
@@ -347,31 +332,30 @@ class Gradients:
         inner = place.scope.enter_method(called.instance.info, called.method, ())
         if inner is None or place.scope.depth >= _MAX_DEPTH:
             return Carries.UNKNOWN
-        return united(self.of(Place(inner, at), value) for at, value in inner.returns())
+        return united(self.of(place_of(inner, value), value) for value in inner.returns())
 
-    def _all_of(self, place: Place, value: cst.BaseExpression) -> Carries:
+    def _all_of(self, place: Place, value: ast.expr) -> Carries:
         stops, self._stops = self._stops, False
         found = self.of(place, value)
         self._stops = stops
         return found
 
-    def _subscript(self, place: Place, node: cst.Subscript, path: _Path) -> Carries:
-        first = node.slice[0].slice
-        if len(node.slice) == 1 and isinstance(first, cst.Index) and isinstance(first.value, cst.Integer):
-            return self.of(place, node.value, (first.value.evaluated_value, *path))
-        is_part = len(node.slice) == 1 and isinstance(first, cst.Slice)
-        return self.of(place, node.value, path if is_part else (_ANY, *path))
+    def _subscript(self, place: Place, node: ast.Subscript, path: _Path) -> Carries:
+        index = node.slice
+        if isinstance(index, ast.Constant) and type(index.value) is int:
+            return self.of(place, node.value, (index.value, *path))
+        return self.of(place, node.value, path if isinstance(index, ast.Slice) else (_ANY, *path))
 
     # -- calls
 
-    def _call(self, place: Place, call: cst.Call, path: _Path) -> Carries:
-        method = call.func.attr.value if isinstance(call.func, cst.Attribute) else None
+    def _call(self, place: Place, call: ast.Call, path: _Path) -> Carries:
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else None
         if method in CUTTING_METHODS:
             return Carries.CONSTANT
         values = place.scope.evaluate(call.func)
         if values:
             return united(self._result(place, call, value, path) for value in values)
-        if not isinstance(call.func, cst.Attribute):
+        if not isinstance(call.func, ast.Attribute):
             return Carries.UNKNOWN
         if method in KEEPING_METHODS:
             found = self.of(place, call.func.value)
@@ -380,10 +364,10 @@ class Gradients:
             return self.of(place, call.func.value) | self._arguments(place, call)
         return Carries.UNKNOWN
 
-    def _arguments(self, place: Place, call: cst.Call) -> Carries:
-        return united(_items(self.of(place, arg.value)) for arg in call.args)
+    def _arguments(self, place: Place, call: ast.Call) -> Carries:
+        return united(_items(self.of(place, arg.value)) for arg in arguments(call))
 
-    def _result(self, place: Place, call: cst.Call, called: Value, path: _Path) -> Carries:
+    def _result(self, place: Place, call: ast.Call, called: Value, path: _Path) -> Carries:
         """Return what a call carries if it calls ``called``."""
         if isinstance(called, Instance):
             return self._module(place, call, Bound(called, "forward"), path)
@@ -401,48 +385,50 @@ class Gradients:
             return self._external(place, call, called.name, path)
         return Carries.UNKNOWN
 
-    def _external(self, place: Place, call: cst.Call, name: str, path: _Path) -> Carries:
+    def _external(self, place: Place, call: ast.Call, name: str, path: _Path) -> Carries:
         if makes_constants(name):
             return Carries.CONSTANT
-        if name in KEEPING_BUILTINS and call.args:
-            return self.of(place, call.args[0].value, path)
+        given = arguments(call)
+        if name in KEEPING_BUILTINS and given:
+            return self.of(place, given[0].value, path)
         return self._arguments(place, call) if hands_on(name) else Carries.UNKNOWN
 
-    def _module(self, place: Place, call: cst.Call, forward: Bound, path: _Path) -> Carries:
+    def _module(self, place: Place, call: ast.Call, forward: Bound, path: _Path) -> Carries:
         """Return what the output of a module carries: the first item requires grad if it has parameters."""
         if all(each <= 0 for each in path) and is_learned_value(forward.instance):
             return self._begun(place, call)
         return self._returned(place, call, forward, path)
 
-    def _returned(self, place: Place, call: cst.Call, called: Bound | Function, path: _Path) -> Carries:
+    def _returned(self, place: Place, call: ast.Call, called: Bound | Function, path: _Path) -> Carries:
         """Return what the result of a function of the project carries in this call."""
         if is_unrecorded(called):
             return Carries.CONSTANT
         inner = self._enter(place, call, called)
         if inner is None:
             return Carries.UNKNOWN
-        if isinstance(called, Function) and isinstance(called.node, cst.Lambda):
+        if isinstance(called, Function) and isinstance(called.node, ast.Lambda):
             return self.of(Place(inner), called.node.body, path)
         returns = list(inner.returns())
-        found = united(self.of(Place(inner, at), value, path) for at, value in returns)
+        found = united(self.of(place_of(inner, value), value, path) for value in returns)
         return found if returns else Carries.UNKNOWN
 
-    def _enter(self, place: Place, call: cst.Call, called: Bound | Function) -> Scope | None:
+    def _enter(self, place: Place, call: ast.Call, called: Bound | Function) -> Scope | None:
         if place.scope.depth >= _MAX_DEPTH:
             return None
         key = place.scope, call, called
         if key not in self._entered:
+            given = arguments(call)
             if isinstance(called, Function):
-                self._entered[key] = place.scope.enter(called, call.args)
+                self._entered[key] = place.scope.enter(called, given)
             else:
-                self._entered[key] = place.scope.enter_method(called.instance.info, called.method, call.args)
+                self._entered[key] = place.scope.enter_method(called.instance.info, called.method, given)
         return self._entered[key]
 
 
 def _is_property(called: Bound) -> bool:
     """Return whether a method is a property."""
     found = called.instance.info.find_method(called.method)
-    return found is not None and _PROPERTY.search(found[1].code) is not None
+    return found is not None and is_property(found[1].function)
 
 
 def _holds_parameters(value: Value) -> bool:
@@ -452,9 +438,14 @@ def _holds_parameters(value: Value) -> bool:
     return isinstance(value, ExternalInstance) and value.name in PARAMETERS
 
 
-def inside(place: Place, value: cst.BaseComp) -> Place:
+def place_of(scope: Scope, node: ast.expr) -> Place:
+    """Return the place of an expression in the body of a scope."""
+    return Place(scope, statement_start(scope, node))
+
+
+def inside(place: Place, value: Comprehension) -> Place:
     """Return the place inside a comprehension at which its item is evaluated."""
-    body = Body([Piece(None, [value])], place.scope.module.file)
+    body = Body(place.scope.module.file, [value])
     return Place(Scope(place.scope.module, body, parent=place.scope, depth=place.scope.depth))
 
 

@@ -1,46 +1,23 @@
-"""Finds the attributes of a class that hold blocks, without parsing code that cannot create any."""
+"""Finds the attributes of a class that hold blocks."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator
+import ast
+from collections import defaultdict
+from collections.abc import Collection, Iterator
 
-from gclint.network.evaluation.body import COMPUTED, COMPUTING
+from gclint.network.evaluation.body import COMPUTED, COMPUTING, Binding, Body, collect_bindings
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
-from gclint.network.traits import mixes_sequence
-from gclint.source.tokens import closing_bracket
-from gclint.source.words import any_between, offsets_of, word_ends
+from gclint.network.evaluation.walk import arguments, statements_in, walk
+from gclint.network.traits import last_name, mixes_sequence
+from gclint.source.file import SourceFile, of_text
 
-_STACKS = ("ModuleList(", "ModuleDict(")
-# Only a sequence that is made from a list can be a stack. The lookbehind comes last, since a search for a
-# pattern that begins with `\b` is far slower.
-_SEQUENCE = re.compile(r"Sequential\((?<!\wSequential\()\s*\*")
-_CHECKPOINT_CALLS = ("checkpoint(", "checkpointing_func(")
-_CALLED = re.compile(r"(?<![\w.])(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w*)\s*\(")
-_OPENING = re.compile(r"[ \t]{0,99}\(")
-# Any receiver matches here; evaluation shows later whether it is the object itself.
-_TARGET = re.compile(r"(?<![\w.])[A-Za-z_]\w*\.(\w+)[ \t]*(?::[^=\n]{1,400})?=(?!=)")
-_COUNTING = frozenset(
-    (
-        "range",
-        "len",
-        "zip",
-        "enumerate",
-        "int",
-        "max",
-        "min",
-        "sum",
-        "reversed",
-        "list",
-        "tuple",
-        "sorted",
-        "str",
-    )
-)
-_RETURNED = re.compile(r"\breturn[\s(]+\w+\Z")
-_TORCH_CALL = re.compile(r"\bnn\.\w+\(")
+_STACKS = ("ModuleList", "ModuleDict")
+_SEQUENCE = "Sequential"
+_CHECKPOINT_CALLS = ("checkpoint", "checkpointing_func")
+"""What the names of checkpoint functions end with."""
 
 
 def holding_attributes(info: ClassInfo) -> Iterator[str]:
@@ -48,10 +25,7 @@ def holding_attributes(info: ClassInfo) -> Iterator[str]:
     if not info.is_module:
         return
     for base in info.mro:
-        definition = base.definition
         checkpoints = _calls_checkpoint(base)
-        if not checkpoints and not any_between(_creations(base.module), definition.header, definition.limit):
-            continue
         for name in _assigned_attributes(base):
             values = info.attribute(name)
             # Attributes with computed names form a stack together.
@@ -61,121 +35,103 @@ def holding_attributes(info: ClassInfo) -> Iterator[str]:
 
 
 def single_attributes(module: Module, names: Collection[str]) -> Iterator[str]:
-    """Yield the attributes that a line of a file sets to an expression that creates one of these classes."""
-    text = module.file.outline.code
-    creations = sorted(
-        end - len(name)
-        for name in names
-        for end in word_ends(text, name, 0, len(text))
-        if _OPENING.match(text, end)
+    """Yield the attributes that a statement of a file sets to what creates one of these classes."""
+    for attribute, called in _creations(module.file):
+        if not called.isdisjoint(names):
+            yield attribute
+
+
+@of_text
+def _creations(file: SourceFile) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Return the attributes that statements of a file set, and the names of what their values call."""
+    found: defaultdict[str, list[Binding]] = defaultdict(list)
+    for node in () if file.tree is None else walk(file.tree.module):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            collect_bindings(found, node)
+    return tuple(
+        (key.partition(".")[2], frozenset(filter(None, map(_called_name, walk(binding.literal)))))
+        for key, bindings in found.items()
+        for binding in bindings
+        if "." in key and not binding.added
     )
-    # By the last creation in each line, since the target comes before it.
-    last = {text.find("\n", start): start for start in creations}
-    for offset in last.values():
-        target = _TARGET.search(text, text.rfind("\n", 0, offset) + 1, offset)
-        if target is not None:
-            yield target[1]
+
+
+def _called_name(node: ast.AST) -> str | None:
+    return last_name(node.func) if isinstance(node, ast.Call) else None
 
 
 def accessors(module: Module, names: Collection[str]) -> frozenset[str]:
-    """Return the names of methods in a file that return the value of one of these attributes."""
-    file = module.file
-    code = file.outline.code
-    returns = sorted(
-        end
-        for name in names
-        for end in word_ends(code, f".{name}", 0, len(code))
-        if code.startswith("[", end)
-        and _RETURNED.search(code, max(end - len(name) - 80, 0), end - len(name) - 1)
-    )
+    """Return the names of methods in a file that return an item of one of these attributes."""
     return frozenset(
         definition.name
-        for definition in (file.outline.definitions if returns else ())
-        if not definition.is_class and any_between(returns, definition.header, definition.limit)
+        for definition in module.file.outline.definitions
+        if not definition.is_class
+        and any(name in definition.text for name in names)
+        and any(
+            isinstance(node, ast.Return) and node.value is not None and _is_item(node.value, names)
+            for node in statements_in(definition.function.body)
+        )
     )
 
 
-def attribute_uses(module: Module, names: Iterable[str]) -> list[int]:
-    """Return the offsets at which attributes with these names, or with computed names on self, are used."""
-    text = module.file.outline.code
-    found = offsets_of(text, ["getattr("])
-    for name in names:
-        found += (end - 1 for end in word_ends(text, f".{name}", 0, len(text)))
-    return sorted(found)
+def _is_item(value: ast.expr, names: Collection[str]) -> bool:
+    """Return whether an expression may be an item of an attribute of an object."""
+    if isinstance(value, ast.IfExp):
+        return _is_item(value.body, names) or _is_item(value.orelse, names)
+    if isinstance(value, (ast.Tuple, ast.List)):
+        return any(_is_item(each, names) for each in value.elts)
+    if not isinstance(value, ast.Subscript):
+        return False
+    holder = value.value
+    is_attribute = isinstance(holder, ast.Attribute) and isinstance(holder.value, ast.Name)
+    return (is_attribute and last_name(holder) in names) or _is_item(holder, names)
 
 
 @remembered
-def _creations(module: Module) -> list[int]:
-    """Return the offsets at which a file creates stacks that may hold blocks, or checkpointing layers."""
-    text = module.file.outline.code
-    layers = [f"{name}(" for name, info in module.classes.items() if info.is_checkpointing]
-    found = offsets_of(text, [*COMPUTING, *layers])
-    found += (offset for offset in offsets_of(text, _STACKS) if _may_hold_blocks(module, offset))
-    if "Sequential" in text:
-        found += (match.start() for match in _SEQUENCE.finditer(text))
-    return sorted(found)
-
-
-@remembered
-def _checkpoint_calls(module: Module) -> list[int]:
-    """Return the offsets at which a file itself calls checkpoint functions, in order."""
-    return offsets_of(module.file.outline.code, _CHECKPOINT_CALLS)
-
-
-def _may_hold_blocks(module: Module, offset: int) -> bool:
-    """Return whether the stack that is created at ``offset`` may hold blocks that matter to a rule.
-
-    It cannot if everything in it is a layer of torch, or a class of the file that is neither a checkpointing
-    layer nor a token mixer.
-    """
-    text = module.file.outline.code
-    opening = text.index("(", offset)
-    inner = text[opening + 1 : closing_bracket(text, opening)]
-    called = [
-        (match[1], match[2])
-        for match in _CALLED.finditer(inner)
-        if match[2] not in _COUNTING and (match[1] is None or match[1] in _own_names(module))
-    ]
-    if not called:
-        return _TORCH_CALL.search(inner) is None
-    for receiver, name in called:
-        info = module.classes.get(name)
-        if receiver or info is None or info.is_checkpointing or mixes_sequence(info):
-            return True
-    return False
-
-
-@remembered
-def _own_names(module: Module) -> frozenset[str]:
-    """Return the names of ``self`` in the methods of a file."""
-    methods = (method for info in module.classes.values() for method in info.methods())
-    return frozenset(name for method in methods if (name := method.first_parameter) is not None)
-
-
 def _calls_checkpoint(info: ClassInfo) -> bool:
     """Return whether a class's own methods call a checkpoint function themselves."""
-    calls = _checkpoint_calls(info.module)
-    return any_between(calls, info.definition.header, info.definition.limit)
+    return "checkpoint" in info.definition.text and any(
+        (_called_name(node) or "").endswith(_CHECKPOINT_CALLS) for node in info.nodes
+    )
 
 
 @remembered
 def _assigned_attributes(base: ClassInfo) -> frozenset[str]:
-    """Return the attributes that a class's own methods assign in code that creates modules."""
-    checkpoints = _calls_checkpoint(base)
-    creations = _creations(base.module)
+    """Return the attributes that a class's own methods assign in statements that create modules."""
+    layers = _layers(base.module)
+    words = (*COMPUTING, *_STACKS, _SEQUENCE, *layers)
     found: set[str] = set()
     for method in base.methods():
-        all_of_it = checkpoints and method.name == "__init__"
-        if not all_of_it and not any_between(creations, method.header, method.limit):
+        all_of_it = _calls_checkpoint(base) and method.name == "__init__"
+        if not all_of_it and not any(word in method.text for word in words):
             continue
         scope = base.scope(method)
         if scope.self_name is None or scope.body is None:
             continue
+        roots = scope.body.roots
+        if not all_of_it:
+            roots = [root for root in roots if any(_creates(node, layers) for node in walk(root))]
         prefix = scope.self_name + "."
-        pieces = scope.body.pieces() if all_of_it else scope.body.pieces_at(creations)
-        for piece in pieces:
-            found |= {key[len(prefix) :] for key in piece.bindings if key.startswith(prefix)}
+        keys = Body(base.file, roots).bindings
+        found |= {key.removeprefix(prefix) for key in keys if key.startswith(prefix)}
     return frozenset(found)
+
+
+@remembered
+def _layers(module: Module) -> frozenset[str]:
+    """Return the names of the checkpointing layers in a file."""
+    return frozenset(name for name, info in module.classes.items() if info.is_checkpointing)
+
+
+def _creates(node: ast.AST, layers: frozenset[str]) -> bool:
+    """Return whether a node creates a stack that may hold blocks, or a checkpointing layer."""
+    name = _called_name(node)
+    if not isinstance(node, ast.Call) or name is None:
+        return False
+    if name == _SEQUENCE:
+        # Only a sequence that is made from a list can be a stack.
+        return any(arg.star == "*" for arg in arguments(node)[:1])
+    return name in COMPUTING or name.endswith(_STACKS) or name in layers
 
 
 def _may_run_blocks(value: Value, checkpoints: bool) -> bool:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Sequence
-
-import libcst as cst
 
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.values import Instance
-from gclint.network.evaluation.walk import dotted_name, walk_scope
+from gclint.network.evaluation.walk import dotted_name, text_of, walk_scope
 from gclint.network.support import is_like_a_model, models_running
 from gclint.releases import FIRST_FINDING_EMBEDDINGS, Releases
-from gclint.source.fragment import parse_definition
 from gclint.source.naming import MODEL_BASE
 
 GETTER = "get_input_embeddings"
@@ -85,9 +83,9 @@ def _default(model: ClassInfo) -> str:
     """Return the name under which the library looks for the input embeddings of a model."""
     for info in model.mro:
         if info.assigns(NAMED_BY):
-            for value in info.literals(NAMED_BY):
-                if isinstance(value, cst.SimpleString):
-                    return str(value.evaluated_value)
+            for name in map(text_of, info.literals(NAMED_BY)):
+                if name is not None:
+                    return name
     return USUAL
 
 
@@ -96,11 +94,11 @@ def _returned(model: ClassInfo) -> Iterator[tuple[str, ...]]:
     getter = model.find_method(GETTER)
     if getter is None:
         return
-    info, method = getter
-    for node in walk_scope(parse_definition(info.file, method).body[0]):
-        if isinstance(node, cst.Return) and node.value is not None:
-            is_call = isinstance(node.value, cst.Call)
-            value = node.value.func if isinstance(node.value, cst.Call) else node.value
+    _, method = getter
+    for node in walk_scope(method.function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            is_call = isinstance(node.value, ast.Call)
+            value = node.value.func if isinstance(node.value, ast.Call) else node.value
             own, *path = (dotted_name(value) or "").split(".")
             if path and own == method.first_parameter and is_call == (path[-1] == GETTER):
                 yield tuple(path)

@@ -133,8 +133,13 @@ def _words(file: SourceFile) -> frozenset[str]:
 @of_text
 def import_words(file: SourceFile) -> frozenset[str]:
     """Return the words in the imports of a file."""
-    words = (word for statement in file.outline.imports for word in _WORD.findall(statement.text))
-    return frozenset(map(sys.intern, words))
+    return frozenset(
+        sys.intern(word)
+        for statement in file.outline.imports
+        for item in statement.items
+        for path in (statement.module or "", item.path, item.alias or "")
+        for word in path.split(".")
+    )
 
 
 @of_text

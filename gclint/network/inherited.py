@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.holders import held_classes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
 from gclint.source.outline import Definition
-from gclint.source.words import has_word
 
 
 def with_substitutes(module: Module, sites: Iterable[RunSite], holders: Holders) -> tuple[RunSite, ...]:
@@ -53,15 +52,15 @@ def _inherited(module: Module, holders: Holders) -> Iterator[tuple[ClassInfo, Cl
             names = [
                 name
                 for name in holders.attributes
-                if _stands_in(base, base.definition, name)
+                if _stands_in(base.definition, name)
                 and not held_classes(info.attribute(name)) <= held_classes(base.attribute(name))
             ]
             for method in base.methods() if names else ():
                 if method.name == "__init__" or info.find_method(method.name) != (base, method):
                     continue
-                if any(_stands_in(base, method, name) for name in names):
+                if any(_stands_in(method, name) for name in names):
                     yield info, base, method
 
 
-def _stands_in(info: ClassInfo, code: Definition, attribute: str) -> bool:
-    return has_word(info.file.text, attribute, code.header, code.limit)
+def _stands_in(code: Definition, attribute: str) -> bool:
+    return attribute in code.text and attribute in words_of(code)

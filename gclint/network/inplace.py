@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-
-import libcst as cst
+from functools import partial
+from typing import NamedTuple
 
 from gclint.network.assignments import stops_gradients
 from gclint.network.changes import VIEWS
 from gclint.network.differentiable import SAME_ATTRIBUTES
-from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.walk import code, dotted_name, names_in, walk, walk_scope
+from gclint.network.evaluation.classes import ClassInfo, words_of
+from gclint.network.evaluation.walk import (
+    LOOPS,
+    WITHS,
+    FunctionNode,
+    Loop,
+    arguments,
+    dotted_name,
+    is_docstring,
+    names_in,
+    structure,
+    text_of,
+    walk,
+    walk_scope,
+)
 from gclint.network.hooked import GETTER, NAMED_BY, USUAL, Hooked
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
 from gclint.network.support import supports_checkpointing
-from gclint.source.fragment import Fragment, parse_definition
-from gclint.source.words import any_between
+from gclint.network.words import words_in
+from gclint.source.file import SourceFile
+from gclint.source.outline import Definition
+from gclint.source.tree import blocks_of
 
-_RETURNED = re.compile(
-    rf"def {GETTER}(?:\[[^\]\n]*\])?\((\w+)\)[^\n]*:\s*return \1(?:\.\w+)*\.(\w+)\s*$", re.MULTILINE
-)
-_DEFAULT = re.compile(rf"^[ \t]+{NAMED_BY} = [\"'](\w+)[\"']", re.MULTILINE)
-_IN_PLACE = re.compile(r"[-+*/%@&|^]=|\][ \t]*=(?!=)|\w_\(")
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _NOT_IN_TRAINING = re.compile(r"generat|^_?prepare_(?:model_)?inputs")
 """Names of methods that only generation calls."""
 _NOT_A_CHANGE = frozenset(("requires_grad_", "retain_grad_"))
@@ -36,8 +45,6 @@ _ASKING = frozenset(("is_leaf", "requires_grad", "training", "is_grad_enabled"))
 
 _STEPS = 20_000
 """How many statements on how many ways are followed in one function: ways multiply with tests and loops."""
-
-_Statement = cst.SimpleStatementLine | cst.SimpleStatementSuite
 
 
 class _TooManyWays(Exception):
@@ -48,15 +55,17 @@ class _TooManyWays(Exception):
 class Change:
     """A statement that changes the output of an embedding module in place."""
 
-    fragment: Fragment = field(repr=False)
-    statement: _Statement
+    file: SourceFile = field(repr=False)
+    function: FunctionNode
+    """The function that contains it."""
+    statement: ast.stmt
     name: str
     """The variable."""
     module: str | None
     """The module's attribute, or the method that returns it; None if only a run has seen the change."""
     owner: str
     """The name of the class whose method contains the statement, or of the function."""
-    source: cst.Call | None = field(default=None, repr=False)
+    source: ast.Call | None = field(default=None, repr=False)
     """The call of the module in the same method."""
     model: ClassInfo | None = field(default=None, repr=False)
     """The class whose method contains the statement."""
@@ -64,10 +73,16 @@ class Change:
     """The other variables that share the memory."""
 
     @property
-    def shown(self) -> cst.CSTNode:
-        """What a reader is shown: the statement, or the first of those on the line of a colon."""
-        suite = self.statement
-        return suite.body[0] if isinstance(suite, cst.SimpleStatementSuite) else suite
+    def has_own_lines(self) -> bool:
+        """Whether no other statement stands on the lines of the statement, not even a header before it."""
+        return _has_own_lines(self.file, self.function, self.statement)
+
+
+def _has_own_lines(file: SourceFile, function: FunctionNode, statement: ast.stmt) -> bool:
+    start = file.places.start(statement)
+    before = file.text[file.line_starts[statement.lineno - 1] : start]
+    others = (each for each in walk(function) if isinstance(each, ast.stmt) and each is not statement)
+    return not before.strip() and all(each.lineno != statement.end_lineno for each in others)
 
 
 def changes_in_place(network: Network) -> Iterator[Change]:
@@ -76,33 +91,37 @@ def changes_in_place(network: Network) -> Iterator[Change]:
     They raise where that output is a leaf that requires grad: the module's parameters are frozen, and the
     hook of ``enable_input_require_grads`` is on it.
     """
-    text = network.file.outline.code
-    names = frozenset((USUAL, *_names_in(text)))
-    places = _places_of(text, names)
-    for owner in network.module.classes.values() if places else ():
+    names = frozenset((USUAL, *_names_in(network)))
+    if not _may_name(network.file.text, names):
+        return
+    for owner in network.module.classes.values():
         hooked = Hooked(owner, network.releases)
         for method in owner.methods():
             if (
-                not any_between(places, method.header, method.end)
-                or _IN_PLACE.search(text, method.header, method.end) is None
+                not _may_name(method.text, names)
+                or words_of(method).isdisjoint({*names, GETTER})
                 or _NOT_IN_TRAINING.search(method.name)
                 or is_decorated_unrecorded(method)
             ):
                 continue
-
             called = partial(_called, hooked, names, method.first_parameter)
-            fragment = parse_definition(network.file, method)
-            found = list(_Flow(called).of(fragment.body[0]))
+            function = method.function
+            found = list(_Flow(called).of(function))
             if found and supports_checkpointing(owner):
                 for statement, (name, module, source, others) in found:
-                    yield Change(fragment, statement, name, module, owner.name, source, owner, others)
+                    yield Change(
+                        network.file, function, statement, name, module, owner.name, source, owner, others
+                    )
 
 
-def _called(
-    hooked: Hooked, names: frozenset[str], own: str | None, function: cst.BaseExpression
-) -> str | None:
+def _may_name(text: str, names: Iterable[str]) -> bool:
+    """Return whether a text may name input embeddings; it only saves work."""
+    return GETTER in text or any(name in text for name in names)
+
+
+def _called(hooked: Hooked, names: frozenset[str], own: str | None, function: ast.expr) -> str | None:
     """Return the name of the embedding module that a method calls, if it is one."""
-    if isinstance(function, cst.Call):
+    if isinstance(function, ast.Call):
         getter = dotted_name(function.func) or ""
         return GETTER if getter.startswith(f"{own}.") and getter.endswith(f".{GETTER}") else None
     first, *path = (dotted_name(function) or "").split(".")
@@ -111,61 +130,85 @@ def _called(
 
 def embeddings_called(network: Network, owner: ClassInfo) -> tuple[str, ...]:
     """Return the names under which methods of a class call input embeddings."""
-    text = network.file.outline.code
-    definition, hooked = owner.definition, Hooked(owner, network.releases)
-    names = [name for name in sorted({USUAL, *_names_in(text)}) if hooked.holds((name,))]
-    calls = {f".{name}(": name for name in names} | {f"{GETTER}()(": GETTER}
-    return tuple(
-        name for call, name in calls.items() if text.find(call, definition.header, definition.end) != -1
-    )
+    hooked = Hooked(owner, network.releases)
+    names = [name for name in sorted({USUAL, *_names_in(network)}) if hooked.holds((name,))]
+    called = {_called_attribute(node.func) for node in owner.nodes if isinstance(node, ast.Call)}
+    return tuple(name for name in (*names, GETTER) if name in called)
 
 
-def _names_in(text: str) -> Iterator[str]:
+def _called_attribute(function: ast.expr) -> str | None:
+    """Return the attribute that is called; that of the getter only if what it returns is called."""
+    is_returned = isinstance(function, ast.Call)
+    if isinstance(function, ast.Call):
+        function = function.func
+    name = function.attr if isinstance(function, ast.Attribute) else None
+    return name if (name == GETTER) is is_returned else None
+
+
+def _names_in(network: Network) -> Iterator[str]:
     """Yield the names of attributes that hold input embeddings, according to a file."""
-    if GETTER in text:
-        yield from (match[2] for match in _RETURNED.finditer(text))
-    if NAMED_BY in text:
-        yield from _DEFAULT.findall(text)
+    if GETTER in network.file.text:
+        for definition in network.file.outline.definitions:
+            if definition.name == GETTER and not definition.is_class:
+                yield from _returned(definition)
+    if NAMED_BY in network.file.text:
+        for info in network.module.classes.values():
+            yield from filter(None, map(text_of, info.literals(NAMED_BY)))
 
 
-def _places_of(text: str, names: Iterable[str]) -> list[int]:
-    """Return the offsets at which input embeddings may be called, by their names."""
-    found = []
-    for call in (*(f".{name}(" for name in names), f"{GETTER}()("):
-        place = text.find(call)
-        while place >= 0:
-            found.append(place)
-            place = text.find(call, place + 1)
-    return sorted(found)
+def _returned(getter: Definition) -> Iterator[str]:
+    """Yield the name of the attribute that a function returns, if it does nothing else."""
+    body = [each for each in getter.function.body if not is_docstring(each)]
+    value = body[0].value if body and isinstance(body[0], ast.Return) else None
+    own, *path = ("" if value is None else dotted_name(value) or "").split(".")
+    if path and own == getter.first_parameter:
+        yield path[-1]
 
 
 def changes_seen(network: Network) -> Iterator[Change]:
     """Yield the statements in a file that raised in a run because they change a leaf in place."""
-    rows = network.project.observations.changed(network.file.path)
-    for definition in network.file.outline.definitions if rows else ():
+    file, rows = network.file, network.project.observations.changed(network.file.path)
+    for definition in file.outline.definitions if rows else ():
         if definition.is_class or definition.is_local:
             continue
-        first, last = (network.file.position(each).row for each in (definition.start, definition.end))
-        if any(first <= row <= last for row in rows):
-            fragment = parse_definition(network.file, definition)
-            parent = definition.parent
-            for statement in walk(fragment.body[0]):
-                if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
-                    name = changed_name(statement.body[0])
-                    span = [network.file.position(each).row for each in fragment.span(statement)]
-                    is_seen = any(span[0] <= row <= span[1] for row in rows)
-                    if name is not None and is_seen and not _is_cloned(network, name, span[0]):
-                        symbol = definition.name if parent is None else parent.name
-                        yield Change(fragment, statement, name, None, symbol)
+        function, parent = definition.function, definition.parent
+        for statement in walk(function):
+            if not isinstance(statement, ast.stmt) or any(blocks_of(statement)):
+                continue
+            name = changed_name(statement)
+            is_seen = any(statement.lineno <= row <= (statement.end_lineno or 0) for row in rows)
+            if (
+                name is not None
+                and is_seen
+                and _has_own_lines(file, function, statement)
+                and not _is_cloned(function, name, statement.lineno)
+            ):
+                symbol = definition.name if parent is None else parent.name
+                yield Change(file, function, statement, name, None, symbol)
 
 
-def _is_cloned(network: Network, name: str, row: int) -> bool:
+def _is_cloned(function: FunctionNode, name: str, row: int) -> bool:
     """Return whether the line above a row clones a variable."""
-    return row > 1 and network.file.line(row - 1).split("#")[0].strip() == f"{name} = {name}.clone()"
+    return any(
+        isinstance(node, ast.Assign)
+        and node.end_lineno == row - 1
+        and [dotted_name(each) for each in node.targets] == [name]
+        and isinstance(node.value, ast.Call)
+        and dotted_name(node.value.func) == f"{name}.clone"
+        and not arguments(node.value)
+        for node in walk(function)
+    )
 
 
-_Found = tuple[str, str, "cst.Call | None", frozenset[str]]
+_Found = tuple[str, str, "ast.Call | None", frozenset[str]]
 """The variable that is changed, the module that it comes from, its call, and what shares its memory."""
+
+
+class _Test(NamedTuple):
+    """A test, however it is laid out."""
+
+    structure: Hashable
+    words: frozenset[str]
 
 
 @dataclass
@@ -174,7 +217,7 @@ class _Path:
 
     held: dict[str, str]
     """The names that hold the output of an embedding module, or a view of it, by that module."""
-    facts: dict[str, bool]
+    facts: dict[_Test, bool]
     """The tests that were true or false on the way, and whose names have not changed since."""
 
 
@@ -184,37 +227,40 @@ class _Flow:
     A clone under a condition counts behind every test of the same condition.
     """
 
-    def __init__(self, is_embedding: Callable[[cst.BaseExpression], str | None]) -> None:
+    def __init__(self, is_embedding: Callable[[ast.expr], str | None]) -> None:
         self._is_embedding = is_embedding
         self._records = True
         self._steps = 0
         self._leaving: list[_Path] = []
         """Those that go on behind the innermost loop."""
-        self._found: dict[_Statement, _Found] = {}
-        self._calls: dict[str, cst.Call] = {}
+        self._found: dict[ast.stmt, _Found] = {}
+        self._calls: dict[str, ast.Call] = {}
         """The latest call of each module."""
+        self._followed: dict[tuple[ast.expr, bool], Mapping[_Test, bool]] = {}
+        """What follows from each test: many ways lead to the same one."""
 
-    def of(self, function: cst.CSTNode) -> Iterator[tuple[_Statement, _Found]]:
+    def of(self, function: FunctionNode) -> Iterator[tuple[ast.stmt, _Found]]:
         """Yield each statement that changes such a tensor in place."""
-        if isinstance(function, cst.FunctionDef) and self._may_change(function):
+        if self._may_change(function):
             try:
                 self._block(function.body, [_Path({}, {})])
             except _TooManyWays:
                 return
         yield from self._found.items()
 
-    def _may_change(self, function: cst.FunctionDef) -> bool:
+    def _may_change(self, function: FunctionNode) -> bool:
         """Return whether a function changes such a tensor if its statements run in any order.
 
         Most functions do not, and following the ways through them is slow.
         """
-        statements = [each for each in walk(function) if isinstance(each, cst.BaseSmallStatement)]
+        statements = [
+            each for each in walk(function) if isinstance(each, ast.stmt) and not any(blocks_of(each))
+        ]
         changed = {name for each in statements for name in _changed_names(each)}
         later: defaultdict[str | None, set[str]] = defaultdict(set)
         for each in statements if changed else ():
-            if isinstance(each, (cst.Assign, cst.AnnAssign)) and each.value is not None:
-                targets = [each] if isinstance(each, cst.AnnAssign) else each.targets
-                names = {every.target.value for every in targets if isinstance(every.target, cst.Name)}
+            if isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is not None:
+                names = {every.id for every in _targets(each) if isinstance(every, ast.Name)}
                 for origin in self._origins(each.value) if names else ():
                     later[origin] |= names
         held: set[str] = set()
@@ -224,133 +270,134 @@ class _Flow:
             waiting = {name for each in new for name in later[each]}
         return not changed.isdisjoint(held)
 
-    def _origins(self, value: cst.BaseExpression) -> Iterator[str | None]:
+    def _origins(self, value: ast.expr) -> Iterator[str | None]:
         """Yield the names that a value may be a view of, and None for the output of an embedding module."""
-        if isinstance(value, cst.Name):
-            yield value.value
-        elif isinstance(value, cst.IfExp):
+        if isinstance(value, ast.Name):
+            yield value.id
+        elif isinstance(value, ast.IfExp):
             yield from self._origins(value.body)
             yield from self._origins(value.orelse)
-        elif isinstance(value, cst.Call) and self._is_embedding(value.func) is not None:
+        elif isinstance(value, ast.Call) and self._is_embedding(value.func) is not None:
             yield None
         else:
             viewed = _viewed(value)
             if viewed is not None:
                 yield from self._origins(viewed)
 
-    def _block(self, block: cst.BaseSuite, paths: list[_Path]) -> list[_Path]:
-        # A body on the line of its colon is one statement.
-        for statement in block.body if isinstance(block, cst.IndentedBlock) else (block,):
+    def _block(self, block: Iterable[ast.stmt], paths: list[_Path]) -> list[_Path]:
+        for statement in block:
             paths = self._statement(statement, paths)
         return paths
 
-    def _statement(self, statement: cst.CSTNode, paths: list[_Path]) -> list[_Path]:
+    def _statement(self, statement: ast.stmt, paths: list[_Path]) -> list[_Path]:
         self._steps += len(paths) + 1
         if self._steps > _STEPS:
             raise _TooManyWays
-        if isinstance(statement, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
-            return _merged(each for path in paths for each in self._line(statement, path))
-        if isinstance(statement, cst.If):
+        if isinstance(statement, ast.If):
             return self._if(statement, paths)
-        if isinstance(statement, (cst.For, cst.While)):
+        if isinstance(statement, LOOPS):
             return self._loop(statement, paths)
-        if isinstance(statement, cst.With):
+        if isinstance(statement, WITHS):
             return self._with(statement, paths)
-        if isinstance(statement, (cst.Try, cst.TryStar)):
-            return self._try(statement, paths)
-        if isinstance(statement, cst.Match):
+        if isinstance(statement, ast.Try) or type(statement).__name__ == "TryStar":
+            return self._try(statement, paths)  # type: ignore[arg-type]
+        if isinstance(statement, ast.Match):
             cases = [each for case in statement.cases for each in self._block(case.body, _copied(paths))]
             return _merged([*paths, *cases])
-        return paths
+        if any(blocks_of(statement)):
+            return paths  # A function or class.
+        return _merged(each for path in paths for each in self._simple(statement, path))
 
-    def _if(self, statement: cst.If, paths: list[_Path]) -> list[_Path]:
+    def _if(self, statement: ast.If, paths: list[_Path]) -> list[_Path]:
         sides: list[_Path] = []
-        for holds in (True, False):
-            entered = [each for path in paths for each in _assuming(path, statement.test, holds)]
-            if holds:
-                sides += self._block(statement.body, entered)
-            elif isinstance(statement.orelse, cst.If):
-                sides += self._if(statement.orelse, entered)
-            else:
-                sides += entered if statement.orelse is None else self._block(statement.orelse.body, entered)
+        for block, holds in ((statement.body, True), (statement.orelse, False)):
+            sides += self._block(
+                block, [each for path in paths for each in self._assuming(path, statement.test, holds)]
+            )
         return _merged(sides)
 
-    def _loop(self, statement: cst.For | cst.While, paths: list[_Path]) -> list[_Path]:
+    def _loop(self, statement: Loop, paths: list[_Path]) -> list[_Path]:
         outer, self._leaving = self._leaving, []
         for _ in range(2):
             around = _copied(paths)
-            if isinstance(statement, cst.For):
+            if not isinstance(statement, ast.While):
                 for path in around:
                     _bind(path, names_in(statement.target), None)
             paths = _merged([*paths, *self._block(statement.body, around), *self._leaving])
         self._leaving = outer
-        return paths if statement.orelse is None else self._block(statement.orelse.body, paths)
+        return self._block(statement.orelse, paths)
 
-    def _with(self, statement: cst.With, paths: list[_Path]) -> list[_Path]:
+    def _with(self, statement: ast.With | ast.AsyncWith, paths: list[_Path]) -> list[_Path]:
         outer = self._records
-        self._records = outer and not any(stops_gradients(each.item) for each in statement.items)
+        self._records = outer and not any(stops_gradients(each.context_expr) for each in statement.items)
         paths = self._block(statement.body, paths)
         self._records = outer
         return paths
 
-    def _try(self, statement: cst.Try | cst.TryStar, paths: list[_Path]) -> list[_Path]:
+    def _try(self, statement: ast.Try, paths: list[_Path]) -> list[_Path]:
         before = _copied(paths)
-        after = self._block(statement.body, paths)
-        if statement.orelse is not None:
-            after = self._block(statement.orelse.body, after)
+        after = self._block(statement.orelse, self._block(statement.body, paths))
         for handler in statement.handlers:
             after = after + self._block(handler.body, _copied(_merged([*before, *after])))
-        after = _merged(after)
-        return after if statement.finalbody is None else self._block(statement.finalbody.body, after)
+        return self._block(statement.finalbody, _merged(after))
 
-    def _line(self, line: _Statement, path: _Path) -> list[_Path]:
-        for small in line.body:
-            for name in _changed_names(small):
-                self._change(line, name, path)
-            if isinstance(small, (cst.Return, cst.Raise)):
-                return []
-            if isinstance(small, (cst.Break, cst.Continue)):
-                self._leaving.append(path)
-                return []
-            if isinstance(small, (cst.Assign, cst.AnnAssign)) and small.value is not None:
-                targets = [small] if isinstance(small, cst.AnnAssign) else small.targets
-                source = self._source(small.value, path)
-                for target in (each.target for each in targets):
-                    _bind(path, _bound(target), source if isinstance(target, cst.Name) else None)
-                    _forget(path, _last_name(target))
-            elif isinstance(small, cst.AugAssign):
-                _forget(path, _last_name(small.target))
-            elif isinstance(small, cst.Del):
-                _bind(path, _bound(small.target), None)
+    def _simple(self, statement: ast.stmt, path: _Path) -> list[_Path]:
+        for name in _changed_names(statement):
+            self._change(statement, name, path)
+        if isinstance(statement, (ast.Return, ast.Raise)):
+            return []
+        if isinstance(statement, (ast.Break, ast.Continue)):
+            self._leaving.append(path)
+            return []
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
+            source = self._source(statement.value, path)
+            for target in _targets(statement):
+                _bind(path, _bound(target), source if isinstance(target, ast.Name) else None)
+                _forget(path, _last_name(target))
+        elif isinstance(statement, ast.AugAssign):
+            _forget(path, _last_name(statement.target))
+        elif isinstance(statement, ast.Delete):
+            for target in statement.targets:
+                _bind(path, _bound(target), None)
         return [path]
 
-    def _change(self, line: _Statement, name: str, path: _Path) -> None:
+    def _change(self, statement: ast.stmt, name: str, path: _Path) -> None:
         module = path.held.get(name)
         if module is None or not self._records:
             return
         others = {each for each, other in path.held.items() if other == module and each != name}
-        self._found.setdefault(line, (name, module, self._calls.get(module), frozenset(others)))
+        self._found.setdefault(statement, (name, module, self._calls.get(module), frozenset(others)))
         # One clone is enough for all that follows.
         path.held = {other: each for other, each in path.held.items() if each != module}
 
-    def _source(self, value: cst.BaseExpression, path: _Path) -> str | None:
+    def _source(self, value: ast.expr, path: _Path) -> str | None:
         """Return the module that a value is the output of, or a view of the output."""
-        if isinstance(value, cst.Name):
-            return path.held.get(value.value)
-        if isinstance(value, cst.IfExp):
+        if isinstance(value, ast.Name):
+            return path.held.get(value.id)
+        if isinstance(value, ast.IfExp):
             sides = [
                 self._source(side, each)
                 for side, holds in ((value.body, True), (value.orelse, False))
-                for each in _assuming(path, value.test, holds)
+                for each in self._assuming(path, value.test, holds)
             ]
             return next((each for each in sides if each is not None), None)
-        if isinstance(value, cst.Call):
+        if isinstance(value, ast.Call):
             module = self._is_embedding(value.func)
             if module is not None:
                 self._calls[module] = value
                 return module
         viewed = _viewed(value)
         return None if viewed is None else self._source(viewed, path)
+
+    def _assuming(self, path: _Path, test: ast.expr, holds: bool) -> Iterator[_Path]:
+        """Yield the way on which a test is true, or false, unless it is known to be otherwise."""
+        facts = self._followed.get((test, holds))
+        if facts is None:
+            facts = self._followed[test, holds] = dict(_facts(test, holds))
+        if all(path.facts.get(each, holds) == holds for each, holds in facts.items()):
+            # Without gradients, or where the code itself has asked, no leaf requires grad.
+            held = {} if _excludes_leaf(test, holds) else dict(path.held)
+            yield _Path(held, {**path.facts, **facts})
 
 
 def _copied(paths: Iterable[_Path]) -> list[_Path]:
@@ -379,118 +426,100 @@ def _bind(path: _Path, names: Iterable[str], module: str | None) -> None:
 def _forget(path: _Path, names: Iterable[str]) -> None:
     """Forget the tests of names that have changed."""
     changed = set(names)
-    path.facts = {
-        test: holds for test, holds in path.facts.items() if changed.isdisjoint(_WORD.findall(test))
-    }
+    path.facts = {test: holds for test, holds in path.facts.items() if changed.isdisjoint(test.words)}
 
 
-def _assuming(path: _Path, test: cst.BaseExpression, holds: bool) -> Iterator[_Path]:
-    """Yield the way on which a test is true, or false, unless it is known to be otherwise."""
-    facts = dict(_followed(test, holds))
-    if all(path.facts.get(each, holds) == holds for each, holds in facts.items()):
-        # Without gradients, or where the code itself has asked, no leaf requires grad.
-        held = {} if _excludes_leaf(test, holds) else dict(path.held)
-        yield _Path(held, {**path.facts, **facts})
+def _targets(statement: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return statement.targets if isinstance(statement, ast.Assign) else [statement.target]
 
 
-@lru_cache(maxsize=256)
-def _followed(test: cst.BaseExpression, holds: bool) -> tuple[tuple[str, bool], ...]:
-    # Many ways lead to the same test, and turning it into text is slow.
-    return tuple(_facts(test, holds))
-
-
-def _facts(test: cst.BaseExpression, holds: bool) -> Iterator[tuple[str, bool]]:
+def _facts(test: ast.expr, holds: bool) -> Iterator[tuple[_Test, bool]]:
     """Yield what follows from a test."""
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        yield from _facts(test.expression, not holds)
-    elif isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And if holds else cst.Or):
-        yield from _facts(test.left, holds)
-        yield from _facts(test.right, holds)
-    elif isinstance(test, cst.Comparison) and isinstance(test.comparisons[0].operator, cst.IsNot):
-        first = test.comparisons[0].with_changes(operator=cst.Is())
-        yield from _facts(test.with_changes(comparisons=[first, *test.comparisons[1:]]), not holds)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _facts(test.operand, not holds)
+    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if holds else ast.Or):
+        for each in test.values:
+            yield from _facts(each, holds)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot):
+        yield from _facts(ast.Compare(test.left, [ast.Is()], test.comparators), not holds)
     else:
-        yield _bare(test), holds
+        yield _Test(structure(test), frozenset(words_in(test))), holds
 
 
-def _bare(test: cst.BaseExpression) -> str:
-    return code(test.with_changes(lpar=(), rpar=()))
-
-
-def _excludes_leaf(test: cst.BaseExpression, holds: bool) -> bool:
+def _excludes_leaf(test: ast.expr, holds: bool) -> bool:
     """Return whether no leaf is seen to require grad where a test is true, or false."""
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        return _excludes_leaf(test.expression, not holds)
-    if isinstance(test, cst.BooleanOperation):
-        sides = [_excludes_leaf(side, holds) for side in (test.left, test.right)]
-        return any(sides) if isinstance(test.operator, cst.And) is holds else all(sides)
-    name = dotted_name(test.func if isinstance(test, cst.Call) else test) or ""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _excludes_leaf(test.operand, not holds)
+    if isinstance(test, ast.BoolOp):
+        sides = [_excludes_leaf(side, holds) for side in test.values]
+        return any(sides) if isinstance(test.op, ast.And) is holds else all(sides)
+    name = dotted_name(test.func if isinstance(test, ast.Call) else test) or ""
     return not holds and name.rpartition(".")[2] in _ASKING
 
 
-def changed_name(statement: cst.CSTNode) -> str | None:
+def changed_name(statement: ast.stmt) -> str | None:
     """Return the variable whose tensor a statement changes in place, if it does."""
     return next(_changed_names(statement), None)
 
 
-def _changed_names(statement: cst.CSTNode) -> Iterator[str]:
+def _changed_names(statement: ast.stmt) -> Iterator[str]:
     """Yield the variables whose tensors a statement changes in place, itself or a view of them."""
-    if isinstance(statement, cst.AugAssign):
+    if isinstance(statement, ast.AugAssign):
         target = statement.target
-        yield from _root(target.value if isinstance(target, cst.Subscript) else target)
-    elif isinstance(statement, cst.Assign):
+        yield from _root(target.value if isinstance(target, ast.Subscript) else target)
+    elif isinstance(statement, ast.Assign):
         for each in statement.targets:
-            if isinstance(each.target, cst.Subscript):
-                yield from _root(each.target.value)
+            if isinstance(each, ast.Subscript):
+                yield from _root(each.value)
     for node in walk_scope(statement):
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-            method = node.func.attr.value
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            method = node.func.attr
             if method.endswith("_") and not method.endswith("__") and method not in _NOT_A_CHANGE:
                 yield from _root(node.func.value)
 
 
-def _root(value: cst.BaseExpression | None) -> Iterator[str]:
+def _root(value: ast.expr | None) -> Iterator[str]:
     """Yield the variable that an expression is, or is a view of."""
-    while value is not None and not isinstance(value, cst.Name):
+    while value is not None and not isinstance(value, ast.Name):
         value = _viewed(value)
     if value is not None:
-        yield value.value
+        yield value.id
 
 
-def _viewed(value: cst.BaseExpression) -> cst.BaseExpression | None:
+def _viewed(value: ast.expr) -> ast.expr | None:
     """Return the tensor that an expression is a view of."""
-    if isinstance(value, cst.Subscript):
-        return value.value if all(map(_is_basic, value.slice)) else None
-    if isinstance(value, cst.Attribute):
-        return value.value if value.attr.value in SAME_ATTRIBUTES else None
-    if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
-        return value.func.value if value.func.attr.value in VIEWS else None
+    if isinstance(value, ast.Subscript):
+        indices = value.slice.elts if isinstance(value.slice, ast.Tuple) else [value.slice]
+        return value.value if all(map(_is_basic, indices)) else None
+    if isinstance(value, ast.Attribute):
+        return value.value if value.attr in SAME_ATTRIBUTES else None
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        return value.func.value if value.func.attr in VIEWS else None
     return None
 
 
-def _is_basic(element: cst.SubscriptElement) -> bool:
+def _is_basic(index: ast.expr) -> bool:
     """Return whether an index selects a view; one that is a tensor or a list makes a copy."""
-    index = element.slice.value if isinstance(element.slice, cst.Index) else None
-    if isinstance(index, cst.UnaryOperation):
-        index = index.expression
-    is_none = isinstance(index, cst.Name) and index.value == "None"
-    return index is None or is_none or isinstance(index, (cst.Integer, cst.Ellipsis))
+    if isinstance(index, ast.UnaryOp):
+        index = index.operand
+    is_single = isinstance(index, ast.Constant) and (index.value in (None, ...) or type(index.value) is int)
+    return is_single or isinstance(index, ast.Slice)
 
 
-def _bound(target: cst.BaseExpression) -> Iterator[str]:
-    if isinstance(target, cst.Name):
-        yield target.value
-    elif isinstance(target, (cst.Tuple, cst.List)):
-        for element in target.elements:
-            yield from _bound(element.value)
-    elif isinstance(target, cst.StarredElement):
+def _bound(target: ast.expr) -> Iterator[str]:
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for element in target.elts:
+            yield from _bound(element)
+    elif isinstance(target, ast.Starred):
         yield from _bound(target.value)
 
 
-def _last_name(target: cst.BaseExpression) -> Iterator[str]:
+def _last_name(target: ast.expr) -> Iterator[str]:
     """Yield the name that tests of a variable, an attribute or an item of it have in them."""
-    while isinstance(target, cst.Subscript):
+    while isinstance(target, ast.Subscript):
         target = target.value
-    if isinstance(target, cst.Attribute):
-        yield target.attr.value
+    if isinstance(target, ast.Attribute):
+        yield target.attr
     yield from _bound(target)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterator
-
-import libcst as cst
 
 from gclint.network.assignments import stops_gradients
 from gclint.network.differentiable import is_learned_module
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, ExternalInstance, Function, Instance, Value
-from gclint.network.evaluation.walk import dotted_name
+from gclint.network.evaluation.walk import (
+    FUNCTIONS,
+    Arg,
+    FunctionNode,
+    arguments,
+    dotted_name,
+    is_constant,
+    text_of,
+)
 from gclint.network.traits import is_learned
 from gclint.source.outline import Definition
-from gclint.source.tokens import code_tokens
-
-_UNRECORDED = re.compile(r"@[ \t]*(?:torch\.)?(?:no_grad|inference_mode)\b")
-"""Matches a decorator with which a function records no gradients."""
 
 
 def is_learned_value(value: Value) -> bool:
@@ -28,7 +30,7 @@ def is_learned_value(value: Value) -> bool:
     return isinstance(value, ExternalInstance) and is_learned_module(value.name)
 
 
-def is_frozen(scope: Scope, node: cst.Attribute) -> bool:
+def is_frozen(scope: Scope, node: ast.Attribute) -> bool:
     """Return whether a parameter of the object is created with ``requires_grad=False``."""
     owner = scope.owner
     if owner is None or dotted_name(node.value) != scope.self_name:
@@ -37,8 +39,10 @@ def is_frozen(scope: Scope, node: cst.Attribute) -> bool:
         method = base.definition.method("__init__")
         if method is not None:
             init = owner.scope(method, base.module)
-            for binding in init.bindings(f"{init.self_name}.{node.attr.value}"):
-                if isinstance(binding.value, cst.Call) and any(map(_forbids_gradient, binding.value.args)):
+            for binding in init.bindings(f"{init.self_name}.{node.attr}"):
+                if isinstance(binding.value, ast.Call) and any(
+                    map(_forbids_gradient, arguments(binding.value))
+                ):
                     return True
     return False
 
@@ -46,49 +50,67 @@ def is_frozen(scope: Scope, node: cst.Attribute) -> bool:
 def is_unrecorded(called: Bound | Function) -> bool:
     """Return whether a decorator keeps a function from recording gradients."""
     if isinstance(called, Function):
-        return isinstance(called.node, cst.FunctionDef) and any(
-            stops_gradients(each.decorator) for each in called.node.decorators
-        )
+        return isinstance(called.node, FUNCTIONS) and _is_decorated(called.node)
     found = called.instance.info.find_method(called.method)
-    if found is None:
-        return False
-    return is_decorated_unrecorded(found[1])
+    return found is not None and is_decorated_unrecorded(found[1])
 
 
 def is_decorated_unrecorded(definition: Definition) -> bool:
     """Return whether a decorator in the source keeps a function from recording gradients."""
-    return _UNRECORDED.search(definition.outline.code, definition.start, definition.header) is not None
+    return _is_decorated(definition.function)
 
 
-def _forbids_gradient(arg: cst.Arg) -> bool:
-    return (
-        arg.keyword is not None and arg.keyword.value == "requires_grad" and dotted_name(arg.value) == "False"
-    )
+def _is_decorated(function: FunctionNode) -> bool:
+    return any(map(stops_gradients, function.decorator_list))
 
 
-def is_buffer(scope: Scope, node: cst.CSTNode) -> bool:
+def _forbids_gradient(arg: Arg) -> bool:
+    return arg.keyword == "requires_grad" and is_constant(arg.value, False)
+
+
+def is_buffer(scope: Scope, node: ast.AST) -> bool:
     """Return whether an expression is an attribute of the object that is registered as a buffer."""
-    if scope.owner is None or not isinstance(node, cst.Attribute):
+    if scope.owner is None or not isinstance(node, ast.Attribute):
         return False
     if dotted_name(node.value) != scope.self_name:
         return False
-    name = re.escape(node.attr.value)
-    registered = re.compile(rf"\bregister_buffer \( (?:name = )?([\"']){name}\1")
-    return any(map(registered.search, _codes_with_buffers(scope.owner, node.attr.value)))
+    return any(_registers(each, node.attr) for each in _nodes_with(scope.owner, node.attr))
 
 
-def is_constant_buffer(scope: Scope, node: cst.Attribute) -> bool:
+def is_constant_buffer(scope: Scope, node: ast.Attribute) -> bool:
     """Return whether an attribute of the object is a buffer that is never changed."""
     if scope.owner is None or not is_buffer(scope, node):
         return False
-    name = re.escape(node.attr.value)
-    changed = re.compile(rf"\. {name} (?:\[[^\]]*\] )*(?:[-+*/@]?= |\. \w+_ \()")
-    return not any(map(changed.search, _codes_with_buffers(scope.owner, node.attr.value)))
+    return not any(_changes(each, node.attr) for each in _nodes_with(scope.owner, node.attr))
 
 
-def _codes_with_buffers(owner: ClassInfo, attribute: str) -> Iterator[str]:
-    """Yield the code, on one line, of a class and its bases that use an attribute, if any have buffers."""
-    texts = [base.text for base in owner.mro if attribute in base.text]
-    # Most register none, and tokenizing takes time.
-    if any("register_buffer" in text for text in texts):
-        yield from (" ".join(code_tokens(text)) for text in texts)
+def _nodes_with(owner: ClassInfo, attribute: str) -> Iterator[ast.AST]:
+    """Yield the nodes of a class and its bases, of those whose code has an attribute, if any has buffers."""
+    bases = [base for base in owner.mro if attribute in base.definition.text]
+    # Most register none, and a walk takes time.
+    if any("register_buffer" in base.definition.text for base in bases):
+        for base in bases:
+            yield from base.nodes
+
+
+def _registers(node: ast.AST, name: str) -> bool:
+    """Return whether a node registers a buffer under a name."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    given = (arg.value for arg in arguments(node) if arg.keyword in (None, "name"))
+    return node.func.attr == "register_buffer" and any(text_of(each) == name for each in given)
+
+
+def _changes(node: ast.AST, name: str) -> bool:
+    """Return whether a node assigns to an attribute, or to items of it, or changes it in place."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr.endswith("_") and _is_of(node.func.value, name)
+    is_target = isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load)
+    return is_target and _is_of(node, name)
+
+
+def _is_of(node: ast.AST, name: str) -> bool:
+    """Return whether an expression is an attribute of this name, or an item of it."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return isinstance(node, ast.Attribute) and node.attr == name

@@ -22,8 +22,6 @@ from gclint.source.outline import Definition
 from gclint.source.questions import Topic
 from gclint.source.twins import Region, Renaming, Twin, definition_region, header_region
 
-# A search for a pattern that begins with a literal is thirty times as fast as with `\b`.
-_IMPORTED_MODULE = re.compile(r"modeling_(?<!\wmodeling_)\w+(?=[ \t]+import\b)")
 _STEM = re.compile(r"(?:modeling|modular)_")
 _MODULE = frozenset((External("torch.nn.Module"),))
 
@@ -58,7 +56,7 @@ def place_at(module: Module, offset: int) -> Place | None:
     """Return the header or method at an offset; None for any other place."""
     for info in module.classes.values():
         definition = info.definition
-        if definition.start <= offset < definition.limit and offset < definition.end:
+        if definition.start <= offset < definition.end:
             for child in definition.methods():
                 if child.start <= offset < child.end:
                     return Place(info, child.name)
@@ -171,7 +169,8 @@ class Lineage:
 @of_text
 def imported_models(file: SourceFile) -> frozenset[str]:
     """Return the names of the modeling files that a file imports from."""
-    return frozenset(_IMPORTED_MODULE.findall(file.text))
+    modules = ((each.module or "").rpartition(".")[2] for each in file.outline.imports)
+    return frozenset(name for name in modules if name.startswith("modeling_"))
 
 
 def _follows(file: SourceFile, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +11,9 @@ from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.callers import Callers
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.modules import library_of
+from gclint.network.evaluation.walk import walk
 from gclint.network.gradient import Gradients
-from gclint.network.holders import accessors, attribute_uses, holding_attributes, single_attributes
+from gclint.network.holders import accessors, holding_attributes, single_attributes
 from gclint.network.inherited import foreign_sites, with_substitutes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
@@ -30,7 +32,6 @@ from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
-from gclint.source.words import any_between
 
 _LIBRARY_MODULES = frozenset(("modeling_utils", "modeling_outputs", "modeling_layers"))
 _BASE_MODULE = "modeling_layers"
@@ -95,12 +96,13 @@ class Network:
     @cached_property
     def guards_base_class(self) -> bool:
         """Whether the file imports the base class, with a fallback for releases that do not have it."""
-        for statement in self.file.outline.imports:
-            if statement.indent and any(item.path == CHECKPOINTING_BASE for item in statement.items):
-                above = self.file.text[: statement.start].splitlines()
-                code = (line.partition("#")[0].replace(" ", "").strip() for line in reversed(above))
-                return next(filter(None, code), "") == "try:"
-        return False
+        tree = self.file.tree if CHECKPOINTING_BASE in self.file.text else None
+        return tree is not None and any(
+            isinstance(each, ast.ImportFrom) and any(name.name == CHECKPOINTING_BASE for name in each.names)
+            for node in walk(tree.module)
+            if isinstance(node, ast.Try) and node.handlers
+            for each in node.body
+        )
 
     @cached_property
     def gradients(self) -> Gradients:
@@ -129,13 +131,12 @@ class Network:
     def _sites(self, names: frozenset[str]) -> tuple[RunSite, ...]:
         if not names:
             return with_seen(self.module, ())
-        classes = self.module.classes.values()
         holders = self._holders(names)
-        uses = attribute_uses(self.module, holders.attributes | holders.accessors)
+        words = (*holders.names, "getattr")
         sites: list[RunSite] = []
-        for info in classes:
+        for info in self.module.classes.values():
             for method in info.methods():
-                if method.name != "__init__" and any_between(uses, method.header, method.limit):
+                if method.name != "__init__" and any(word in method.text for word in words):
                     sites.extend(run_sites(info.scope(method), holders))
         return with_seen(self.module, with_substitutes(self.module, sites, holders))
 

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gclint.network.evaluation.classes import nodes_of
+from gclint.network.evaluation.walk import children, dotted_name, is_constant, text_of, walk
 from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.outline import Definition
 from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
+from gclint.source.tree import blocks_of
 
 FLAG = "gradient_checkpointing"
 CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"
 LIBRARY_SWITCH = "_set_gradient_checkpointing"
-_BLANKS = r"(?:[ \t]|\\\r?\n){0,99}"
-_ASSIGNED = re.compile(rf"{_BLANKS}(?::[^=\n]{{1,400}})?=(?!=)")
-_NAMED = re.compile(rf"{_BLANKS},\s{{0,400}}[\"']{FLAG}[\"']\s{{0,400}},")
-_OFF = re.compile(r"[\s(]{0,400}False\b")
-_SETTING_CALLS = ("setattr(", "__setattr__(")
-_ITEM = re.compile(rf"[\"']{FLAG}[\"']\s{{0,400}}\]")
+_SETTING_CALLS = ("setattr", "__setattr__")
 # Objects with these names hold options, not modules.
-_OPTIONS = re.compile(r"(?:config|cfg|conf|args|arguments|hparams|params|settings|options|flags)$")
-_LONGEST_RECEIVER = 200
+_OPTIONS = (
+    *("config", "cfg", "conf", "args", "arguments"),
+    *("hparams", "params", "settings", "options", "flags"),
+)
 
 
 @dataclass(frozen=True)
@@ -34,14 +36,10 @@ class OutsideSwitch:
     offset: int
     receiver: str
     """The code of the expression whose flag is set."""
+    attribute: str | None
+    """The attribute that holds the module; None if the receiver is a variable or an item."""
     is_complete: bool
     """Whether it does the same as the library: for all modules with a flag, and setting the function, too."""
-
-    @property
-    def attribute(self) -> str | None:
-        """The attribute that holds the module; None if the receiver is a variable or an item."""
-        head, dot, last = self.receiver.rpartition(".")
-        return last if dot and last.isidentifier() and head else None
 
 
 def outside_switches(project: Project, user: SourceFile) -> tuple[OutsideSwitch, ...]:
@@ -86,87 +84,98 @@ def switches_in(file: SourceFile) -> tuple[OutsideSwitch, ...]:
 
 
 def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
-    text = file.text
-    for offset, receiver, value in (*_assignments(text), *_calls(text), *_items(text)):
-        if _OPTIONS.search(receiver.lower()) or not file.outline.is_code(offset):
-            continue
-        functions = _functions_around(file, offset)
-        if receiver in {each.first_parameter for each in functions if each.parent and each.parent.is_class}:
-            continue  # The receiver is `self`.
-        function = functions[-1] if functions else None
-        if function is None or function.name != LIBRARY_SWITCH:
-            is_off = _OFF.match(file.text, value) is not None
-            yield OutsideSwitch(file, offset, receiver, _is_complete(receiver, function, is_off=is_off))
+    for node in _nodes_around(file, FLAG):
+        for offset, receiver, value in _settings(file, node, FLAG):
+            if _last_name(receiver).lower().endswith(_OPTIONS):
+                continue
+            functions = _functions_around(file, offset)
+            owns = {each.first_parameter for each in functions if each.parent and each.parent.is_class}
+            if isinstance(receiver, ast.Name) and receiver.id in owns:
+                continue  # The receiver is `self`.
+            function = functions[-1] if functions else None
+            if function is None or function.name != LIBRARY_SWITCH:
+                attribute = receiver.attr if isinstance(receiver, ast.Attribute) else None
+                is_complete = _is_complete(file, receiver, function, is_off=is_constant(value, False))
+                yield OutsideSwitch(file, offset, file.source(receiver), attribute, is_complete)
 
 
-def _assignments(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield the offsets of ``receiver.gradient_checkpointing = value`` and its value, and the receiver."""
-    word = f".{FLAG}"
-    offset = text.find(word)
-    while offset != -1:
-        assigned = _ASSIGNED.match(text, offset + len(word))
-        receiver = receiver_before(text, offset) if assigned else ""
-        if assigned and receiver:
-            yield offset, receiver, assigned.end()
-        offset = text.find(word, offset + 1)
+def _nodes_around(file: SourceFile, word: str) -> Iterator[ast.AST]:
+    """Yield the nodes of the statements on whose lines a word stands; most files have few of them."""
+    rows = [file.places.row(match.start()) for match in re.finditer(word, file.text)]
+    waiting: list[ast.stmt] = [] if file.tree is None else file.tree.module.body[::-1]
+    while waiting:
+        statement = waiting.pop()
+        row = bisect_left(rows, statement.lineno)
+        if row < len(rows) and rows[row] <= (statement.end_lineno or statement.lineno):
+            yield from _own_nodes(statement)
+            for block in reversed(list(blocks_of(statement))):
+                waiting += reversed(block)
 
 
-def _calls(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield the same for ``setattr(receiver, "gradient_checkpointing", value)``."""
-    for call in _SETTING_CALLS:
-        offset = text.find(call)
-        while offset != -1:
-            start = offset + len(call)
-            comma = text.find(",", start, start + _LONGEST_RECEIVER)
-            named = _NAMED.match(text, comma) if comma != -1 else None
-            if named:
-                yield offset, text[start:comma].strip(), named.end()
-            offset = text.find(call, start)
+def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yield a statement and the nodes below it, without other statements."""
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += (each for each in reversed(children(node)) if not isinstance(each, ast.stmt))
 
 
-def _items(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield the same for ``vars(receiver)["gradient_checkpointing"] = value``."""
-    for key in _ITEM.finditer(text):
-        assigned = _ASSIGNED.match(text, key.end())
-        bracket = text.rfind("[", max(0, key.start() - _LONGEST_RECEIVER), key.start())
-        mapping = receiver_before(text, bracket) if assigned and bracket != -1 else ""
-        if assigned and mapping.startswith("vars("):
-            yield bracket, mapping[len("vars(") : -1], assigned.end()
-        elif assigned and mapping.endswith(".__dict__"):
-            yield bracket, mapping.removesuffix(".__dict__"), assigned.end()
+def _settings(file: SourceFile, node: ast.AST, name: str) -> Iterator[tuple[int, ast.expr, ast.expr]]:
+    """Yield where a node itself sets attributes ``name``, of which objects, and to which values."""
+    if isinstance(node, ast.Call):
+        called = _last_name(node.func)
+        if called in _SETTING_CALLS and len(node.args) == 3 and text_of(node.args[1]) == name:
+            yield file.places.end(node.func) - len(called), node.args[0], node.args[2]
+    elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            for each in walk(target):
+                if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and each.attr == name:
+                    yield file.places.end(each) - len(f".{name}"), each.value, node.value
+                elif isinstance(each, ast.Subscript) and text_of(each.slice) == name:
+                    holder = _holder(each.value) if isinstance(each.ctx, ast.Store) else None
+                    if holder is not None:
+                        yield file.places.end(each.value), holder, node.value
 
 
-def receiver_before(text: str, end: int) -> str:
-    """Return the expression of names, items and calls that ends at an offset, of a long one only the end."""
-    depth, start = 0, end
-    while start > max(0, end - _LONGEST_RECEIVER):
-        character = text[start - 1]
-        if character in ")]":
-            depth += 1
-        elif character in "([":
-            if not depth:
-                break
-            depth -= 1
-        elif not depth and not (character.isalnum() or character in "_."):
-            break
-        start -= 1
-    return text[start:end].strip()
+def _holder(variables: ast.expr) -> ast.expr | None:
+    """Return the object of an expression for the variables of an object; None for any other expression."""
+    if isinstance(variables, ast.Attribute) and variables.attr == "__dict__":
+        return variables.value
+    if isinstance(variables, ast.Call) and dotted_name(variables.func) == "vars":
+        return variables.args[0] if len(variables.args) == 1 else None
+    return None
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return the name of a variable or attribute; nothing for any other expression."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _functions_around(file: SourceFile, offset: int) -> list[Definition]:
     """Return the functions around an offset, the innermost last."""
     return [
-        each
-        for each in file.outline.definitions
-        if not each.is_class and each.start <= offset < each.limit and offset < each.end
+        each for each in file.outline.definitions if not each.is_class and each.start <= offset < each.end
     ]
 
 
-def _is_complete(receiver: str, function: Definition | None, *, is_off: bool) -> bool:
-    if function is None or not receiver.isidentifier():
+def _is_complete(file: SourceFile, receiver: ast.expr, function: Definition | None, *, is_off: bool) -> bool:
+    if function is None or not isinstance(receiver, ast.Name):
         return False
-    text = function.text
-    hands_on = f"{receiver}.{CHECKPOINT_FUNCTION} =" in text or any(
-        f"setattr({receiver}, {quote}{CHECKPOINT_FUNCTION}{quote}" in text for quote in "\"'"
+    nodes = nodes_of(function)
+    hands_on = any(
+        dotted_name(each) == receiver.id
+        for node in nodes
+        for _, each, _ in _settings(file, node, CHECKPOINT_FUNCTION)
     )
-    return (is_off or hands_on) and (".modules()" in text or f"hasattr({receiver}," in text)
+    return (is_off or hands_on) and any(_goes_over_all(node, receiver.id) for node in nodes)
+
+
+def _goes_over_all(node: ast.AST, name: str) -> bool:
+    """Return whether a node asks for all modules, or whether a variable's has an attribute."""
+    if not isinstance(node, ast.Call):
+        return False
+    is_asked = _last_name(node.func) == "hasattr" and bool(node.args)
+    return _last_name(node.func) == "modules" or (is_asked and dotted_name(node.args[0]) == name)

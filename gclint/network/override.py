@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-
-import libcst as cst
 
 from gclint.network.activation import is_constant
 from gclint.network.construction import flag_settings
@@ -14,14 +12,13 @@ from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.signature import method_signature
 from gclint.network.evaluation.values import ClassValue
-from gclint.network.evaluation.walk import dotted_name, is_docstring, walk
+from gclint.network.evaluation.walk import dotted_name, is_docstring
 from gclint.network.index import subclasses
 from gclint.network.outside import FLAG, LIBRARY_SWITCH
-from gclint.source.fragment import parse_definition
 from gclint.source.outline import Definition
 
-# Calls that create a model whose class is not known from the code.
-_ANY_MODEL = re.compile(r"\.(?:from_config|from_pretrained|_from_config)\(")
+_ANY_MODEL = frozenset(("from_config", "from_pretrained", "_from_config"))
+"""Methods that create a model whose class is not known from the code."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ def old_overrides(models: Iterable[ClassInfo]) -> tuple[OldOverride, ...]:
     found: dict[OldOverride, None] = {}
     for model in models:
         place = model.find_method(LIBRARY_SWITCH)
-        signature = None if place is None else method_signature(place[0].file, place[1])
+        signature = None if place is None else method_signature(place[1])
         if place is not None and signature is not None and signature.get("value") is not None:
             found[OldOverride(*place)] = None
     return tuple(found)
@@ -100,28 +97,28 @@ def own_overrides(module: Module) -> tuple[OldOverride, ...]:
 
 def _loads_models(info: ClassInfo) -> bool:
     """Return whether a class's code creates another model from a configuration or a checkpoint."""
-    file, definition = info.file, info.definition
-    for call in _ANY_MODEL.finditer(file.text, definition.header, definition.end):
-        line = file.line(file.position(call.start()).row)
-        if file.outline.is_code(call.start()) and "super(" not in line:
-            return True
-    return False
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _ANY_MODEL
+        and not _is_super(node.func.value)
+        for node in info.nodes
+    )
+
+
+def _is_super(holder: ast.expr) -> bool:
+    return isinstance(holder, ast.Call) and dotted_name(holder.func) == "super"
 
 
 def _named(override: OldOverride) -> list[str] | None:
     """Return the names in ``if isinstance(module, …): module.gradient_checkpointing = value``."""
-    try:
-        node = parse_definition(override.model.file, override.method).body[0]
-    except cst.ParserSyntaxError:
+    node = override.method.function
+    positional = [*node.args.posonlyargs, *node.args.args]
+    if len(positional) < 3 or node.decorator_list or not all(map(is_constant, node.args.defaults)):
         return None
-    if not isinstance(node, cst.FunctionDef) or len(node.params.params) < 3:
-        return None
-    defaults = (param.default for param in node.params.params)
-    if node.decorators or not all(each is None or is_constant(each) for each in defaults):
-        return None
-    module, value = (param.name.value for param in node.params.params[1:3])
+    module, value = (each.arg for each in positional[1:3])
     names: list[str] = []
-    for statement in node.body.body:
+    for statement in node.body:
         own = _tested(statement, module, value)
         if own is None and not is_docstring(statement):
             return None
@@ -129,24 +126,25 @@ def _named(override: OldOverride) -> list[str] | None:
     return names
 
 
-def _tested(statement: cst.CSTNode, module: str, value: str) -> list[str] | None:
-    if not isinstance(statement, cst.If) or statement.orelse is not None:
+def _tested(statement: ast.stmt, module: str, value: str) -> list[str] | None:
+    if not isinstance(statement, ast.If) or statement.orelse:
         return None
-    test, body = statement.test, statement.body.body
-    if not isinstance(test, cst.Call) or dotted_name(test.func) != "isinstance" or len(test.args) != 2:
+    test, body = statement.test, statement.body
+    if not isinstance(test, ast.Call) or dotted_name(test.func) != "isinstance":
         return None
-    if len(body) != 1 or _code(body[0]) != f"{module}.{FLAG}={value}":
+    if len(test.args) != 2 or test.keywords or dotted_name(test.args[0]) != module:
         return None
-    if dotted_name(test.args[0].value) != module:
+    if len(body) != 1 or not _assigns(body[0], f"{module}.{FLAG}", value):
         return None
-    classes = test.args[1].value
-    listed = [each.value for each in classes.elements] if isinstance(classes, cst.Tuple) else [classes]
-    names = [dotted_name(each) for each in listed]
+    classes = test.args[1]
+    names = [dotted_name(each) for each in (classes.elts if isinstance(classes, ast.Tuple) else [classes])]
     return None if None in names else [name for name in names if name is not None]
 
 
-def _code(statement: cst.CSTNode) -> str:
-    assigned = [node for node in (statement, *walk(statement)) if isinstance(node, cst.Assign)]
-    if len(assigned) != 1 or len(assigned[0].targets) != 1:
-        return ""
-    return f"{dotted_name(assigned[0].targets[0].target)}={dotted_name(assigned[0].value)}"
+def _assigns(statement: ast.stmt, target: str, value: str) -> bool:
+    """Return whether a statement is ``target = value``."""
+    return (
+        isinstance(statement, ast.Assign)
+        and [dotted_name(each) for each in statement.targets] == [target]
+        and dotted_name(statement.value) == value
+    )

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
-import libcst as cst
-
-from gclint.network.evaluation.body import nodes_in
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, ClassValue, Function, Instance
-from gclint.network.evaluation.walk import dotted_name
+from gclint.network.evaluation.walk import FUNCTIONS, arguments, dotted_name
 
 _MOST = 60
 """How many functions are followed at most; real blocks run fewer."""
@@ -24,16 +21,15 @@ class Code:
 
     scope: Scope
 
-    @cached_property
-    def nodes(self) -> tuple[cst.CSTNode, ...]:
+    @property
+    def nodes(self) -> tuple[ast.AST, ...]:
         """All nodes of the body."""
-        pieces = [] if self.scope.body is None else self.scope.body.pieces()
-        return tuple(nodes_in(pieces))
+        return () if self.scope.body is None else self.scope.body.nodes
 
     @property
-    def calls(self) -> Iterator[cst.Call]:
+    def calls(self) -> Iterator[ast.Call]:
         """The calls in the body."""
-        return (node for node in self.nodes if isinstance(node, cst.Call))
+        return (node for node in self.nodes if isinstance(node, ast.Call))
 
 
 @remembered
@@ -61,18 +57,18 @@ def _identity(scope: Scope) -> object:
         return scope
     if body.definition is not None:
         return body.definition
-    return next((root for piece in body.pieces() for root in piece.nodes or ()), scope)
+    return next(iter(body.roots), scope)
 
 
-def _entered(info: ClassInfo, scope: Scope, call: cst.Call) -> Iterator[Scope]:
+def _entered(info: ClassInfo, scope: Scope, call: ast.Call) -> Iterator[Scope]:
     """Yield the scopes of the functions that a call may enter, except the ``forward`` of modules."""
     func = call.func
-    if isinstance(func, cst.Name):
+    if isinstance(func, ast.Name):
         for value in scope.evaluate(func):
-            if isinstance(value, Function) and isinstance(value.node, cst.FunctionDef):
-                yield scope.enter(value, call.args)
-    elif isinstance(func, cst.Attribute):
-        name = func.attr.value
+            if isinstance(value, Function) and isinstance(value.node, FUNCTIONS):
+                yield scope.enter(value, arguments(call))
+    elif isinstance(func, ast.Attribute):
+        name = func.attr
         if scope.owner is info and name != "forward" and _is_super(func.value):
             yield from _inherited(info, scope, name)
             return
@@ -88,11 +84,11 @@ def _entered(info: ClassInfo, scope: Scope, call: cst.Call) -> Iterator[Scope]:
                     yield method
 
 
-def _is_super(holder: cst.BaseExpression) -> bool:
-    return isinstance(holder, cst.Call) and dotted_name(holder.func) == "super"
+def _is_super(holder: ast.expr) -> bool:
+    return isinstance(holder, ast.Call) and dotted_name(holder.func) == "super"
 
 
-def _is_self(scope: Scope, holder: cst.BaseExpression) -> bool:
+def _is_self(scope: Scope, holder: ast.expr) -> bool:
     return scope.self_name is not None and dotted_name(holder) == scope.self_name
 
 
@@ -108,6 +104,6 @@ def _inherited(info: ClassInfo, scope: Scope, name: str) -> Iterator[Scope]:
             return
 
 
-def is_known_method(scope: Scope, func: cst.BaseExpression) -> bool:
+def is_known_method(scope: Scope, func: ast.expr) -> bool:
     """Return whether a call enters a method whose code is available."""
     return any(isinstance(value, (Bound, Function)) for value in scope.evaluate(func))

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+import ast
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import libcst as cst
-
 from gclint.network.assignments import stops_gradients
 from gclint.network.dataflow import carried_names, flowing
-from gclint.network.evaluation.body import Piece
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, External, Function, Instance, Values, items_of
-from gclint.network.evaluation.walk import children, dotted_name, structure
+from gclint.network.evaluation.walk import (
+    FUNCTIONS,
+    LOOPS,
+    WITHS,
+    Arg,
+    Loop,
+    arguments,
+    children,
+    dotted_name,
+    structure,
+)
 from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
 from gclint.network.wrapped import unwrap
 from gclint.network.written_arguments import written_arguments
 from gclint.observations import Observed
-from gclint.source.fragment import Fragment
+from gclint.source.tree import blocks_of
 
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
 _CHECKPOINT_OPTIONS = frozenset(
@@ -27,16 +35,14 @@ _CHECKPOINT_OPTIONS = frozenset(
 )
 """What a checkpoint function takes for itself. That of every release of transformers is torch's own."""
 _MAX_NESTING = 2
-_BRANCHING = frozenset(
-    (cst.For, cst.While, cst.If, cst.With, cst.SimpleStatementLine, cst.FunctionDef, cst.ClassDef, cst.Lambda)
-)
+_NEW_SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 
 
 @dataclass(frozen=True)
 class Arm:
     """One side of an ``if`` around a call."""
 
-    branch: cst.If
+    node: ast.If
     taken: bool
     """Whether the call is in the body, not under ``else``."""
 
@@ -45,14 +51,14 @@ class Peers:
     """The calls of sites, and the loops around them; not the sites themselves, which would leak memory."""
 
     def __init__(self) -> None:
-        self._calls: list[tuple[cst.Call, tuple[cst.For | cst.While, ...]]] = []
-        self._carried: dict[cst.For | cst.While, frozenset[str]] = {}
+        self._calls: list[tuple[ast.Call, tuple[Loop, ...]]] = []
+        self._carried: dict[Loop, frozenset[str]] = {}
 
-    def add(self, call: cst.Call, loops: tuple[cst.For | cst.While, ...]) -> None:
+    def add(self, call: ast.Call, loops: tuple[Loop, ...]) -> None:
         """Add a call; this comes before any question."""
         self._calls.append((call, loops))
 
-    def carried(self, loop: cst.For | cst.While) -> frozenset[str]:
+    def carried(self, loop: Loop) -> frozenset[str]:
         """Return the names through which a loop passes on what its calls return, found once."""
         if loop not in self._carried:
             calls = frozenset(call for call, loops in self._calls if loop in loops)
@@ -65,22 +71,22 @@ class RunSite:
     """A call site: a call that runs a block."""
 
     scope: Scope = field(repr=False)
-    fragment: Fragment = field(repr=False)
-    call: cst.Call = field(repr=False)
+    call: ast.Call = field(repr=False)
     """The whole call; if checkpointed, the call of the checkpoint function."""
-    receiver: cst.BaseExpression
+    receiver: ast.expr
     """The expression for the block, such as ``layer`` or ``self.layers[i]``."""
-    args: tuple[cst.Arg, ...]
+    args: tuple[Arg, ...]
     """The arguments that reach the block."""
     blocks: tuple[ClassInfo, ...]
     checkpointed: bool
     """Whether the call goes through a checkpoint function instead of running the block itself."""
-    loops: tuple[cst.For | cst.While, ...]
+    loops: tuple[Loop, ...]
     arms: tuple[Arm, ...]
-    statement: cst.SimpleStatementLine | None
+    statement: ast.stmt | None
+    """The simple statement that holds the call."""
     function: Function | None = None
     """The inner function of the method that is called or checkpointed, and that runs the blocks."""
-    outcome: tuple[cst.BaseExpression, ...] = ()
+    outcome: tuple[ast.expr, ...] = ()
     """What a wrapper function does with the output of a checkpointed block: see ``Wrapped``."""
     whole: bool = False
     """Whether a whole ``nn.Sequential`` is called, which passes the output of each block to the next."""
@@ -100,7 +106,7 @@ class RunSite:
         return self.scope.owner
 
     @cached_property
-    def written_args(self) -> tuple[cst.Arg, ...]:
+    def written_args(self) -> tuple[Arg, ...]:
         """The arguments that reach the block, with the items of what the call unpacks."""
         written = written_arguments(self.scope, self.args)
         return tuple(arg for arg in written if not (self.checkpointed and _is_option(arg)))
@@ -112,7 +118,7 @@ class RunSite:
             values = (arg.value for arg in (*self.args, *self.written_args))
             passed = (node for value in values for node in flowing(value))
             fed_back = self.peers.carried(loop).intersection(
-                node.value for node in passed if isinstance(node, cst.Name)
+                node.id for node in passed if isinstance(node, ast.Name)
             )
             if fed_back:
                 return fed_back
@@ -126,7 +132,7 @@ class RunSite:
     @property
     def calls_library(self) -> bool:
         """Whether a checkpointed call uses the checkpoint function that the library sets on the model."""
-        return isinstance(self.call.func, cst.Attribute) and self.call.func.attr.value in CHECKPOINT_METHODS
+        return isinstance(self.call.func, ast.Attribute) and self.call.func.attr in CHECKPOINT_METHODS
 
     @property
     def left_out(self) -> frozenset[ClassInfo]:
@@ -138,32 +144,31 @@ class RunSite:
     def rows(self) -> tuple[int, int]:
         """The rows, from 1, on which the call begins and ends."""
         start, end = self.span(self.call)
-        position = self.fragment.file.position
+        position = self.scope.module.file.position
         return position(start).row, position(end - 1).row
 
-    def option(self, name: str) -> cst.Arg | None:
+    def option(self, name: str) -> Arg | None:
         """Return the argument ``name`` of a checkpointed call for the checkpoint function itself."""
-        given = written_arguments(self.scope, self.call.args)
-        named = (arg for arg in given if arg.keyword is not None and arg.keyword.value == name)
+        given = written_arguments(self.scope, arguments(self.call))
+        named = (arg for arg in given if arg.keyword == name)
         return next(named, None) if self.checkpointed else None
 
-    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+    def span(self, node: ast.AST) -> tuple[int, int]:
         """Return the start and end of a node of the method, as offsets in the file."""
-        return self.fragment.span(node)
+        return self.scope.span(node)
 
-    def source(self, node: cst.CSTNode) -> str:
+    def source(self, node: ast.AST) -> str:
         """Return a node's code."""
-        return self.fragment.source(node)
+        return self.scope.source(node)
 
 
 @dataclass(frozen=True)
 class _Place:
     """The current position of the search in a method."""
 
-    fragment: Fragment
-    loops: tuple[cst.For | cst.While, ...] = ()
+    loops: tuple[Loop, ...] = ()
     arms: tuple[Arm, ...] = ()
-    statement: cst.SimpleStatementLine | None = None
+    statement: ast.stmt | None = None
     records: bool = True
 
 
@@ -178,15 +183,14 @@ def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset(
     search = search_blocks(scope, holders, outer)
     sites = [
         site
-        for piece in search.pieces
-        for node in piece.nodes or ()
-        for call, place in _calls(node, _Place(_fragment(piece)))
+        for root in (() if scope.body is None else scope.body.roots)
+        for call, place in _calls(root, _Place())
         for site in (_checkpointed(scope, call, place, search) or _plain(scope, call, place, search),)
         if site is not None
     ]
     for site in list(sites):
         if site.function is not None:
-            sites += _sites_inside(scope, site.function, list(site.args), search)
+            sites += _sites_inside(scope, site.function, site.args, search)
     by_receiver: dict[tuple[Hashable, tuple[ClassInfo, ...]], Peers] = {}
     for site in sites:
         # Two loops may use the same name for their variables.
@@ -203,98 +207,95 @@ def calls_as_sites(scope: Scope, offset: int, blocks: tuple[ClassInfo, ...]) -> 
         offset: an offset in the statement.
         blocks: the classes that are run according to a run, since the code does not show it.
     """
-    for piece in () if scope.body is None else scope.body.pieces_at([offset]):
-        for node in piece.nodes or ():
-            for call, place in _calls(node, _Place(_fragment(piece))):
+    row = scope.module.file.places.row(offset)
+    for root in () if scope.body is None else scope.body.roots:
+        if isinstance(root, ast.stmt) and root.lineno <= row <= (root.end_lineno or root.lineno):
+            for call, place in _calls(root, _Place()):
                 yield _assumed(scope, call, place, blocks)
 
 
-def _assumed(scope: Scope, call: cst.Call, place: _Place, blocks: tuple[ClassInfo, ...]) -> RunSite:
-    checkpointed = bool(call.args) and is_checkpoint_function(scope, call.func)
-    wrapped = unwrap(scope, call.args[0].value, _passed_on(scope, call)) if checkpointed else None
+def _assumed(scope: Scope, call: ast.Call, place: _Place, blocks: tuple[ClassInfo, ...]) -> RunSite:
+    given = arguments(call)
+    checkpointed = bool(given) and is_checkpoint_function(scope, call.func)
+    wrapped = unwrap(scope, given[0].value, _passed_on(scope, given)) if checkpointed else None
     receiver = call.func if wrapped is None else wrapped.receiver
-    args = call.args if wrapped is None else wrapped.args
+    args = given if wrapped is None else wrapped.args
     site = _site(scope, call, place, receiver, args, blocks, checkpointed=wrapped is not None)
     site.peers.add(call, place.loops)
     return site
 
 
-def _passed_on(scope: Scope, call: cst.Call) -> list[cst.Arg]:
+def _passed_on(scope: Scope, given: Sequence[Arg]) -> list[Arg]:
     """Return the arguments that a checkpoint function passes on, and mappings that may hold some."""
-    return [arg for arg in call.args[1:] if not all(map(_is_option, written_arguments(scope, [arg])))]
+    return [arg for arg in given[1:] if not all(map(_is_option, written_arguments(scope, [arg])))]
 
 
-def _is_option(arg: cst.Arg) -> bool:
-    return arg.keyword is not None and arg.keyword.value in _CHECKPOINT_OPTIONS
+def _is_option(arg: Arg) -> bool:
+    return arg.keyword in _CHECKPOINT_OPTIONS
 
 
-def _fragment(piece: Piece) -> Fragment:
-    assert piece.fragment is not None  # it has been parsed
-    return piece.fragment
-
-
-def _calls(node: cst.CSTNode, place: _Place) -> Iterator[tuple[cst.Call, _Place]]:
-    kind = type(node)
-    if kind not in _BRANCHING:
-        if kind is cst.Call:
-            yield cst.ensure_type(node, cst.Call), place
-        for child in children(node):
-            yield from _calls(child, place)
-    elif isinstance(node, (cst.For, cst.While)):
+def _calls(node: ast.AST, place: _Place) -> Iterator[tuple[ast.Call, _Place]]:
+    """Yield the calls in a node and their places, without those in nested functions and classes."""
+    inner = place
+    if isinstance(node, _NEW_SCOPES):
+        return
+    if isinstance(node, LOOPS):
         inner = replace(place, loops=(*place.loops, node))
-        yield from _calls(node.iter if isinstance(node, cst.For) else node.test, place)
-        yield from _calls(node.body, inner)
-        if node.orelse is not None:
-            yield from _calls(node.orelse.body, place)
-    elif isinstance(node, cst.If):
+        yield from _calls(node.test if isinstance(node, ast.While) else node.iter, place)
+        yield from _calls_in(node.body, inner)
+        yield from _calls_in(node.orelse, place)
+        return
+    if isinstance(node, ast.If):
         yield from _calls(node.test, place)
-        yield from _calls(node.body, replace(place, arms=(*place.arms, Arm(node, True))))
-        if node.orelse is not None:
-            other = replace(place, arms=(*place.arms, Arm(node, False)))
-            yield from _calls(node.orelse if isinstance(node.orelse, cst.If) else node.orelse.body, other)
-    elif isinstance(node, (cst.SimpleStatementLine, cst.With)):
-        inner = replace(place, statement=node) if isinstance(node, cst.SimpleStatementLine) else place
-        if isinstance(node, cst.With) and any(stops_gradients(item.item) for item in node.items):
-            inner = replace(place, records=False)
-        for child in children(node):
-            yield from _calls(child, inner)
+        yield from _calls_in(node.body, replace(place, arms=(*place.arms, Arm(node, True))))
+        yield from _calls_in(node.orelse, replace(place, arms=(*place.arms, Arm(node, False))))
+        return
+    if isinstance(node, ast.Call):
+        yield node, place
+    elif isinstance(node, WITHS) and any(stops_gradients(item.context_expr) for item in node.items):
+        inner = replace(place, records=False)
+    elif isinstance(node, ast.stmt) and not any(blocks_of(node)):
+        inner = replace(place, statement=node)
+    yield from _calls_in(children(node), inner)
 
 
-def _plain(scope: Scope, call: cst.Call, place: _Place, search: Search) -> RunSite | None:
+def _calls_in(nodes: Iterable[ast.AST], place: _Place) -> Iterator[tuple[ast.Call, _Place]]:
+    for node in nodes:
+        yield from _calls(node, place)
+
+
+def _plain(scope: Scope, call: ast.Call, place: _Place, search: Search) -> RunSite | None:
     """Return the site of ``layer(...)`` or ``layer.forward(...)``."""
     if not _may_be_block(call.func, search):
         return None
     values = scope.evaluate(call.func)
-    receiver = call.func
+    receiver, given = call.func, arguments(call)
     bound = [value for value in values if isinstance(value, Bound) and value.method in RUNNING_METHODS]
-    function = scope.local_function(call.func.value, call.func) if isinstance(call.func, cst.Name) else None
+    function = scope.local_function(call.func.id, call.func) if isinstance(call.func, ast.Name) else None
     if function is not None:
-        blocks = _run_inside(scope, function, list(call.args), search)
-        return (
-            _site(scope, call, place, receiver, list(call.args), blocks, function=function)
-            if blocks
-            else None
-        )
-    if bound and isinstance(call.func, cst.Attribute):
+        blocks = _run_inside(scope, function, given, search)
+        return _site(scope, call, place, receiver, given, blocks, function=function) if blocks else None
+    if bound and isinstance(call.func, ast.Attribute):
         receiver = call.func.value
-        if isinstance(receiver, cst.Call) or (
-            isinstance(receiver, cst.Name) and receiver.value == scope.self_name
+        if isinstance(receiver, ast.Call) or (
+            isinstance(receiver, ast.Name) and receiver.id == scope.self_name
         ):
             return None
     blocks = _instances(values)
-    if not blocks and len(call.args) == 1 and call.args[0].keyword is None and not call.args[0].star:
+    if not blocks and len(given) == 1 and given[0].keyword is None and not given[0].star:
         # Since a list cannot be called, this is an `nn.Sequential`, which runs one block after the other.
         blocks = _instances(items_of(values))
-        return _site(scope, call, place, receiver, list(call.args), blocks, whole=True) if blocks else None
-    return _site(scope, call, place, receiver, list(call.args), blocks) if blocks else None
+        return _site(scope, call, place, receiver, given, blocks, whole=True) if blocks else None
+    return _site(scope, call, place, receiver, given, blocks) if blocks else None
 
 
-def _checkpointed(scope: Scope, call: cst.Call, place: _Place, search: Search) -> RunSite | None:
+def _checkpointed(scope: Scope, call: ast.Call, place: _Place, search: Search) -> RunSite | None:
     """Return the site of a call of a checkpoint function."""
-    if not call.args or call.args[0].star or not is_checkpoint_function(scope, call.func):
+    given = arguments(call)
+    if not given or given[0].star or not is_checkpoint_function(scope, call.func):
         return None
-    target = call.args[0].value
-    rest = _passed_on(scope, call)
+    target = given[0].value
+    rest = _passed_on(scope, given)
     wrapped = unwrap(scope, target, rest)
     if wrapped is not None:
         blocks = _instances(scope.evaluate(wrapped.receiver))
@@ -309,7 +310,7 @@ def _checkpointed(scope: Scope, call: cst.Call, place: _Place, search: Search) -
                 checkpointed=True,
                 outcome=wrapped.outcome,
             )
-    function = scope.local_function(target.value, target) if isinstance(target, cst.Name) else None
+    function = scope.local_function(target.id, target) if isinstance(target, ast.Name) else None
     if function is None:
         return None
     blocks = _run_inside(scope, function, rest, search)
@@ -317,34 +318,34 @@ def _checkpointed(scope: Scope, call: cst.Call, place: _Place, search: Search) -
 
 
 def _run_inside(
-    scope: Scope, function: Function, args: list[cst.Arg], search: Search
+    scope: Scope, function: Function, args: Sequence[Arg], search: Search
 ) -> tuple[ClassInfo, ...]:
     """Return the blocks that an inner function runs if it is called with these arguments."""
     found = {info for site in _sites_inside(scope, function, args, search) for info in site.blocks}
     return tuple(sorted(found, key=lambda info: info.name))
 
 
-def _sites_inside(scope: Scope, function: Function, args: list[cst.Arg], search: Search) -> list[RunSite]:
+def _sites_inside(scope: Scope, function: Function, args: Sequence[Arg], search: Search) -> list[RunSite]:
     inner = scope.enter(function, args)
     return run_sites(inner, search.holders, search.aliases) if inner.depth <= _MAX_NESTING else []
 
 
-def _may_be_block(func: cst.BaseExpression, search: Search) -> bool:
+def _may_be_block(func: ast.expr, search: Search) -> bool:
     """Return whether the called expression may come from an attribute that holds blocks."""
-    if isinstance(func, cst.Attribute) and func.attr.value in RUNNING_METHODS:
+    if isinstance(func, ast.Attribute) and func.attr in RUNNING_METHODS:
         func = func.value
-    while isinstance(func, cst.Subscript):
+    while isinstance(func, ast.Subscript):
         func = func.value
-    if isinstance(func, cst.Attribute):
-        return func.attr.value in search.holders.attributes
-    if isinstance(func, cst.Name):
-        return func.value in search.aliases
-    return isinstance(func, cst.Call) and dotted_name(func.func) == "getattr"
+    if isinstance(func, ast.Attribute):
+        return func.attr in search.holders.attributes
+    if isinstance(func, ast.Name):
+        return func.id in search.aliases
+    return isinstance(func, ast.Call) and dotted_name(func.func) == "getattr"
 
 
-def is_checkpoint_function(scope: Scope, func: cst.BaseExpression) -> bool:
+def is_checkpoint_function(scope: Scope, func: ast.expr) -> bool:
     """Return whether an expression is torch's checkpoint function, or the one that is set on a model."""
-    if isinstance(func, cst.Attribute) and func.attr.value in CHECKPOINT_METHODS:
+    if isinstance(func, ast.Attribute) and func.attr in CHECKPOINT_METHODS:
         return True
     name = dotted_name(func)
     if name is None or "checkpoint" not in name:
@@ -368,20 +369,19 @@ def _instances(values: Values) -> tuple[ClassInfo, ...]:
 
 def _site(
     scope: Scope,
-    call: cst.Call,
+    call: ast.Call,
     place: _Place,
-    receiver: cst.BaseExpression,
-    args: Sequence[cst.Arg],
+    receiver: ast.expr,
+    args: Sequence[Arg],
     blocks: tuple[ClassInfo, ...],
     *,
     checkpointed: bool = False,
     function: Function | None = None,
-    outcome: tuple[cst.BaseExpression, ...] = (),
+    outcome: tuple[ast.expr, ...] = (),
     whole: bool = False,
 ) -> RunSite:
     return RunSite(
         scope,
-        place.fragment,
         call,
         receiver,
         tuple(args),

@@ -32,7 +32,7 @@ def with_seen(module: Module, sites: Iterable[RunSite]) -> tuple[RunSite, ...]:
 
 
 def _is_about(observed: Observed, site: RunSite) -> bool:
-    if site.fragment.file.path != observed.path:
+    if site.scope.module.file.path != observed.path:
         return False
     first, last = site.rows
     # Python 3.10 reports only the first row of a call.
@@ -80,7 +80,7 @@ def _new_site(module: Module, observed: Observed, info: ClassInfo) -> RunSite | 
 
 def _can_run(scope: Scope, site: RunSite, observed: Observed, info: ClassInfo) -> bool:
     """Return whether a call may run the observed block, as far as the code shows."""
-    named = {arg.keyword.value for arg in site.args if arg.keyword is not None}
+    named = {arg.keyword for arg in site.args if arg.keyword is not None}
     if not observed.keywords <= named and not any(arg.star == "**" for arg in site.args):
         return False
     values = scope.evaluate(site.receiver)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
-
-import libcst as cst
 
 from gclint.finding import Step
 from gclint.network.evaluation.body import Binding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.evaluation.signature import Kind, listed_parameters
 from gclint.network.gradient import Gradients
 from gclint.network.holders import held_classes, holding_attributes
 from gclint.network.runsite import RunSite
+from gclint.network.words import words_in
 from gclint.source.file import SourceFile
-from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition
-from gclint.source.tokens import Kind, one_line, tokens
+from gclint.source.tokens import one_line
 from gclint.wording import listed_code
 
 _MOST_ORIGINS = 2
 _LONGEST_CODE = 60
-_BEFORE_PARAMETERS = frozenset(("(", ",", "*"))
-_OPENING = frozenset("([{")
-_CLOSING = frozenset(")]}")
 
 
 def call_story(site: RunSite, block: ClassInfo) -> tuple[Step, ...]:
@@ -63,33 +60,25 @@ def _stacks(owner: ClassInfo, block: ClassInfo) -> set[str]:
 
 def _names_around(site: RunSite) -> set[str]:
     """Return the names in the called expression, and in the iterables of the loops around the call."""
-    nodes = [site.receiver, *(loop.iter for loop in site.loops if isinstance(loop, cst.For))]
-    return {word for node in nodes for word in _words(site.source(node))}
-
-
-def _words(code: str) -> list[str]:
-    return "".join(each if each.isidentifier() or each.isdigit() else " " for each in code).split()
+    nodes = [site.receiver, *(loop.iter for loop in site.loops if not isinstance(loop, ast.While))]
+    return {word for node in nodes for word in words_in(node)}
 
 
 def _fillings(base: ClassInfo, name: str, owner: ClassInfo, block: ClassInfo) -> Iterator[Step]:
     """Yield the places where a class's own methods fill an attribute."""
-    for key, fragment, binding in _bindings(base, name):
+    for key, binding in _bindings(base, name):
         holds = f"`{key}` of `{owner.name}` holds `{block.name}`"
         what = f"`{block.name}` is added to `{key}` here" if binding.added else holds
-        yield node_step(fragment, binding.value, what)
+        yield node_step(base.file, binding.value, what)
 
 
-def _bindings(base: ClassInfo, name: str) -> Iterator[tuple[str, Fragment, Binding]]:
+def _bindings(base: ClassInfo, name: str) -> Iterator[tuple[str, Binding]]:
     """Yield the bindings of an attribute in a class's own methods, with the code of its name there."""
     for method in base.methods():
         scope = base.scope(method)
-        if scope.self_name is None or scope.body is None:
-            continue
-        key = f"{scope.self_name}.{name}"
-        for piece in scope.body.pieces(key):
-            for binding in piece.bindings.get(key, ()):
-                if piece.fragment is not None and piece.fragment.holds(binding.value):
-                    yield key, piece.fragment, binding
+        if scope.self_name is not None:
+            key = f"{scope.self_name}.{name}"
+            yield from ((key, binding) for binding in scope.bindings(key))
 
 
 def class_step(block: ClassInfo) -> Step:
@@ -127,20 +116,20 @@ def attribute_steps(owner: ClassInfo, name: str, message: str) -> Iterator[Step]
         message: the message of the step.
     """
     for base in owner.mro:
-        for _, fragment, binding in _bindings(base, name):
-            yield node_step(fragment, binding.value, message)
+        for _, binding in _bindings(base, name):
+            yield node_step(base.file, binding.value, message)
             return
 
 
-def node_step(fragment: Fragment, node: cst.CSTNode, message: str) -> Step:
+def node_step(file: SourceFile, node: ast.AST, message: str) -> Step:
     """Return the step for a node.
 
     Args:
-        fragment: the fragment that contains it.
+        file: the file that contains it.
         node: the node.
         message: the message of the step.
     """
-    return Step(fragment.file.path, *fragment.span(node), message)
+    return Step(file.path, *file.places.span(node), message)
 
 
 def call_step(site: RunSite, block: ClassInfo) -> Step:
@@ -154,7 +143,7 @@ def call_step(site: RunSite, block: ClassInfo) -> Step:
         message = f"`{owner}` runs `{block.name}` here, and {names} {verb} passed from each call to the next"
     else:
         message = f"`{owner}` runs `{block.name}` here"
-    return node_step(site.fragment, site.call, message)
+    return node_step(site.scope.module.file, site.call, message)
 
 
 def parameter_steps(block: ClassInfo, name: str, message: str) -> Iterator[Step]:
@@ -180,44 +169,34 @@ def header_steps(file: SourceFile, method: Definition, name: str, message: str) 
         name: the name of the parameter.
         message: the message of the step.
     """
-    # This uses tokens, since computing the places of LibCST's nodes is slow.
-    depth, previous = 0, ""
-    for token in tokens(file.text, method.header, method.header_end):
-        if token.kind in (Kind.NEWLINE, Kind.COMMENT, Kind.JOIN):
-            continue
-        if token.text == name and depth == 1 and previous in _BEFORE_PARAMETERS:
-            yield Step(file.path, token.start, token.end, message)
-            return
-        depth += (token.text in _OPENING) - (token.text in _CLOSING)
-        previous = token.text
+    for arg, kind, _ in listed_parameters(method.function.args):
+        if arg.arg == name and kind is not Kind.VAR_KEYWORD:
+            start = file.places.start(arg)
+            yield Step(file.path, start, start + len(name), message)
 
 
-def gradient_steps(
-    site: RunSite, value: cst.BaseExpression, name: str, gradients: Gradients
-) -> Iterator[Step]:
+def gradient_steps(site: RunSite, value: ast.expr, name: str, gradients: Gradients) -> Iterator[Step]:
     """Yield the steps for the origins of the gradient in the argument of the parameter ``name``."""
     origins = gradients.origins(site, value)[:_MOST_ORIGINS]
     if not origins:
         yield from _user_steps(site, value, name)
     for origin in origins:
-        fragment = origin.fragment
-        if fragment is None:
-            continue
-        code = one_line(fragment.source(origin.node))
+        file = origin.scope.module.file
+        code = one_line(file.source(origin.node))
         shown = code if len(code) <= _LONGEST_CODE else f"{code[:_LONGEST_CODE]}…"
         if origin.node is site.call:
             message = f"`{name}` is the output of the previous block in the loop, so it requires grad"
-        elif isinstance(origin.node, cst.Call):
+        elif isinstance(origin.node, ast.Call):
             message = f"`{name}` requires grad, because it comes from `{shown}`, which has parameters"
         else:
             message = f"`{name}` requires grad, because it comes from the parameter `{shown}`"
-        yield node_step(fragment, origin.node, message)
+        yield node_step(file, origin.node, message)
 
 
-def _user_steps(site: RunSite, value: cst.BaseExpression, name: str) -> Iterator[Step]:
+def _user_steps(site: RunSite, value: ast.expr, name: str) -> Iterator[Step]:
     """Yield the step for a value that the method around a call receives from its own caller."""
     method = None if site.scope.body is None else site.scope.body.definition
-    if method is None or not isinstance(value, cst.Name):
+    if method is None or not isinstance(value, ast.Name):
         return
-    message = f"`{name}` is passed in by the caller of `{site.owner.name}.{method.name}` as `{value.value}`"
-    yield from header_steps(site.fragment.file, method, value.value, message)
+    message = f"`{name}` is passed in by the caller of `{site.owner.name}.{method.name}` as `{value.id}`"
+    yield from header_steps(site.scope.module.file, method, value.id, message)

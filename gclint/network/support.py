@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterable, Iterator
 
 from gclint.facts import matching
-from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.classes import ClassInfo, remembered, words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import External
+from gclint.network.evaluation.walk import children, dotted_name, text_of
 from gclint.network.importers import users
 from gclint.source.file import UnreadableFile
 from gclint.source.naming import names_model
 from gclint.source.packages import LIBRARY
-from gclint.source.words import word_ends
+from gclint.source.tree import DEFINITIONS
 
-_STATEMENT = re.compile(r"^[^\s#)\]}]", re.MULTILINE)
-_EXPORT_OR_SCRIPT = re.compile(r"__all__\b|if[ \t(]+__name__[ \t]*==")
+_ALL = "__all__"
 
 SUPPORT = "supports_gradient_checkpointing"
 """The class attribute with which a model declares support."""
@@ -91,28 +91,51 @@ def _reaching(owner: ClassInfo) -> frozenset[str] | None:
 
     None if code outside of definitions uses it.
     """
-    outline = owner.module.file.outline
-    text = outline.code
-    outer = [each for each in outline.definitions if each.parent is None]
+    outer = [each for each in owner.file.outline.definitions if each.parent is None]
+    outside = _words_outside(owner.module)
     found, waiting = {owner.name}, [owner.name]
     while waiting:
         name = waiting.pop()
-        for end in word_ends(text, name, 0, len(text)):
-            around = next((each for each in outer if each.start <= end <= each.end), None)
-            if around is None and _makes_nothing(text, end):
-                continue
-            if around is None or text[around.start] == "@":
-                return None
-            if around.name not in found:
-                found.add(around.name)
-                waiting.append(around.name)
+        around = [each for each in outer if name in each.text and name in words_of(each)]
+        if name in outside or any(each.node.decorator_list for each in around):
+            return None
+        new = {each.name for each in around} - found
+        found |= new
+        waiting += new
     return frozenset(found)
 
 
-def _makes_nothing(text: str, offset: int) -> bool:
-    """Return whether code outside of definitions only exports names, or is the main part of a script."""
-    first = max((match.start() for match in _STATEMENT.finditer(text, 0, offset)), default=0)
-    return _EXPORT_OR_SCRIPT.match(text, first) is not None
+@remembered
+def _words_outside(module: Module) -> frozenset[str]:
+    """Return the names in the code of a file outside of definitions, and its texts."""
+    tree = module.file.tree
+    statements = () if tree is None else (each for each in tree.module.body if not _makes_nothing(each))
+    nodes = list(_outside(statements))
+    words = (getattr(node, field, None) for node in nodes for field in ("id", "attr"))
+    return frozenset(filter(None, (*words, *map(text_of, nodes))))
+
+
+def _outside(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the nodes of statements without the definitions in them."""
+    waiting = list(statements)
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, DEFINITIONS):
+            yield node
+            waiting += children(node)
+
+
+def _makes_nothing(statement: ast.stmt) -> bool:
+    """Return whether a statement only exports names, or is the main part of a script."""
+    if isinstance(statement, ast.If):
+        test = statement.test
+        return isinstance(test, ast.Compare) and dotted_name(test.left) == "__name__"
+    if isinstance(statement, ast.Assign):
+        return any(dotted_name(target) == _ALL for target in statement.targets)
+    if isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+        return dotted_name(statement.target) == _ALL
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and (dotted_name(call.func) or "").startswith(f"{_ALL}.")
 
 
 def _siblings(module: Module) -> Iterator[Module]:

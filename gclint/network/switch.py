@@ -8,29 +8,27 @@ sets another flag, or that of a single module, would not enable it.
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-
-import libcst as cst
 
 from gclint.network.construction import flag_settings, own_flag_settings
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.evaluation.values import Instance
-from gclint.network.evaluation.walk import code, conjuncts, dotted_name
+from gclint.network.evaluation.walk import arguments, conjuncts, dotted_name, is_constant, text_of, walk
 from gclint.network.index import subclasses
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG, LIBRARY_SWITCH, OutsideSwitch, outside_switches
 from gclint.network.override import old_overrides
 from gclint.network.runsite import RunSite
 from gclint.network.support import flag, models_running
+from gclint.network.words import words_in
 from gclint.source.file import SourceFile
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.source.tokens import one_line
-from gclint.source.words import has_word, word_ends
 
 _MODES = frozenset(("training", "_requires_grad", "requires_grad", "is_grad_enabled"))
 _METHODS = (
@@ -39,7 +37,6 @@ _METHODS = (
     "activation_checkpointing_enable",
     "activation_checkpointing_disable",
 )
-_ASSIGNED = re.compile(r"[ \t]{0,99}(?::[^=\n]{1,400})?=(?!=)")
 _ENABLE = "call `gradient_checkpointing_enable()` on the model instead"
 
 
@@ -88,7 +85,7 @@ def switch_doubts(sites: Sequence[RunSite]) -> Iterator[str]:
             continue
         arm = _deciding_test(site)
         if arm is not None and not any(_mode(part) == "training" for part in conjuncts(arm)):
-            row = site.fragment.file.position(site.span(site.call)[0]).row
+            row = site.scope.module.file.position(site.span(site.call)[0]).row
             yield (
                 f"the checkpointed call on line {row} does not depend on `training`, and a checkpointing "
                 "layer is not recomputed in evaluation mode"
@@ -112,42 +109,46 @@ def _condition(site: RunSite) -> OtherSwitch | None:
         return None
     for part in conjuncts(test):
         if not _is_flag(site, part) and _mode(part) not in _MODES:
-            shown_part = one_line(code(part))
+            shown_part = one_line(site.source(part))
             return OtherSwitch(
                 f"`{shown_part}` {{where}} decides whether it is checkpointed",
-                site.fragment.file,
+                site.scope.module.file,
                 site.span(part)[0],
                 f"make the condition `self.{FLAG} and self.training` first",
             )
     return None
 
 
-def _deciding_test(site: RunSite) -> cst.BaseExpression | None:
+def _deciding_test(site: RunSite) -> ast.expr | None:
     """Return the test that decides whether a checkpointed call is executed."""
-    tests = [arm.branch.test for arm in reversed(site.arms) if arm.taken]
+    tests = [arm.node.test for arm in reversed(site.arms) if arm.taken]
     for test in tests:
         if any(_is_flag(site, part) for part in conjuncts(test)):
             return test
-    return next((test for test in tests if "checkpoint" in code(test)), None)
+    return next((test for test in tests if names_checkpointing(test)), None)
 
 
-def _is_flag(site: RunSite, part: cst.BaseExpression) -> bool:
+def names_checkpointing(test: ast.expr) -> bool:
+    """Return whether a test is about checkpointing, by the words in it."""
+    return any("checkpoint" in word for word in words_in(test))
+
+
+def _is_flag(site: RunSite, part: ast.expr) -> bool:
     """Return whether an expression is the flag of ``self``."""
     own = site.scope.self_name
-    if isinstance(part, cst.Attribute):
+    if isinstance(part, ast.Attribute):
         return own is not None and dotted_name(part) == f"{own}.{FLAG}"
-    if isinstance(part, cst.Call) and dotted_name(part.func) == "getattr" and len(part.args) >= 2:
-        name = part.args[1].value
-        is_named = isinstance(name, cst.SimpleString) and name.evaluated_value == FLAG
-        is_off = len(part.args) == 2 or dotted_name(part.args[2].value) == "False"
-        return is_named and is_off and own is not None and dotted_name(part.args[0].value) == own
-    return False
+    given = arguments(part) if isinstance(part, ast.Call) and dotted_name(part.func) == "getattr" else ()
+    if own is None or len(given) < 2 or dotted_name(given[0].value) != own:
+        return False
+    is_off = len(given) == 2 or is_constant(given[2].value, False)
+    return is_off and text_of(given[1].value) == FLAG
 
 
-def _mode(part: cst.BaseExpression) -> str | None:
-    if isinstance(part, cst.Call):
-        return None if part.args else _mode(part.func)
-    return part.attr.value if isinstance(part, cst.Attribute) else None
+def _mode(part: ast.expr) -> str | None:
+    if isinstance(part, ast.Call):
+        return None if part.args or part.keywords else _mode(part.func)
+    return part.attr if isinstance(part, ast.Attribute) else None
 
 
 # -- the flag and the model
@@ -208,7 +209,7 @@ def _without_support(owner: ClassInfo, sites: Sequence[RunSite]) -> Iterator[Oth
 def _has_librarys_function(site: RunSite) -> bool:
     func = site.call.func
     if (
-        not isinstance(func, cst.Attribute)
+        not isinstance(func, ast.Attribute)
         or dotted_name(func) != f"{site.scope.self_name}.{CHECKPOINT_FUNCTION}"
     ):
         return False
@@ -217,8 +218,14 @@ def _has_librarys_function(site: RunSite) -> bool:
 
 def _own_function(info: ClassInfo) -> bool:
     """Return whether a class itself sets a checkpoint function under the library's name."""
-    own = [*word_ends(info.file.text, CHECKPOINT_FUNCTION, info.definition.header, info.definition.end)]
-    return any(_ASSIGNED.match(info.file.text, end) for end in own)
+    declared = {node.target for node in info.nodes if isinstance(node, ast.AnnAssign) and node.value is None}
+    return any(
+        isinstance(node, (ast.Name, ast.Attribute))
+        and isinstance(node.ctx, ast.Store)
+        and node not in declared
+        and (node.id if isinstance(node, ast.Name) else node.attr) == CHECKPOINT_FUNCTION
+        for node in info.nodes
+    )
 
 
 def _overrides(model: ClassInfo) -> Iterator[OtherSwitch]:
@@ -241,10 +248,9 @@ def _overrides(model: ClassInfo) -> Iterator[OtherSwitch]:
 
 def _hands_on(method: Definition) -> bool:
     """Return whether a method calls the library's own method, of its model or of one that it contains."""
-    text = method.outline.text
     names = (LIBRARY_SWITCH,) if method.name == LIBRARY_SWITCH else _METHODS
-    body = method.header + len(f"def {method.name}")
-    return any(has_word(text, f".{name}", body, method.end) for name in names)
+    nodes = (node for statement in method.function.body for node in walk(statement))
+    return any(isinstance(node, ast.Attribute) and node.attr in names for node in nodes)
 
 
 def _reaches(project: Project, switch: OutsideSwitch, owner: ClassInfo, *, legacy: bool) -> bool:
@@ -284,4 +290,4 @@ def _may_hold(info: ClassInfo, name: str, owner: ClassInfo) -> bool:
     if values:
         return any(isinstance(value, Instance) and owner in value.info.mro for value in values)
     makes_one = any(owner in part.mro for part in info.parts)
-    return makes_one and has_word(info.file.text, f".{name}", info.definition.header, info.definition.end)
+    return makes_one and any(isinstance(node, ast.Attribute) and node.attr == name for node in info.nodes)

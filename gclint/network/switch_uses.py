@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gclint.network.evaluation.modules import library_of
+from gclint.network.evaluation.walk import dotted_name, is_docstring, text_of, walk
 from gclint.network.index import subclasses
-from gclint.network.outside import LIBRARY_SWITCH, receiver_before
+from gclint.network.outside import LIBRARY_SWITCH
 from gclint.network.override import OldOverride
 from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.naming import MODEL_BASE
@@ -18,14 +20,9 @@ from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
-from gclint.source.tokens import Kind, tokens
 
-_NAMED = re.compile(rf"(?<!\w){LIBRARY_SWITCH}(?!\w)")
-_DEFINED = re.compile(r"\bdef[ \t]+$")
-_EDGES = ("'", '"', ".", "(")
-"""What a name is next to in a string that names or runs it; in a message it stands among words."""
-_OPENING = frozenset("([{")
-_CLOSING = frozenset(")]}")
+_IN_STRING = re.compile(rf"(?:\A|['\".]){LIBRARY_SWITCH}(?!\w)|(?<!\w){LIBRARY_SWITCH}(?:\Z|['\"(])")
+"""Matches what names or runs the method in a string; in a message, its name stands among words."""
 
 
 @dataclass(frozen=True)
@@ -77,40 +74,46 @@ SWITCH_USES = Topic("switch-uses", _is_using, is_about_others=True)
 
 @of_text
 def _uses(file: SourceFile) -> tuple[_Use, ...]:
-    return tuple(_in_file(file))
-
-
-def _strings(text: str) -> list[tuple[int, int]]:
-    """Return where the strings are that code uses, so no docstrings."""
-    found, before, depth = [], Kind.NEWLINE, 0
-    for token in tokens(text):
-        is_formatted = token.text[0] in "fF"
-        if token.kind is Kind.STRING and (depth or is_formatted or before is not Kind.NEWLINE):
-            found.append((token.start, token.end))
-        if token.kind is Kind.OPERATOR:
-            depth += (token.text in _OPENING) - (token.text in _CLOSING)
-        before = token.kind
-    return found
+    return tuple(sorted(_in_file(file), key=lambda use: use.offset))
 
 
 def _in_file(file: SourceFile) -> Iterator[_Use]:
-    text = file.text
-    strings = _strings(text) if LIBRARY_SWITCH in text else []
-    for match in _NAMED.finditer(text):
-        start, end = match.span()
-        is_string = any(first < start < last for first, last in strings)
-        is_defined = _DEFINED.search(text, max(0, start - 40), start) is not None
-        is_meant = text[start - 1 : start] in _EDGES[:3] or text[end : end + 1] in _EDGES[:2] + _EDGES[3:]
-        if is_defined or not (is_meant if is_string else file.outline.is_code(start)):
-            continue
-        is_attribute = text[start - 1 : start] == "."
-        receiver = receiver_before(text, start - 1) if is_attribute else ""
-        if not is_string and receiver.rpartition(".")[2] == MODEL_BASE:
-            continue  # That of the library, by its name.
-        around = [each for each in file.outline.definitions if each.start <= start < each.end]
-        classes = [each for each in around if each.is_class]
-        if any(each.name == MODEL_BASE for each in classes):
-            continue  # The library itself asks for the signature first.
-        own = {each.first_parameter for each in around if each.parent is not None and each.parent.is_class}
-        is_own = not is_string and (not is_attribute or receiver in own or receiver.startswith("super("))
-        yield _Use(start, classes[-1] if is_own and classes else None)
+    if LIBRARY_SWITCH not in file.text or file.tree is None:
+        return
+    for each in file.outline.imports:
+        for item in each.items:
+            if LIBRARY_SWITCH in (item.path, item.alias):
+                yield _Use(item.start, None)
+    docstrings: set[ast.AST] = set()
+    for node in walk(file.tree.module):
+        if isinstance(node, ast.Expr) and is_docstring(node):
+            docstrings.add(node.value)
+        elif _names_switch(node) and node not in docstrings:
+            use = _use(file, node)
+            if use is not None:
+                yield use
+
+
+def _names_switch(node: ast.AST) -> bool:
+    """Return whether a node has the name of the method, or is a string that names it."""
+    if isinstance(node, ast.Constant):
+        return _IN_STRING.search(text_of(node) or "") is not None
+    return LIBRARY_SWITCH in (getattr(node, field, None) for field in ("id", "attr", "arg"))
+
+
+def _use(file: SourceFile, node: ast.AST) -> _Use | None:
+    """Return the use of a method that a node names; None if the method is the library's."""
+    holder = node.value if isinstance(node, ast.Attribute) else None
+    receiver = "" if holder is None else dotted_name(holder) or ""
+    if receiver.rpartition(".")[2] == MODEL_BASE:
+        return None  # That of the library, by its name.
+    start = file.places.start(node)
+    offset = start if holder is None else file.places.end(node) - len(LIBRARY_SWITCH)
+    around = [each for each in file.outline.definitions if each.start <= offset < each.end]
+    classes = [each for each in around if each.is_class]
+    if any(each.name == MODEL_BASE for each in classes):
+        return None  # The library itself asks for the signature first.
+    own = {each.first_parameter for each in around if each.parent is not None and each.parent.is_class}
+    is_super = isinstance(holder, ast.Call) and dotted_name(holder.func) == "super"
+    is_own = not isinstance(node, ast.Constant) and (holder is None or receiver in own or is_super)
+    return _Use(offset, classes[-1] if is_own and classes else None)

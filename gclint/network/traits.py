@@ -2,73 +2,48 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
-from gclint.network.evaluation.body import nodes_in
-from gclint.network.evaluation.classes import ClassInfo, remembered
-from gclint.network.evaluation.walk import dotted_name, structure, walk
-from gclint.source.words import has_word
+from gclint.model.names import names
+from gclint.network.evaluation.body import Body, unstarred
+from gclint.network.evaluation.classes import ClassInfo, remembered, words_of
+from gclint.network.evaluation.signature import listed_parameters
+from gclint.network.evaluation.walk import FUNCTIONS, dotted_name, is_constant, structure, text_of, walk
+from gclint.source.tree import DEFINITIONS
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.modules import Module
 
-_MIXING_WORDS = frozenset(
-    [
-        "attention",
-        "attentions",
-        "attn",
-        "attend",
-        "mixer",
-        "mamba",
-        "ssm",
-        "rnn",
-        "lstm",
-        "gru",
-        "recurrent",
-        "recurrence",
-        "retention",
-        "fourier",
-        "fft",
-        "wkv",
-        "rglru",
-        "deltanet",
-        "hyena",
-        "longconv",
-    ]
+_MIXING_WORDS = names(
+    """
+    attention attentions attn attend mixer mamba ssm rnn lstm gru recurrent recurrence retention fourier fft
+    wkv rglru deltanet hyena longconv
+    """
 )
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_MIXING_CODE = re.compile(
-    r"(?:\.(?:MultiheadAttention|LSTM|GRU|RNN|TransformerEncoderLayer|TransformerDecoderLayer)\b"
-    r"|\b(?:MultiheadAttention|LSTM|GRU|RNN|TransformerEncoderLayer|TransformerDecoderLayer)\()"
-    r"|\b(?:scaled_dot_product_attention|flash_attn\w*|selective_scan\w*|memory_efficient_attention"
-    r"|attention_interface|eager_attention_forward|rfftn?|fftn?)\s*\("
+_MIXING_LAYERS = names("MultiheadAttention LSTM GRU RNN TransformerEncoderLayer TransformerDecoderLayer")
+_MIXING_FUNCTION = re.compile(
+    r"scaled_dot_product_attention|flash_attn\w*|selective_scan\w*|memory_efficient_attention"
+    r"|attention_interface|eager_attention_forward|rfftn?|fftn?"
 )
-_SOFTMAX = re.compile(r"\bsoftmax\s*\(")
-_QUERY = re.compile(r"\b(?:q|query|queries|query_layer|query_states)\b")
-_KEY = re.compile(r"\b(?:k|key|keys|key_layer|key_states)\b")
+_QUERIES = names("q query queries query_layer query_states")
+_KEYS = names("k key keys key_layer key_states")
 _LEARNED = re.compile(
-    r"\b(?:Parameter|ParameterList|Linear|Bilinear|Conv\dd|ConvTranspose\dd|Conv1D|Embedding|EmbeddingBag|LSTM"
-    r"|GRU|RNN|MultiheadAttention|LayerNorm|RMSNorm|GroupNorm|BatchNorm\w+)\s*\("
+    r"Parameter|ParameterList|Linear|Bilinear|Conv\dd|ConvTranspose\dd|Conv1D|Embedding|EmbeddingBag|LSTM"
+    r"|GRU|RNN|MultiheadAttention|LayerNorm|RMSNorm|GroupNorm|BatchNorm\w+"
 )
-_STATISTICS = re.compile(
-    r"(?<![A-Za-z])(?:Lazy)?(?:BatchNorm[123]d|SyncBatchNorm)\b|track_running_stats\s*=\s*True"
-    r"|\b(?:batch_norm|spectral_norm)\s*\("
-)
-_TOP_LEVEL = re.compile(
-    r"^(?:class[ \t]+|async[ \t]+def[ \t]+|def[ \t]+)?(\w+)[ \t]*(?=[(:=\[])", re.MULTILINE
-)
+_WITH_STATISTICS = re.compile(r"(?:[\w.]*[\d_.])?(?:Lazy)?(?:BatchNorm[123]d|SyncBatchNorm)")
+_MAKING_STATISTICS = names("batch_norm spectral_norm")
+_TRACKING = "track_running_stats"
+_ABOUT_STATISTICS = ("BatchNorm", _TRACKING, *_MAKING_STATISTICS)
+"""What a text contains that keeps statistics."""
 _MODEL_BASE_NAME = re.compile(r"(\w+?)PreTrainedModel\b")
 IN_PLACE = re.compile(r"(?!requires_grad_|_)\w+(?<!_)_")
 """Matches the names of methods that change a tensor in place."""
-FILLING = frozenset(
-    ("append", "appendleft", "clear", "extend", "insert", "pop", "popleft", "remove", "setdefault")
-)
+FILLING = names("append appendleft clear extend insert pop popleft remove setdefault")
 """Methods that change a list, and methods of a dict that change an item."""
 
 
@@ -86,13 +61,35 @@ def _is_mixer(info: ClassInfo) -> bool:
         name = name[len(prefix) :]
     if any(word.lower() in _MIXING_WORDS for word in _WORDS.findall(name)):
         return True
-    for ancestor in info.mro:
-        text = ancestor.text
-        if _MIXING_CODE.search(text):
-            return True
-        if _SOFTMAX.search(text) and _QUERY.search(text) and _KEY.search(text):
-            return True
-    return False
+    return any(map(_mixes_itself, info.mro))
+
+
+@remembered
+def _mixes_itself(info: ClassInfo) -> bool:
+    """Return whether a class's own code mixes tokens."""
+    words, called = words_of(info.definition), _called(info)
+    if not _MIXING_LAYERS.isdisjoint(words) or any(map(_MIXING_FUNCTION.fullmatch, called)):
+        return True
+    return "softmax" in called and not _QUERIES.isdisjoint(words) and not _KEYS.isdisjoint(words)
+
+
+@remembered
+def _called(info: ClassInfo) -> frozenset[str]:
+    """Return the names of what a class's code calls or defines, without the objects they belong to."""
+    return frozenset(name for node in info.nodes if (name := _called_name(node)) is not None)
+
+
+def _called_name(node: ast.AST) -> str | None:
+    if isinstance(node, DEFINITIONS):
+        return node.name
+    return last_name(node.func) if isinstance(node, ast.Call) else None
+
+
+def last_name(node: ast.AST) -> str | None:
+    """Return the name that an expression ends with: ``c`` for ``c`` and ``a.b.c``."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def is_named_as_mixer(info: ClassInfo) -> bool:
@@ -111,35 +108,69 @@ def _family_prefix(info: ClassInfo) -> str:
 @remembered
 def is_learned(info: ClassInfo) -> bool:
     """Return whether the class has parameters, so that its output requires grad."""
-    return any(_LEARNED.search(base.text) for part in info.all_parts for base in part.mro)
+    classes = (base for part in info.all_parts for base in part.mro)
+    return any(_is_learned_layer(base.module, name) for base in classes for name in _called(base))
+
+
+def _is_learned_layer(module: Module, name: str) -> bool:
+    """Return whether a layer has parameters, by its name or those of its bases outside of the project."""
+    own = module.classes.get(name)
+    bases = () if own is None else own.external_bases
+    return any(_LEARNED.fullmatch(each.rpartition(".")[2]) for each in (name, *bases))
 
 
 @remembered
 def statistics_class(info: ClassInfo) -> str | None:
     """Return the name of the class or part that keeps running statistics, if any does."""
     for part in sorted(info.all_parts, key=lambda part: (part is not info, part.name)):
-        if any(_STATISTICS.search(base.text) or _uses_statistics(base) for base in part.mro):
+        if any(_has_statistics(base) or _uses_statistics(base) for base in part.mro):
             return part.name
     return None
 
 
+def _has_statistics(info: ClassInfo) -> bool:
+    """Return whether a class's own code mentions layers that keep statistics."""
+    text = info.definition.text
+    return any(each in text for each in _ABOUT_STATISTICS) and any(map(_keeps_statistics, info.nodes))
+
+
+def _keeps_statistics(node: ast.AST) -> bool:
+    """Return whether a node names a layer that keeps statistics, makes one, or asks for statistics."""
+    if isinstance(node, ast.arguments):
+        settings = [(arg.arg, default) for arg, _, default in listed_parameters(node)]
+    elif isinstance(node, ast.keyword):
+        settings = [(node.arg or "", node.value)]
+    elif isinstance(node, ast.Assign):
+        settings = [(last_name(target) or "", node.value) for target in node.targets]
+    else:
+        called = _called_name(node)
+        words = filter(None, (called, last_name(node), text_of(node)))
+        return called in _MAKING_STATISTICS or any(map(_WITH_STATISTICS.fullmatch, words))
+    return any(
+        name == _TRACKING and value is not None and is_constant(value, True) for name, value in settings
+    )
+
+
 def _uses_statistics(info: ClassInfo) -> bool:
     """Return whether a class uses a table or function of its file that contains such layers."""
-    names = _tables_with_statistics(info.module)
-    definition = info.definition
-    return any(has_word(info.file.outline.code, name, definition.header, definition.end) for name in names)
+    tables = _tables_with_statistics(info.module)
+    return bool(tables) and not tables.isdisjoint(words_of(info.definition))
 
 
 @remembered
 def _tables_with_statistics(module: Module) -> frozenset[str]:
     """Return the module-level names, except classes, whose definitions mention such layers."""
-    code = module.file.outline.code
-    starts = [(match.start(), match[1]) for match in _TOP_LEVEL.finditer(code)]
+    tree, text = module.file.tree, module.file.text
+    if tree is None or not any(each in text for each in _ABOUT_STATISTICS):
+        return frozenset()
     found: set[str] = set()
-    for match in _STATISTICS.finditer(code):
-        row = bisect_right(starts, (match.start(), "~")) - 1
-        if row >= 0 and starts[row][1] not in module.classes:
-            found.add(starts[row][1])
+    for statement in tree.module.body:
+        if not isinstance(statement, ast.ClassDef) and any(map(_keeps_statistics, walk(statement))):
+            if isinstance(statement, FUNCTIONS):
+                found.add(statement.name)
+            else:
+                body = Body(module.file, [statement])
+                found |= body.bindings.keys() | body.functions.keys()
     return frozenset(found)
 
 
@@ -157,18 +188,18 @@ def changes_own_state(info: ClassInfo) -> bool:
     """
     return any(
         _fills(node, name)
-        or (isinstance(node, (cst.AugAssign, cst.Call)) and _stores_on(node, name))
-        or (isinstance(node, cst.Assign) and _continues(node, name))
+        or (isinstance(node, (ast.AugAssign, ast.Call)) and _stores_on(node, name))
+        or (isinstance(node, ast.Assign) and _continues(node, name))
         for node, name in _forward_code(info)
     )
 
 
-def forward_nodes(info: ClassInfo) -> Iterator[cst.CSTNode]:
+def forward_nodes(info: ClassInfo) -> Iterator[ast.AST]:
     """Yield the nodes of ``forward``, and of the object's own methods that it calls."""
     return (node for node, _ in _forward_code(info))
 
 
-def _forward_code(info: ClassInfo) -> Iterator[tuple[cst.CSTNode, str | None]]:
+def _forward_code(info: ClassInfo) -> Iterator[tuple[ast.AST, str | None]]:
     """Yield the same, each node with the name of ``self`` there."""
     waiting, seen = ["forward"], set[str]()
     while waiting:
@@ -178,67 +209,67 @@ def _forward_code(info: ClassInfo) -> Iterator[tuple[cst.CSTNode, str | None]]:
             continue
         seen.add(method)
         scope = info.scope(found[1], found[0].module)
-        pieces = [] if scope.body is None else scope.body.pieces()
-        for node in nodes_in(pieces):
+        for node in () if scope.body is None else scope.body.nodes:
             yield node, scope.self_name
-            if isinstance(node, cst.Call):
+            if isinstance(node, ast.Call):
                 holder, _, called = (dotted_name(node.func) or "").rpartition(".")
                 if holder == scope.self_name:
                     waiting.append(called)
 
 
-def _fills(node: cst.CSTNode, name: str | None) -> bool:
+def _fills(node: ast.AST, name: str | None) -> bool:
     """Return whether a call changes a list or dict in an attribute of ``name``."""
     return (
-        isinstance(node, cst.Call)
-        and isinstance(node.func, cst.Attribute)
-        and node.func.attr.value in FILLING
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in FILLING
         and _is_part_of(name, node.func.value)
     )
 
 
-def _continues(node: cst.Assign, name: str | None) -> bool:
+def _continues(node: ast.Assign, name: str | None) -> bool:
     """Return whether an attribute of ``name`` is computed from its old value."""
-    read = {structure(each) for each in walk(node.value) if isinstance(each, cst.Attribute)}
+    read = {structure(each) for each in walk(node.value) if isinstance(each, ast.Attribute)}
     return any(
-        _is_part_of(name, target) and (isinstance(target, cst.Subscript) or structure(target) in read)
+        _is_part_of(name, target) and (isinstance(target, ast.Subscript) or structure(target) in read)
         for each in node.targets
-        for target in _targets(each.target)
+        for target in _targets(each)
     )
 
 
-def _stores_on(node: cst.CSTNode, name: str | None) -> bool:
+def _stores_on(node: ast.AST, name: str | None) -> bool:
     """Return whether a statement sets an attribute of ``name``, or a call changes one in place."""
-    if isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.For)):
-        return any(map(partial(_is_part_of, name), _targets(node.target)))
-    if isinstance(node, cst.AnnAssign):
-        return node.value is not None and _is_part_of(name, node.target)
-    if isinstance(node, cst.AsName):
-        return any(map(partial(_is_part_of, name), _targets(node.name)))
-    if isinstance(node, cst.Call) and dotted_name(node.func) == "setattr" and node.args:
-        return dotted_name(node.args[0].value) == name
-    return (
-        isinstance(node, cst.Call)
-        and isinstance(node.func, cst.Attribute)
-        and IN_PLACE.fullmatch(node.func.attr.value) is not None
-        and _is_part_of(name, node.func.value)
-    )
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets += node.targets
+    elif isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor)) or (
+        isinstance(node, ast.AnnAssign) and node.value is not None
+    ):
+        targets.append(node.target)
+    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+        targets.append(node.optional_vars)
+    elif isinstance(node, ast.Call):
+        if dotted_name(node.func) == "setattr":
+            return bool(node.args) and dotted_name(node.args[0]) == name
+        if isinstance(node.func, ast.Attribute) and IN_PLACE.fullmatch(node.func.attr) is not None:
+            targets.append(node.func.value)
+    return any(_is_part_of(name, each) for target in targets for each in _targets(target))
 
 
-def _targets(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def _targets(node: ast.expr) -> Iterator[ast.expr]:
     """Yield a target, or the items of a tuple target."""
-    if isinstance(node, (cst.Tuple, cst.List)):
-        for element in node.elements:
-            yield from _targets(element.value)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        for element in node.elts:
+            yield from _targets(unstarred(element))
     else:
         yield node
 
 
-def _is_part_of(name: str | None, node: cst.CSTNode) -> bool:
+def _is_part_of(name: str | None, node: ast.AST) -> bool:
     """Return whether an expression is an attribute of ``name``, at any depth, or an item of one."""
-    if not isinstance(node, (cst.Attribute, cst.Subscript)):
+    if not isinstance(node, (ast.Attribute, ast.Subscript)):
         return False
     holder = node.value
-    if isinstance(holder, cst.Call) and dotted_name(holder.func) == "type" and len(holder.args) == 1:
-        holder = holder.args[0].value  # An attribute of `type(self)`.
-    return (isinstance(holder, cst.Name) and holder.value == name) or _is_part_of(name, holder)
+    if isinstance(holder, ast.Call) and dotted_name(holder.func) == "type" and len(holder.args) == 1:
+        holder = holder.args[0]  # An attribute of `type(self)`.
+    return (isinstance(holder, ast.Name) and holder.id == name) or _is_part_of(name, holder)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.evaluation.values import External
+from gclint.network.evaluation.walk import Arg, arguments, dotted_name
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
-
-_SIGNS = ("nn.", "ModuleList", "super().__init__(config")
 
 
 def unknown_bases(project: Project) -> tuple[str, ...]:
@@ -39,7 +40,22 @@ def _uses_library(file: SourceFile) -> bool:
 def _is_module_like(info: ClassInfo) -> bool:
     """Return whether a class looks like a module: it computes something, or contains parts that do."""
     has_forward = info.definition.method("forward") is not None
-    return has_forward or any(sign in info.text for sign in _SIGNS)
+    return has_forward or info.names("ModuleList") or any(map(_is_of_module, info.nodes))
+
+
+def _is_of_module(node: ast.AST) -> bool:
+    """Return whether a node names something of torch's modules, or hands the configuration to a base."""
+    if isinstance(node, ast.Attribute):
+        return (dotted_name(node.value) or "").rpartition(".")[2] == "nn"
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    holder, given = node.func.value, arguments(node)
+    is_super = isinstance(holder, ast.Call) and dotted_name(holder.func) == "super"
+    return is_super and node.func.attr == "__init__" and bool(given) and _is_configuration(given[0])
+
+
+def _is_configuration(arg: Arg) -> bool:
+    return "config" in (arg.keyword, (dotted_name(arg.value) or "").partition(".")[0])
 
 
 def _unknown(info: ClassInfo) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import libcst as cst
+import ast
 
 from gclint.network.binding import BoundArgument
 from gclint.network.evaluation.classes import ClassInfo
@@ -20,34 +20,34 @@ def is_whole_output(site: RunSite, block: ClassInfo, bound: BoundArgument) -> bo
     return returns_tuples(block) and any(_unpacks(node, name) for node in forward_nodes(block))
 
 
-def may_be_whole_output(site: RunSite, value: cst.BaseExpression) -> bool:
+def may_be_whole_output(site: RunSite, value: ast.expr) -> bool:
     """Return whether an argument is the whole output of the call in the previous iteration."""
-    statement = None if site.statement is None else site.statement.body[-1]
-    if not isinstance(statement, cst.Assign) or statement.value is not site.call:
+    statement = site.statement
+    if not isinstance(statement, ast.Assign) or statement.value is not site.call:
         return False
-    if not isinstance(value, cst.Name) or dotted_name(statement.targets[0].target) != value.value:
+    if not isinstance(value, ast.Name) or dotted_name(statement.targets[0]) != value.id:
         return False
-    if not any(map(returns_tuples, site.blocks)) or value.value not in site.stream:
+    if not any(map(returns_tuples, site.blocks)) or value.id not in site.stream:
         return False
     # The loop may unpack it after the call.
-    others = (node for loop in site.loops[-1:] for node in walk(loop.body) if node is not statement)
-    return not any(value.value in _assigned_names(node) for node in others)
+    inside = (node for loop in site.loops[-1:] for each in loop.body for node in walk(each))
+    return not any(value.id in _assigned_names(node) for node in inside if node is not statement)
 
 
-def _assigned_names(node: cst.CSTNode) -> list[str]:
+def _assigned_names(node: ast.AST) -> list[str]:
     """Return the names to which a node assigns."""
-    targets: list[cst.CSTNode] = []
-    if isinstance(node, cst.Assign):
-        targets += (each.target for each in node.targets)
-    elif isinstance(node, (cst.AnnAssign, cst.NamedExpr)):
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets += node.targets
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
         targets.append(node.target)
     return [name for target in targets for name in names_in(target)]
 
 
-def _unpacks(node: cst.CSTNode, name: str) -> bool:
+def _unpacks(node: ast.AST, name: str) -> bool:
     """Return whether a node unpacks the variable ``name``, or reads an item of it."""
-    if isinstance(node, cst.Assign):
-        return dotted_name(node.value) == name and isinstance(node.targets[0].target, (cst.Tuple, cst.List))
-    if not isinstance(node, cst.Subscript) or dotted_name(node.value) != name or len(node.slice) != 1:
+    if isinstance(node, ast.Assign):
+        return dotted_name(node.value) == name and isinstance(node.targets[0], (ast.Tuple, ast.List))
+    if not isinstance(node, ast.Subscript) or dotted_name(node.value) != name:
         return False
-    return isinstance(node.slice[0].slice, cst.Index) and isinstance(node.slice[0].slice.value, cst.Integer)
+    return isinstance(node.slice, ast.Constant) and type(node.slice.value) is int

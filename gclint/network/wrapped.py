@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import libcst as cst
-
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import External, Function, Values
-from gclint.network.evaluation.walk import names_in, walk_scope
+from gclint.network.evaluation.walk import (
+    FUNCTIONS,
+    Arg,
+    FunctionNode,
+    arguments,
+    dotted_name,
+    names_in,
+    statements_in,
+    walk_scope,
+)
 from gclint.network.search import RUNNING_METHODS
 
 
@@ -17,15 +25,15 @@ from gclint.network.search import RUNNING_METHODS
 class Wrapped:
     """A call of a block inside a callable."""
 
-    receiver: cst.BaseExpression
+    receiver: ast.expr
     """The expression for the block."""
-    args: tuple[cst.Arg, ...]
+    args: tuple[Arg, ...]
     """The arguments that reach it."""
-    outcome: tuple[cst.BaseExpression, ...] = ()
+    outcome: tuple[ast.expr, ...] = ()
     """What the callable does with the block's output, from the outside in: ``tuple(...)``, ``...[0]``."""
 
 
-def unwrap(scope: Scope, target: cst.BaseExpression, args: Sequence[cst.Arg]) -> Wrapped | None:
+def unwrap(scope: Scope, target: ast.expr, args: Sequence[Arg]) -> Wrapped | None:
     """Return the block that a checkpointed callable runs, and the arguments; None if that is not known.
 
     Args:
@@ -33,103 +41,95 @@ def unwrap(scope: Scope, target: cst.BaseExpression, args: Sequence[cst.Arg]) ->
         target: the checkpointed callable.
         args: the arguments that the checkpoint function passes on to it.
     """
-    if isinstance(target, cst.Attribute) and target.attr.value in RUNNING_METHODS:
+    if isinstance(target, ast.Attribute) and target.attr in RUNNING_METHODS:
         return Wrapped(target.value, tuple(args))
-    if isinstance(target, cst.Lambda):
-        wrapped = _handed_on(target.params, target.body, args)
-        own = {param.name.value for param in target.params.params}
+    if isinstance(target, ast.Lambda):
+        wrapped = _handed_on(target.args, target.body, args)
+        own = {parameter.arg for parameter in target.args.args}
         return wrapped if wrapped is not None and own.isdisjoint(names_in(wrapped.receiver)) else None
-    if isinstance(target, cst.Call):
-        functions = scope.evaluate(target.func)
+    if isinstance(target, ast.Call):
+        functions, made = scope.evaluate(target.func), arguments(target)
         if any(isinstance(value, External) and value.name == "functools.partial" for value in functions):
-            bound = target.args[1:]
-            if all(arg.keyword is not None or arg.star == "**" for arg in bound):
-                return unwrap(scope, target.args[0].value, (*args, *bound))
+            if made and all(arg.keyword is not None or arg.star == "**" for arg in made[1:]):
+                return unwrap(scope, made[0].value, (*args, *made[1:]))
             return None
-        return _custom_forward(functions, target, args)
-    if isinstance(target, (cst.Name, cst.Attribute, cst.Subscript)):
+        return _custom_forward(functions, made, args)
+    if isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
         return Wrapped(target, tuple(args))
     return None
 
 
-def _custom_forward(functions: Values, target: cst.Call, args: Sequence[cst.Arg]) -> Wrapped | None:
+def _custom_forward(functions: Values, made: Sequence[Arg], args: Sequence[Arg]) -> Wrapped | None:
     """Unwrap ``create_custom_forward(layer)``, a function that returns a function.
 
     The inner function calls the module with ``*inputs``, and often with further arguments.
     """
-    if len(target.args) != 1 or len(functions) != 1:
+    if len(made) != 1 or len(functions) != 1:
         return None
     (function,) = functions
-    if not isinstance(function, Function) or not isinstance(function.node, cst.FunctionDef):
+    if not isinstance(function, Function) or not isinstance(function.node, FUNCTIONS):
         return None
     outer = function.node
-    if len(outer.params.params) != 1:
+    if len(outer.args.args) != 1:
         return None
     inner = _inner(outer)
     if inner is None:
         return None
     wrapped = _handed_on(*inner, args)
-    if wrapped is None or not isinstance(wrapped.receiver, cst.Name):
+    if wrapped is None or not isinstance(wrapped.receiver, ast.Name):
         return None
-    if wrapped.receiver.value != outer.params.params[0].name.value:
+    if wrapped.receiver.id != outer.args.args[0].arg:
         return None
-    return replace(wrapped, receiver=target.args[0].value)
+    return replace(wrapped, receiver=made[0].value)
 
 
-def _inner(outer: cst.FunctionDef) -> tuple[cst.Parameters, cst.BaseExpression] | None:
+def _inner(outer: FunctionNode) -> tuple[ast.arguments, ast.expr] | None:
     """Return the parameters and result of the inner function, if the outer one does nothing but return it."""
-    made = [node for node in walk_scope(outer.body) if isinstance(node, (cst.FunctionDef, cst.Lambda))]
+    made = [node for node in walk_scope(outer) if isinstance(node, (*FUNCTIONS, ast.Lambda))]
     if len(made) != 1:
         return None
-    if isinstance(made[0], cst.Lambda):
-        return made[0].params, made[0].body
-    returns = [node for node in walk_scope(made[0].body) if isinstance(node, cst.Return)]
-    if len(returns) != 1 or returns[0].value is None or len(made[0].body.body) != 1:
+    (inner,) = made
+    if isinstance(inner, ast.Lambda):
+        return inner.args, inner.body
+    returns = [node for node in statements_in(inner.body) if isinstance(node, ast.Return)]
+    if len(returns) != 1 or returns[0].value is None or len(inner.body) != 1:
         return None
-    return made[0].params, returns[0].value
+    return inner.args, returns[0].value
 
 
-def _handed_on(params: cst.Parameters, body: cst.BaseExpression, args: Sequence[cst.Arg]) -> Wrapped | None:
+def _handed_on(params: ast.arguments, body: ast.expr, args: Sequence[Arg]) -> Wrapped | None:
     """Return the call of a block, if a function only calls one and perhaps selects an item of the output."""
-    outcome: list[cst.BaseExpression] = []
+    outcome: list[ast.expr] = []
     while True:
-        if isinstance(body, cst.Subscript):
-            outcome.append(body)
-            body = body.value
-        elif _is_tuple(body):
-            outcome.append(body)
-            body = cst.ensure_type(body, cst.Call).args[0].value
-        else:
+        inner = body.value if isinstance(body, ast.Subscript) else _in_tuple(body)
+        if inner is None:
             break
-    if not isinstance(body, cst.Call):
+        outcome.append(body)
+        body = inner
+    if not isinstance(body, ast.Call):
         return None
-    forwarded = _forwarded(params, body.args, args)
+    forwarded = _forwarded(params, arguments(body), args)
     if forwarded is None:
         return None
     receiver = body.func
-    if isinstance(receiver, cst.Attribute) and receiver.attr.value in RUNNING_METHODS:
+    if isinstance(receiver, ast.Attribute) and receiver.attr in RUNNING_METHODS:
         receiver = receiver.value
     return Wrapped(receiver, forwarded, tuple(outcome))
 
 
-def _is_tuple(node: cst.BaseExpression) -> bool:
-    return (
-        isinstance(node, cst.Call)
-        and isinstance(node.func, cst.Name)
-        and node.func.value == "tuple"
-        and len(node.args) == 1
-    )
+def _in_tuple(node: ast.expr) -> ast.expr | None:
+    """Return the argument of ``tuple(…)``; None for any other expression."""
+    given = arguments(node) if isinstance(node, ast.Call) and dotted_name(node.func) == "tuple" else ()
+    return given[0].value if len(given) == 1 else None
 
 
-def _forwarded(
-    params: cst.Parameters, inner: Sequence[cst.Arg], given: Sequence[cst.Arg]
-) -> tuple[cst.Arg, ...] | None:
+def _forwarded(params: ast.arguments, inner: Sequence[Arg], given: Sequence[Arg]) -> tuple[Arg, ...] | None:
     """Return the arguments of an inner call, with parameters replaced by the arguments of the outer call."""
-    if params.kwonly_params or params.posonly_params:
+    if params.kwonlyargs or params.posonlyargs:
         return None
-    names = [param.name.value for param in params.params]
-    star = params.star_arg.name.value if isinstance(params.star_arg, cst.Param) else None
-    double = None if params.star_kwarg is None else params.star_kwarg.name.value
+    names = [parameter.arg for parameter in params.args]
+    star = None if params.vararg is None else params.vararg.arg
+    double = None if params.kwarg is None else params.kwarg.arg
     positional = [arg for arg in given if arg.keyword is None and not arg.star]
     if names and (len(positional) < len(names) or len(positional) != len(given)):
         return None
@@ -138,15 +138,15 @@ def _forwarded(
     keywords = [arg for arg in rest if arg.keyword is not None]
     if (rest and star is None and double is None) or (keywords and star is not None and double is None):
         return None
-    found: list[cst.Arg] = []
+    found: list[Arg] = []
     for arg in inner:
-        name = arg.value.value if isinstance(arg.value, cst.Name) else None
+        name = arg.value.id if isinstance(arg.value, ast.Name) else None
         if name is not None and name == star and arg.star == "*":
             found += [each for each in rest if each.keyword is None or double is None]
         elif name is not None and name == double and arg.star == "**":
             found += keywords
         elif name in by_name and not arg.star:
-            found.append(arg.with_changes(value=by_name[name].value))
+            found.append(replace(arg, value=by_name[name].value))
         elif {*names, star, double}.isdisjoint(names_in(arg.value)):
             found.append(arg)
         else:

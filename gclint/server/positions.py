@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from lsprotocol import types
 
-from gclint.source.file import line_starts
+from gclint.source.tree import line_starts
 
 _BMP_END = 0xFFFF
 

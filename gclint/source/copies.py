@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.lines import begins_in_string
 from gclint.source.outline import Definition
 from gclint.source.project import Project
 from gclint.source.twins import Renaming, Twin, definition_region
-from gclint.source.words import offsets_of
 
 MARKER = "opied from transformers."
+_MARKERS = re.compile(re.escape(MARKER))
 _COMMENT = re.compile(
     r"[ \t]*(?:@\w+[ \t]+)?#(?P<before>.*)\b[Cc]opied from transformers\.(?P<path>\w[\w.]*\w)(?P<rest>.*)"
 )
@@ -52,10 +53,10 @@ def copy_comments(file: SourceFile) -> tuple[CopyComment, ...]:
 def _copy_comments(file: SourceFile) -> Iterator[CopyComment]:
     above: _Above = {}
     # A line is one comment, even if it repeats the words.
-    rows = {file.position(offset).row: offset for offset in offsets_of(file.text, (MARKER,))}
-    for row, offset in rows.items():
+    rows = dict.fromkeys(file.position(match.start()).row for match in _MARKERS.finditer(file.text))
+    for row in rows:
         match = _COMMENT.fullmatch(file.line(row))
-        if match is None or _GONE in match["before"] or file.outline.in_long_string(offset):
+        if match is None or _GONE in match["before"] or begins_in_string(file, row):
             continue
         definition = _below(file, file.line_starts[row - 1] + match.end(), above)
         if definition is not None:
@@ -134,7 +135,9 @@ def _ignored(file: SourceFile, definition: Definition) -> list[Definition]:
     if "Ignore copy" not in text:
         return []
     above: _Above = {}
-    marked = (_below(file, definition.start + match.end(), above) for match in _IGNORE.finditer(text))
+    ends = (definition.start + match.end() for match in _IGNORE.finditer(text))
+    comments = (end for end in ends if not begins_in_string(file, file.position(end).row))
+    marked = (_below(file, end, above) for end in comments)
     return [each for each in marked if each is not None and each.parent is definition]
 
 

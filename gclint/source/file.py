@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import codecs
 import io
 import re
 import tokenize
-from array import array
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property, wraps
-from itertools import chain
+from functools import cache, cached_property, lru_cache, wraps
 from pathlib import Path
 from typing import TypeVar, cast
 
 from gclint.finding import Position
 from gclint.source.outline import Outline
+from gclint.source.tree import Places, Tree, Unparsable, line_starts
 
 _Fact = TypeVar("_Fact")
 
-_LINE_END = re.compile("\n")
-_ANY_LINE_END = re.compile(r"\r\n?|\n")
 _FIRST_LINES = re.compile(r"[^\n]*\n?[^\n]*")
 """Where an encoding may be declared."""
 _ASCII = "".join(map(chr, range(32, 127))) + "\t\n\f\r"
 
 
+_KEPT_TREES = 96
+"""A tree of a modeling file takes about a megabyte; what a file consults is used by its neighbours, too."""
 _LARGEST = 4_000_000
 """The most bytes of code, of which two million have been seen; a tree takes several hundred times as many."""
 
@@ -61,7 +60,6 @@ class SourceFile:
         self.path = path
         self.facts: dict[object, object] = {}
         """Facts that others have derived from the text alone."""
-        self._places: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         self.encoding = _declared_encoding(data)
         body = data[len(self._bom) :]
@@ -86,15 +84,28 @@ class SourceFile:
         """
         return self._bom + text.encode(self.encoding)
 
+    @property
+    def tree(self) -> Tree | None:
+        """The syntax tree of the text; None if the running Python cannot parse it.
+
+        Only the most recent trees are kept, so a later one may have other nodes.
+        """
+        return _tree(self)
+
     @cached_property
     def outline(self) -> Outline:
-        """The definitions and imports of the text, found without parsing it."""
-        return Outline(self.text)
+        """The definitions and imports of the text."""
+        return Outline(self)
 
-    def occurrence(self, code: str, start: int) -> int:
-        """Return at how many other places the same code was asked for before this one."""
-        places = self._places[hash(code)]
-        return places.setdefault(start, len(places))
+    @cached_property
+    def places(self) -> Places:
+        """Where nodes of the tree stand in the text."""
+        return Places(self.text, self.line_starts)
+
+    def source(self, node: ast.AST) -> str:
+        """Return the code of a node as it is written, without brackets around it."""
+        start, end = self.places.span(node)
+        return self.text[start:end]
 
     @cached_property
     def line_starts(self) -> Sequence[int]:
@@ -186,11 +197,12 @@ def _not_for_code(encoding: str) -> str:
     return f"the declared encoding {encoding!r} cannot be used for Python code; save the file as UTF-8"
 
 
-def line_starts(text: str) -> Sequence[int]:
-    """Return the offsets of line beginnings; for Python, only LF, CR LF and CR end a line."""
-    ends = _ANY_LINE_END if "\r" in text else _LINE_END
-    # A list would take nine times as much memory.
-    return array("L", chain((0,), (match.end() for match in ends.finditer(text))))
+@lru_cache(maxsize=_KEPT_TREES)
+def _tree(file: SourceFile) -> Tree | None:
+    try:
+        return Tree(file.text)
+    except Unparsable:
+        return None
 
 
 def _position(line_starts: Sequence[int], offset: int) -> Position:

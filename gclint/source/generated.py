@@ -6,6 +6,7 @@ import re
 from pathlib import Path, PurePosixPath
 
 from gclint.source.file import SourceFile
+from gclint.source.lines import begins_in_string
 
 _HEADER = re.compile(
     r"^#\s*This file was automatically generated from\s+(\S+/modular_\w+\.py)\b", re.MULTILINE
@@ -18,8 +19,10 @@ _MODELING = "modeling_"
 def modular_path(file: SourceFile) -> Path | None:
     """Return the path of the file that this one was generated from; None for a file written by hand."""
     match = _HEADER.search(file.text, 0, _HEADER_LENGTH)
+    if match is None or begins_in_string(file, file.position(match.start()).row):
+        return None
     # It is always in the same folder; the path in the header begins at the root of the repository.
-    return None if match is None else file.path.with_name(PurePosixPath(match[1]).name)
+    return file.path.with_name(PurePosixPath(match[1]).name)
 
 
 def is_modular(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from configparser import ConfigParser
@@ -13,6 +14,7 @@ from gclint.facts import exists, matching
 from gclint.releases import Releases, releases
 from gclint.source.disk import text_or_nothing
 from gclint.source.packages import LIBRARY
+from gclint.source.tree import Tree, Unparsable
 from gclint.toml import loads
 
 METADATA = (
@@ -112,13 +114,15 @@ def _ranges(text: str) -> Iterator[str]:
 
 def _quoted(text: str) -> Iterator[str]:
     """Yield the ranges in strings of a program that is not run."""
-    for line in text.splitlines():
-        code = "" if line.lstrip().startswith("#") else line
-        for start in (match.start() for match in _NAME.finditer(code)):
-            quote = code[start - 1 : start]
-            if quote in ("'", '"'):
-                end = code.find(quote, start)
-                yield from _ranges(code[start : end if end != -1 else None])
+    if LIBRARY not in text:
+        return
+    try:
+        nodes = ast.walk(Tree(text).module)
+    except Unparsable:
+        return
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from _of_lines((node.value,))
 
 
 # -- files

@@ -19,11 +19,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gclint.finding import Edit, Finding
-from gclint.source.tokens import Kind, logical_lines
+from gclint.source.lines import Comment, LogicalLine, logical_lines
 
 if TYPE_CHECKING:
     from gclint.source.file import SourceFile
@@ -132,30 +133,10 @@ class Suppressions:
         return any(self.suppressing(finding))
 
 
-@dataclass(frozen=True)
-class _Statement:
-    """The rows of a simple statement, or of the header of a compound one."""
-
-    first_row: int
-    last_row: int
-    is_decorator: bool
-
-
-@dataclass(frozen=True)
-class _Comment:
-    row: int
-    start: int
-    text: str
-    is_alone: bool
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
-
-
 def _ignores(file: SourceFile, codes: Mapping[str, str]) -> Iterator[Ignore]:
-    statements, comments = _statements_and_comments(file)
-    code = _Code(statements, {comment.row for comment in comments if comment.is_alone})
+    lines = [*logical_lines(file)]
+    comments = [comment for line in lines for comment in line.comments]
+    code = _Code(lines, {comment.row for comment in comments if comment.is_alone})
     for comment in comments:
         for attempt in _ATTEMPT.finditer(comment.text):
             rows = code.covered_rows(comment)
@@ -166,7 +147,7 @@ def _ignores(file: SourceFile, codes: Mapping[str, str]) -> Iterator[Ignore]:
 def _ignore(
     file: SourceFile,
     codes: Mapping[str, str],
-    comment: _Comment,
+    comment: Comment,
     attempt: re.Match[str],
     covered: tuple[int, int],
 ) -> Ignore:
@@ -190,7 +171,7 @@ def _ignore(
     return Ignore(file.path, start, end, text, words, words_span, covered, surroundings, mistake)
 
 
-def _surroundings(file: SourceFile, comment: _Comment, start: int, end: int) -> tuple[int, int]:
+def _surroundings(file: SourceFile, comment: Comment, start: int, end: int) -> tuple[int, int]:
     """Return what to delete so that no trace of ``[start, end)`` of a comment remains."""
     if end < comment.end:
         return start, end
@@ -203,42 +184,27 @@ def _surroundings(file: SourceFile, comment: _Comment, start: int, end: int) -> 
 class _Code:
     """The rows that comments apply to."""
 
-    def __init__(self, statements: list[_Statement], comment_rows: set[int]) -> None:
-        self._statements = statements
+    def __init__(self, lines: list[LogicalLine], comment_rows: set[int]) -> None:
+        statements = [(line.rows, line.is_decorator) for line in lines if line.rows is not None]
+        self._rows = [rows for rows, _ in statements]
         # For each comment alone on its row, the row after it and the comments that follow directly. There may
         # be thousands of comments in a row, and of decorators.
         self._after: dict[int, int] = {}
         for row in sorted(comment_rows, reverse=True):
             self._after[row] = self._after.get(row + 1, row + 1)
-        self._last_rows = [each.last_row for each in statements]
+        self._last_rows = [last for _, last in self._rows]
         for index in range(len(statements) - 2, -1, -1):
-            if statements[index].is_decorator:
+            if statements[index][1]:
                 self._last_rows[index] = self._last_rows[index + 1]
 
-    def covered_rows(self, comment: _Comment) -> tuple[int, int]:
+    def covered_rows(self, comment: Comment) -> tuple[int, int]:
         """Return the first and last row of the code that a comment applies to."""
         row = self._after[comment.row] if comment.is_alone else comment.row
-        index = bisect_left(self._statements, row, key=lambda statement: statement.last_row)
-        if index == len(self._statements) or row < self._statements[index].first_row:
+        index = bisect_left(self._rows, row, key=itemgetter(1))
+        if index == len(self._rows) or row < self._rows[index][0]:
             return row, row
-        first, last = self._statements[index].first_row, self._statements[index].last_row
+        first, last = self._rows[index]
         # A comment alone between the lines of a statement is about the next line, even if that is the last.
         if row != first and (row != last or comment.is_alone):
             return row, row
         return first, self._last_rows[index]
-
-
-def _statements_and_comments(file: SourceFile) -> tuple[list[_Statement], list[_Comment]]:
-    statements: list[_Statement] = []
-    comments: list[_Comment] = []
-    for line in logical_lines(file.text):
-        code = [token for token in line if token.kind is not Kind.COMMENT]
-        for token in line:
-            if token.kind is Kind.COMMENT:
-                row = file.position(token.start).row
-                is_alone = not file.text[file.line_starts[row - 1] : token.start].strip()
-                comments.append(_Comment(row, token.start, token.text, is_alone))
-        if code:
-            first, last = file.position(code[0].start).row, file.position(code[-1].end - 1).row
-            statements.append(_Statement(first, last, code[0].text == "@"))
-    return statements, comments

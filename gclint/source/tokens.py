@@ -1,10 +1,10 @@
-"""Splits code into tokens, independently of the running Python: the only place that knows how strings end.
+"""Splits pieces of code into tokens, independently of the running Python.
 
 ``tokenize`` is not suitable: it knows only the syntax of the running Python, has other tokens for formatted
-strings in each release, does not take a lone CR for a line end, and rejects incomplete code such as a
-header. Here a formatted string is one token, whatever is nested in its fields. Nothing is an error: an
-unclosed string ends with its line, a triple-quoted one with the text, and what cannot be part of code is an
-operator. No character is looked at more than a few times.
+strings in each release, does not take a lone CR for a line end, and rejects incomplete code such as some
+lines of a call. Here a formatted string is one token, whatever is nested in its fields. Nothing is an error:
+an unclosed string ends with its line, a triple-quoted one with the text, and what cannot be part of code is
+an operator. No character is looked at more than a few times.
 """
 
 from __future__ import annotations
@@ -74,7 +74,6 @@ _CLOSING = frozenset(")]}")
 _BRACKETS = _marks(r"[()\[\]{}]")
 _FIELD = _marks(r"[()\[\]{}:]")
 _HEADER = _marks(r"[()\[\]{}:] | \blambda\b")
-_STATEMENT = _marks(rf"[()\[\]{{}};\r\n] | {JOIN}")
 
 
 class Kind(Enum):
@@ -228,7 +227,7 @@ def _ends_code(part: _Part, mark: str) -> bool:
     return False
 
 
-# -- brackets, headers and statements
+# -- brackets and headers
 
 
 def closing_bracket(text: str, opening: int) -> int | None:
@@ -243,14 +242,6 @@ def closing_bracket(text: str, opening: int) -> int | None:
             if depth == 0:
                 return match.start()
     return None
-
-
-def open_brackets(text: str, start: int, end: int) -> int:
-    """Return how many more brackets are opened than closed between two offsets."""
-    depth = 0
-    for match, _ in scan(_compiled(_BRACKETS), text, start, end):
-        depth += (match[0] in _OPENING) - (match[0] in _CLOSING)
-    return depth
 
 
 def header_end(text: str, start: int, end: int | None = None) -> int | None:
@@ -269,39 +260,6 @@ def header_end(text: str, start: int, end: int | None = None) -> int | None:
                 return stop
             lambdas -= 1
     return None
-
-
-def statement_end(text: str, start: int) -> int:
-    """Return where the simple statement at ``start`` ends: before a semicolon, comment or line end."""
-    depth = 0
-    for match, _ in scan(_compiled(_STATEMENT), text, start):
-        mark = match[0]
-        if mark in _OPENING:
-            depth += 1
-        elif mark in _CLOSING:
-            depth -= 1
-        elif depth <= 0 and mark[0] in "#;\r\n":
-            return start + len(text[start : match.start()].rstrip(" \t\f"))
-    return len(text)
-
-
-def logical_lines(text: str) -> Iterator[list[Token]]:
-    """Yield the tokens of each logical line, up to the end of its last row.
-
-    Line ends and joins are left out. A comment on a line of its own is a logical line too.
-    """
-    line: list[Token] = []
-    depth = 0
-    for token in tokens(text):
-        if token.kind is Kind.NEWLINE:
-            if depth <= 0 and line:
-                yield line
-                line, depth = [], 0
-        elif token.kind is not Kind.JOIN:
-            depth += (token.text in _OPENING) - (token.text in _CLOSING)
-            line.append(token)
-    if line:
-        yield line
 
 
 # -- the same code

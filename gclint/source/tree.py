@@ -1,152 +1,127 @@
-"""Syntax trees of LibCST's nodes whose layout is read only when it is needed.
-
-LibCST takes thirteen times as long as Python's own parser, nearly all of it for white space, commas and
-brackets, which do not matter for what code means. So Python's parser reads the text first, and its result is
-converted into the nodes that LibCST would have made, with the fields for layout left empty. When one of these
-is accessed, LibCST parses the same text, and all nodes of the tree get their missing fields. Rare syntax, and
-what LibCST might read in another way, is left to LibCST from the start: see ``bare``.
-"""
+"""A text's syntax tree, by Python's own parser, and where its nodes stand in the text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import cache, cached_property
-from typing import Any, cast
-from weakref import WeakSet
+import ast
+import gc
+import re
+import warnings
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import TypeAlias
 
-import libcst as cst
+DefinitionNode: TypeAlias = "ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef"
+DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_LINE_END = re.compile("\n")
+_ANY_LINE_END = re.compile(r"\r\n?|\n")
 
-from gclint.source.bare import Span, read_bare
+
+class Unparsable(Exception):
+    """The running Python cannot parse a text; ``__cause__`` is its error."""
 
 
 class Tree:
-    """The statements of a text."""
+    """The syntax tree of a text.
 
-    def __init__(self, text: str, *, is_block: bool) -> None:
+    Nodes are told apart by identity. A tree is large, and is made again when it is needed after some time
+    (see ``SourceFile.tree``), so nothing that outlives the work on a file should hold its nodes.
+    """
+
+    def __init__(self, text: str) -> None:
         """Parse ``text``.
 
-        Args:
-            text: the code.
-            is_block: whether the statements are those under its first line, a header.
-
         Raises:
-            libcst.ParserSyntaxError: the text is not Python.
+            Unparsable: the running Python cannot parse it.
         """
-        self._text = text
-        self._is_block = is_block
-        self.places: dict[cst.CSTNode, Span] = {}
-        """The places of statements and calls, as far as they are known without layout."""
-        read = read_bare(text)
-        if read is None:
-            self._module: cst.Module | None = _parse(text)
-            self.body = self._suite(self._module).body
-        else:
-            body, self.places = read
-            self._module = None
-            self.body = cst.ensure_type(body[0], cst.If).body.body if is_block else body
-            _bare.add(self)
-
-    @property
-    def module(self) -> cst.Module:
-        """The whole text with its layout; the nodes in it are those of the tree."""
-        if self._module is None:
-            module = _parse(self._text)
-            suite = self._suite(module)
-            _lay_out(zip(self.body, suite.body, strict=True))
-            _set(suite, "body", self.body)
-            self._module = module
-            _bare.discard(self)
-        return self._module
-
-    @cached_property
-    def nodes(self) -> frozenset[cst.CSTNode]:
-        """All nodes of the tree that is read."""
-        return frozenset(node for statement in self.body for node in _all_below(statement))
-
-    def _suite(self, module: cst.Module) -> cst.Module | cst.BaseSuite:
-        return cst.ensure_type(module.body[0], cst.If).body if self._is_block else module
+        self.module = _parsed(text)
+        self.definitions = tuple(_definitions(self.module.body))
+        """The nodes of all classes and functions, in the order of the text."""
+        self.facts: dict[object, object] = {}
+        """Facts that others have derived and that hold nodes of the tree."""
 
 
-_bare = WeakSet[Tree]()
-"""The trees without layout."""
-_set = object.__setattr__
-"""Nodes are frozen, so that nothing else fills their fields."""
+def _parsed(text: str) -> ast.Module:
+    with _no_collector(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+            raise Unparsable from error
 
 
-def _missing(node: cst.CSTNode, name: str) -> object:
-    """Return a missing field, after giving the node's tree its layout."""
-    if name in _fields(type(node)):
-        for tree in list(_bare):
-            if node in tree.nodes:
-                _ = tree.module
-                return object.__getattribute__(node, name)
-    raise AttributeError(f"{type(node).__name__!r} object has no attribute {name!r}", name=name, obj=node)
-
-
-def _lay_out(pairs: Iterable[tuple[cst.CSTNode, cst.CSTNode]]) -> None:
-    """Copy to the first node of each pair, and to those in it, the fields that only the second one has."""
-    waiting = list(pairs)
-    while waiting:
-        bare, whole = waiting.pop()
-        for name in _fields(type(whole)):
-            known = _known(bare, name)
-            theirs = getattr(whole, name)
-            if isinstance(known, cst.CSTNode):
-                waiting.append((known, theirs))
-            elif isinstance(known, tuple):
-                waiting += zip(known, theirs, strict=True)
-            else:
-                _set(bare, name, theirs)
-
-
-def _all_below(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for name in _fields(type(node)):
-            known = _known(node, name)
-            waiting += [
-                each
-                for each in (known if isinstance(known, tuple) else (known,))
-                if isinstance(each, cst.CSTNode)
-            ]
-
-
-def _known(node: cst.CSTNode, name: str) -> object:
-    """Return a field of a node; None if it is missing."""
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Keep the collector from running over the thousands of nodes that are just being made."""
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
-        return object.__getattribute__(node, name)
-    except AttributeError:
-        return None
-
-
-@cache
-def _fields(kind: type[cst.CSTNode]) -> frozenset[str]:
-    return frozenset(cast("Any", kind).__dataclass_fields__) - {"__slots__"}
-
-
-# -- LibCST's part
-
-
-def _parse(text: str) -> cst.Module:
-    global _is_parsing
-    _is_parsing = True
-    try:
-        return cst.parse_module(text)
+        yield
     finally:
-        _is_parsing = False
+        if was_enabled:
+            gc.enable()
 
 
-_is_parsing = False
+def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """Yield the lists of statements that are directly in a statement."""
+    for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+        found = getattr(statement, name, None)
+        if found and name in ("handlers", "cases"):
+            for each in found:
+                yield each.body
+        elif found:
+            yield found
 
 
-def _check(node: cst.CSTNode) -> None:
-    """Validate a node unless a parser made it: those are valid, and checks take a seventh of the time."""
-    if not _is_parsing:
-        node._validate()
+def _definitions(body: Sequence[ast.stmt]) -> Iterator[DefinitionNode]:
+    """Yield all definitions in statements, also in others, each before those in it."""
+    waiting = list(reversed(body))
+    while waiting:
+        statement = waiting.pop()
+        if isinstance(statement, DEFINITIONS):
+            yield statement
+        for block in reversed(list(blocks_of(statement))):
+            waiting += reversed(block)
 
 
-# A type checker would reject an assignment.
-setattr(cst.CSTNode, "__post_init__", _check)  # noqa: B010
-setattr(cst.CSTNode, "__getattr__", _missing)  # noqa: B010
+def line_starts(text: str) -> Sequence[int]:
+    """Return the offsets of line beginnings; for Python, only LF, CR LF and CR end a line."""
+    ends = _ANY_LINE_END if "\r" in text else _LINE_END
+    # A list would take nine times as much memory.
+    return array("L", chain((0,), (match.end() for match in ends.finditer(text))))
+
+
+class Places:
+    """Where nodes stand in a text, in characters; Python counts columns in bytes of UTF-8."""
+
+    def __init__(self, text: str, starts: Sequence[int]) -> None:
+        """Describe a text whose lines begin at ``starts``."""
+        self._text = text
+        self._starts = starts
+        self._is_ascii = text.isascii()
+
+    def offset(self, row: int, column: int) -> int:
+        """Return the offset of a column, counted in bytes from 0, of a row, counted from 1."""
+        start = self._starts[row - 1]
+        if self._is_ascii:
+            return start + column
+        end = self._starts[row] if row < len(self._starts) else len(self._text)
+        return start + len(self._text[start:end].encode()[:column].decode(errors="replace"))
+
+    def start(self, node: ast.AST) -> int:
+        """Return where the code of a node begins: a definition at its keyword, behind its decorators."""
+        return self.offset(node.lineno, node.col_offset)  # type: ignore[attr-defined]
+
+    def end(self, node: ast.AST) -> int:
+        """Return where the code of a node ends."""
+        return self.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Return where the code of a node begins and ends, without brackets around it."""
+        return self.start(node), self.end(node)
+
+    def row(self, offset: int) -> int:
+        """Return the row, counted from 1, of an offset."""
+        return bisect_right(self._starts, offset)

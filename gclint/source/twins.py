@@ -122,8 +122,7 @@ def definition_region(file: SourceFile, definition: Definition, exempt: Sequence
 
 def header_region(file: SourceFile, definition: Definition) -> Region:
     """Return the region of a class's header: all lines down to that of its colon."""
-    last = definition.header if definition.header_end is None else definition.header_end - 1
-    row = file.position(last).row
+    row = file.position(definition.header_end - 1).row
     end = file.line_starts[row] if row < len(file.line_starts) else len(file.text)
     return Region(file, ((definition.header - len(definition.indent), end),))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 
 def word_ends(text: str, word: str, start: int, end: int) -> Iterator[int]:
@@ -20,17 +20,6 @@ def word_ends(text: str, word: str, start: int, end: int) -> Iterator[int]:
 def has_word(text: str, word: str, start: int, end: int) -> bool:
     """Return whether a name, or an attribute with its dot, occurs as a whole word in a range."""
     return any(True for _ in word_ends(text, word, start, end))
-
-
-def offsets_of(text: str, pieces: Iterable[str]) -> list[int]:
-    """Return the offsets of any of some pieces of text, in order, also within words."""
-    found: list[int] = []
-    for piece in pieces:
-        offset = text.find(piece)
-        while offset != -1:
-            found.append(offset)
-            offset = text.find(piece, offset + 1)
-    return sorted(found)
 
 
 def any_between(offsets: list[int], start: int, end: int) -> bool:

@@ -5,17 +5,15 @@ Only these are imported, since an import executes the file.
 
 from __future__ import annotations
 
-import re
+import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 from gclint.facts import read_bytes
 from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.naming import MODEL_BASE, names_model
-from gclint.source.outline import Definition, ImportedName
+from gclint.source.outline import Definition, ImportedName, base_name
 from gclint.source.packages import LIBRARY
-
-_ALIAS = re.compile(r"^(\w+) *= *([\w.]+) *$", re.MULTILINE)
-_MADE = re.compile(r"^\w+ *= *(\w+)\(", re.MULTILINE)
 
 
 class ModelFiles:
@@ -30,11 +28,14 @@ class ModelFiles:
         """Return whether a file has a class that derives from ``PreTrainedModel``, judging by the text.
 
         Bases are followed through the file and the files that it imports from; classes of the library that
-        are not available are judged by name. A file that cannot be read defines nothing.
+        are not available are judged by name. A file that cannot be read defines nothing, but one that the
+        running Python cannot parse may: another one imports it, and says what is wrong if it cannot either.
         """
         file = self._file(path)
         if file is None or "class" not in file.text:
             return False
+        if file.tree is None:
+            return MODEL_BASE in file.text
         seen: set[tuple[Path, str]] = set()
         return any(
             self._derives(file, base, seen)
@@ -113,7 +114,7 @@ class ModelFiles:
             place = folder.joinpath(*parts)
             for path in (*([place.with_suffix(".py")] if parts else []), place / "__init__.py"):
                 found = self._file(path)
-                if found is not None and found.path != file.path:
+                if found is not None and found.path != file.path and found.tree is not None:
                     return found
         return None
 
@@ -128,13 +129,28 @@ def _read(path: Path) -> SourceFile | None:
 @of_text
 def _aliases(file: SourceFile) -> dict[str, str]:
     """Return the names that a module gives to others, with the first name that each stands for."""
-    return {found[1]: found[2] for found in reversed([*_ALIAS.finditer(file.text)])}
+    found: dict[str, str] = {}
+    for name, value in _assigned(file):
+        original = None if isinstance(value, ast.Subscript) else base_name(value)
+        if original is not None:
+            found.setdefault(name, original)
+    return found
 
 
 @of_text
 def _makers(file: SourceFile) -> frozenset[str]:
     """Return the functions whose results have names in the module."""
-    return frozenset(_MADE.findall(file.text))
+    calls = (value.func for _, value in _assigned(file) if isinstance(value, ast.Call))
+    return frozenset(function.id for function in calls if isinstance(function, ast.Name))
+
+
+def _assigned(file: SourceFile) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names that a module gives values in its own statements, with these."""
+    for statement in () if file.tree is None else file.tree.module.body:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, statement.value
 
 
 def _is_made(definition: Definition, file: SourceFile) -> bool:

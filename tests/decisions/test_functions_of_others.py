@@ -95,7 +95,6 @@ _LEFT = [found(LAYER, "none", "leftover")]
         ("return run(", "return model.run("),
         _LEFT,
         _SAFE,
-        wrong="what calls a method counts as calling the function with the same name",
     ),
     Pair(
         "a function of another package",

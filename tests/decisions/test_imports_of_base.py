@@ -248,7 +248,7 @@ def test_module_of_the_base_class(change: tuple[str, str], line: str, outside: O
         toy().replace(
             _IMPORT, f"try:\n    {_IMPORT}\nexcept ImportError:\n    GradientCheckpointingLayer = nn.Module"
         ),
-        ("try:\n", "if torch:\n    pass\ntry:\n    import math\nfinally:\n    pass\ntry:\n    import json\n"),
+        (f"try:\n    {_IMPORT}\nexcept ImportError:", f"if torch:\n    {_IMPORT}\nelse:"),
         [found(LAYER, "safe")],
         [found(LAYER, "none", "name taken")],
         releases=">=4.49",

@@ -188,7 +188,6 @@ def _loop(loop: str, **more: str) -> str:
         ("self.layers:\n            hidden", "self.layers: hidden"),
         _SAFE,
         _SAFE,
-        wrong="what a loop on one line feeds back is not followed",
     ),
     Pair(
         "`while` is a loop",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Callable, Iterator
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-import libcst as cst
-
-from gclint.network.evaluation.body import ADDING_METHODS, COMPUTED, COMPUTING, Body
+from gclint.network.evaluation.body import COMPUTED, COMPUTING, Body
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Signature, method_signature
 from gclint.network.evaluation.values import (
@@ -22,12 +20,11 @@ from gclint.network.evaluation.values import (
     Values,
     merge_containers,
 )
+from gclint.network.evaluation.walk import FUNCTIONS, is_constant, walk
 from gclint.source.file import SourceFile
-from gclint.source.fragment import Fragment
 from gclint.source.generated import is_modular
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
-from gclint.source.words import word_ends
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.modules import Module
@@ -83,23 +80,6 @@ class ClassInfo:
     def base_names(self) -> tuple[str, ...]:
         """The bases as they are written; those that are not dotted names are left out."""
         return self.definition.bases
-
-    def header_fragment(self) -> Fragment | None:
-        """Parse only the header of the class."""
-        end = self.definition.header_end
-        if end is None:
-            return None
-        line = self.definition.header - len(self.definition.indent)
-        try:
-            return Fragment(self.file, line, end, self.definition.indent, completion=" pass")
-        except cst.ParserSyntaxError:
-            return None
-
-    def header_node(self) -> cst.ClassDef | None:
-        """Return the header as the node of a class without a body."""
-        fragment = self.header_fragment()
-        node = fragment.body[0] if fragment is not None else None
-        return node if isinstance(node, cst.ClassDef) else None
 
     @cached_property
     def bases(self) -> tuple[ClassInfo | External | None, ...]:
@@ -161,14 +141,21 @@ class ClassInfo:
 
         Predecessors of the library have one that only handles weights, and some packages have their own.
         """
-        return "gradient_checkpointing" not in self.text and "torch.nn.Module" in self.external_bases
+        return "torch.nn.Module" in self.external_bases and not self.names("gradient_checkpointing")
 
     # -- attributes and methods
 
     @property
-    def text(self) -> str:
-        """The code of the class, straightened for searches."""
-        return self.definition.code
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the class's definition, each before those below it."""
+        return nodes_of(self.definition)
+
+    def names(self, *parts: str) -> bool:
+        """Return whether a name or attribute in the class, or a text of one word, has one of ``parts``."""
+        text = self.definition.text
+        return any(part in text for part in parts) and any(
+            part in word for word in words_of(self.definition) for part in parts
+        )
 
     def methods(self) -> Iterator[Definition]:
         """Yield the methods that the class defines itself."""
@@ -202,7 +189,7 @@ class ClassInfo:
         found = self.find_method("forward")
         if found is None:
             return None
-        signature = method_signature(found[0].file, found[1])
+        signature = method_signature(found[1])
         if signature is None or not found[0]._is_only_forward(signature):
             return None
         return (*found, signature)
@@ -213,7 +200,7 @@ class ClassInfo:
         level = min((child.indent for child in functions), key=len, default="")
         own = [child for child in functions if child.name == "forward"]
         return all(child.indent == level for child in own) or all(
-            method_signature(self.file, child) == signature for child in own
+            method_signature(child) == signature for child in own
         )
 
     @property
@@ -233,7 +220,7 @@ class ClassInfo:
         for info in self.mro:
             values: Values = NOTHING
             for method in info.methods():
-                if not _may_assign(info.file.outline.code, method, name):
+                if not _may_assign(method, name):
                     continue
                 scope = self.scope(method, info.module)
                 if scope.self_name is not None:
@@ -281,29 +268,23 @@ class ClassInfo:
                 return Scope(info.module, info._body).name(name)
         return NOTHING
 
-    @cached_property
+    @property
     def _body(self) -> Body:
         """The code of the class outside of its functions and classes."""
-        return Body.of_class(self.file, self.definition)
+        return Body.of_definition(self.definition)
 
     def assigns(self, name: str) -> bool:
         """Return whether the class body itself assigns to a name."""
-        definition = self.definition
-        if self.file.outline.code.find(name, definition.header, definition.end) == -1:
-            return False
-        return any(name in piece.bindings for piece in self._body.pieces(name))
+        return name in self._body.bindings
 
     def switch(self, name: str) -> bool | None:
         """Return the value True or False that the class body itself assigns to a name; None for any other."""
-        if not self.assigns(name):
-            return None
-        known = [each.value for each in self.literals(name) if isinstance(each, cst.Name)]
-        known = [each for each in known if each in _SWITCHES]
-        return known[-1] == "True" if known else None
+        known = [each for each in self.literals(name) if is_constant(each, True, False)]
+        return is_constant(known[-1], True) if known else None
 
-    def literals(self, name: str) -> list[cst.BaseExpression]:
+    def literals(self, name: str) -> list[ast.expr]:
         """Return what the class body itself assigns to a name, in text order."""
-        return [each.literal for piece in self._body.pieces(name) for each in piece.bindings.get(name, ())]
+        return [each.literal for each in self._body.bindings.get(name, ())]
 
     @cached_property
     def parts(self) -> frozenset[ClassInfo]:
@@ -311,7 +292,7 @@ class ClassInfo:
         found: set[ClassInfo] = set()
         for info in self.mro:
             for name in info.module.part_names:
-                if _is_created(info, name):
+                if name in _created(info):
                     for value in _flat(info.module.lookup(name)):
                         if isinstance(value, (ClassValue, Instance)) and value.info.is_module:
                             found.add(value.info)
@@ -330,7 +311,6 @@ class ClassInfo:
         return frozenset(found)
 
 
-_SWITCHES = ("True", "False")
 _KNOWN_BASES = {
     "torch.nn.Module",
     "object",
@@ -342,39 +322,60 @@ _KNOWN_BASES = {
 }
 
 
-# Repetitions are limited to the length of a line, so that matching takes linear time.
-_ASSIGNMENT = re.compile(
-    r"(?<!\s)\s*(?:\[[^\]\n]{0,400}\]\s*)?(?:(?:[)\]]{1,99}\s{0,400})?=(?!=)|:[^=\n]{1,400}=|\+="
-    r"|(?:[)\]]{1,99}\s{0,400})?,[^=\n(]{0,400}=(?!=)|,[\w.,\s]{0,400}[)\]]\s{0,400}=(?!=)"
-    rf"|\.(?:{'|'.join(sorted(ADDING_METHODS))})\b)"
-)
+def _may_assign(method: Definition, name: str) -> bool:
+    """Return whether a method may assign or add to the attribute ``name``; it only saves a walk."""
+    text = method.text
+    return name in text or any(word in text for word in COMPUTING)
 
 
-def _may_assign(text: str, method: Definition, name: str) -> bool:
-    """Return whether the text of a method seems to assign or add to the attribute ``name``."""
-    end = method.limit
-    if text.find("setattr", method.header, end) != -1:
-        return True
-    if name == COMPUTED:
-        return any(text.find(word, method.header, end) != -1 for word in COMPUTING)
-    offset = text.find(f".{name}", method.header, end)
-    while offset != -1:
-        if _ASSIGNMENT.match(text, offset + 1 + len(name), end) is not None:
-            return True
-        offset = text.find(f".{name}", offset + 1, end)
-    return False
+def nodes_of(definition: Definition) -> tuple[ast.AST, ...]:
+    """Return all nodes of a definition, each before those below it; they are listed once for each tree."""
+    tree = definition.outline.file.tree
+    assert tree is not None  # the definition was found in it
+    key = (nodes_of, definition.number)
+    if key not in tree.facts:
+        tree.facts[key] = tuple(walk(definition.node))
+    return cast("tuple[ast.AST, ...]", tree.facts[key])
 
 
-# What may follow the name of a class where it is instantiated, or passed on for that.
-_CREATION_TAIL = re.compile(r"(?<!\s)(?:\s*[(\[,)\]}]|\s+(?:if|else)\b)")
+def words_of(definition: Definition) -> frozenset[str]:
+    """Return the names and attributes in a definition, those that it binds, and texts of a single word."""
+    tree = definition.outline.file.tree
+    assert tree is not None  # the definition was found in it
+    key = (words_of, definition.number)
+    if key not in tree.facts:
+        tree.facts[key] = frozenset(filter(None, map(_word, nodes_of(definition))))
+    return cast("frozenset[str]", tree.facts[key])
 
 
-def _is_created(info: ClassInfo, name: str) -> bool:
-    text, definition = info.file.outline.code, info.definition
-    return any(
-        _CREATION_TAIL.match(text, offset) is not None and not info.file.outline.in_comment(offset)
-        for offset in word_ends(text, name, definition.header, definition.end)
-    )
+def _word(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) and node.value.isidentifier() else None
+    for field in ("id", "attr", "arg", "name"):
+        word = getattr(node, field, None)
+        if isinstance(word, str):
+            return word
+    return None
+
+
+@remembered
+def _created(info: ClassInfo) -> frozenset[str]:
+    """Return the names in a class's code that are called or passed on, of what it may create.
+
+    What a parameter is annotated with may be passed to it, and be kept.
+    """
+    found: set[str] = set()
+    left_out: set[ast.AST] = set()
+    for node in info.nodes:
+        if isinstance(node, ast.Attribute):
+            left_out.add(node.value)
+        elif isinstance(node, ast.AnnAssign):
+            left_out.update(walk(node.annotation))
+        elif isinstance(node, FUNCTIONS) and node.returns is not None:
+            left_out.update(walk(node.returns))
+        if node not in left_out and isinstance(node, (ast.Name, ast.Attribute)):
+            found.add(node.id if isinstance(node, ast.Name) else node.attr)
+    return frozenset(found)
 
 
 def _common_prefix(one: str, other: str) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections import OrderedDict
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
-import libcst as cst
-
-from gclint.network.evaluation.body import Body, statement_fragment
+from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.exports import Exports
 from gclint.network.evaluation.scope import Scope
@@ -24,14 +23,14 @@ from gclint.network.evaluation.values import (
     Value,
     Values,
 )
+from gclint.network.evaluation.walk import COMPREHENSIONS
 from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.fragment import parse_definition
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition, ImportedName
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
 
-_TABLE = re.compile(r"^([A-Z]\w+)[ \t]*(?::[^=\n]+)?=[ \t]*[{\[(]", re.MULTILINE)
+_TABLES = (ast.Dict, ast.List, ast.Set, ast.Tuple, *COMPREHENSIONS)
 _KEPT_SCOPES = 256
 _OF_MODELS = ("modeling_", "modular_", "from .")
 _HELPERS = ("modeling_utils", "modeling_outputs", "modeling_layers")
@@ -70,13 +69,13 @@ class Library:
         if key in self._scopes:
             self._scopes.move_to_end(key)
             return self._scopes[key]
-        body = Body.of_definition(module.file, method)
+        body = Body.of_definition(method)
         scope = Scope(
             module,
             body,
             owner=owner,
             self_name=method.first_parameter,
-            parameters=Parameters(file=module.file, definition=method),
+            parameters=Parameters(method.function.args),
         )
         self._scopes[key] = scope
         if len(self._scopes) > _KEPT_SCOPES:
@@ -127,7 +126,7 @@ class Module:
             for name in statement.names
             if self._may_define_blocks(name)
         ]
-        tables = _TABLE.findall(self.file.outline.code)
+        tables = [name for name, node in self._assignments.items() if isinstance(node.value, _TABLES)]
         return tuple(dict.fromkeys([*self.classes, *imported, *tables]))
 
     def lookup(self, name: str) -> Values:
@@ -208,14 +207,7 @@ class Module:
         return frozenset((ModuleValue(self.library.module(file), full),))
 
     def _function(self, definition: Definition) -> Values:
-        try:
-            fragment = parse_definition(self.file, definition)
-        except cst.ParserSyntaxError:
-            return NOTHING
-        node = fragment.body[0]
-        if not isinstance(node, cst.FunctionDef):
-            return NOTHING
-        return frozenset((Function(node, Scope(self, None), fragment),))
+        return frozenset((Function(definition.function, Scope(self, None)),))
 
     @staticmethod
     def _builtin(name: str) -> Values:
@@ -270,14 +262,9 @@ class Module:
 
     def _all_stars(self) -> Iterator[ImportedName]:
         for statement in self.file.outline.imports:
-            module = statement.module
-            if (
-                module is not None
-                and "*" in statement.text
-                and any(item.path == "*" for item in statement.items)
-            ):
-                name = module.lstrip(".")
-                yield ImportedName("*", name, len(module) - len(name), "*")
+            if statement.module is not None and any(item.path == "*" for item in statement.items):
+                name = statement.module.lstrip(".")
+                yield ImportedName("*", name, len(statement.module) - len(name), "*")
 
     def _may_define_blocks(self, imported: ImportedName) -> bool:
         """Return whether a module may define blocks, so that it is read.
@@ -300,8 +287,23 @@ class Module:
     # -- assignments
 
     def _assigned(self, name: str) -> Values:
-        fragment = statement_fragment(self.file, name, "", 0, len(self.file.text))
-        if fragment is None:
+        statement = self._assignments.get(name)
+        if statement is None:
             return NOTHING
-        scope = Scope(self, Body.of_nodes(fragment, fragment.body))
-        return scope.name(name) if scope.binds(name) else NOTHING
+        return Scope(self, Body(self.file, [statement])).name(name)
+
+    @property
+    def _assignments(self) -> dict[str, ast.Assign | ast.AnnAssign]:
+        """The first statement at the module's level that assigns each name."""
+        tree = self.file.tree
+        if tree is None:
+            return {}
+        if Module not in tree.facts:
+            found: dict[str, ast.Assign | ast.AnnAssign] = {}
+            for node in tree.module.body:
+                if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                    for target in node.targets if isinstance(node, ast.Assign) else (node.target,):
+                        if isinstance(target, ast.Name):
+                            found.setdefault(target.id, node)
+            tree.facts[Module] = found
+        return cast("dict[str, ast.Assign | ast.AnnAssign]", tree.facts[Module])

@@ -7,13 +7,11 @@ nothing is claimed about it.
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
-from gclint.network.evaluation.body import Binding, Body, Piece
+from gclint.network.evaluation.body import Binding, Body, unstarred
 from gclint.network.evaluation.reaching import Entry, Reaching
 from gclint.network.evaluation.signature import Parameters
 from gclint.network.evaluation.values import (
@@ -31,12 +29,19 @@ from gclint.network.evaluation.values import (
     list_of,
     merge_containers,
 )
-from gclint.network.evaluation.walk import walk_scope
+from gclint.network.evaluation.walk import (
+    COMPREHENSIONS,
+    FUNCTIONS,
+    Arg,
+    FunctionNode,
+    arguments,
+    dotted_name,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.classes import ClassInfo
     from gclint.network.evaluation.modules import Module
-    from gclint.source.fragment import Fragment
 
 _MAX_DEPTH = 4
 _CONTAINERS = {
@@ -50,7 +55,7 @@ _CONTAINERS = {
     "torch.nn.ModuleList",
     "tuple",
 }
-_PROPERTY = re.compile(r"\s*@[ \t]*(?:functools\.)?(?:cached_)?property\b")
+_PROPERTIES = ("property", "cached_property", "functools.cached_property", "functools.property")
 _TAKING = ("pop", "popleft")
 _SEQUENCES = {"torch.nn.Sequential"}
 _TRANSPARENT = {"copy.deepcopy", "copy.copy", "torch.compile", "torch.jit.script"}
@@ -70,9 +75,9 @@ class Scope:
         parent: Scope | None = None,
         self_name: str | None = None,
         parameters: Parameters | None = None,
-        arguments: Mapping[str, tuple[Scope, cst.BaseExpression]] | None = None,
+        arguments: Mapping[str, tuple[Scope, ast.expr]] | None = None,
         depth: int = 0,
-        place: cst.CSTNode | None = None,
+        place: ast.AST | None = None,
     ) -> None:
         """Open a scope.
 
@@ -98,7 +103,7 @@ class Scope:
         self._parent = parent
         self._place = place
         self._arguments = dict(arguments or {})
-        self._memo: dict[cst.CSTNode, Values] = {}
+        self._memo: dict[ast.AST, Values] = {}
         self._bound_memo: dict[str, Values] = {}
         self._reaching: dict[str, Reaching] = {}
         self._open: set[object] = set()
@@ -114,37 +119,30 @@ class Scope:
         """The enclosing function's scope."""
         return self._parent
 
-    def argument(self, name: str) -> tuple[Scope, cst.BaseExpression] | None:
+    def argument(self, name: str) -> tuple[Scope, ast.expr] | None:
         """Return the expression that a parameter receives in the call that led here, with its scope."""
         return self._arguments.get(name)
 
-    def _pieces(self, name: str) -> Sequence[Piece]:
-        return () if self.body is None else self.body.pieces(name)
-
-    def bindings(self, name: str) -> Iterator[Binding]:
-        """Yield the bindings of a name, or of an attribute (``self.layers``), in this scope itself."""
-        for piece in self._pieces(name):
-            yield from piece.bindings.get(name, ())
+    def bindings(self, name: str) -> Sequence[Binding]:
+        """Return the bindings of a name, or of an attribute (``self.layers``), in this scope itself."""
+        return () if self.body is None else self.body.bindings.get(name, ())
 
     def binds(self, name: str) -> bool:
         """Return whether this scope itself binds a name."""
-        return any(name in piece.bindings or name in piece.functions for piece in self._pieces(name))
+        return self.body is not None and (name in self.body.bindings or name in self.body.functions)
 
-    def local_function(self, name: str, at: cst.CSTNode | None = None) -> Function | None:
+    def local_function(self, name: str, at: ast.AST | None = None) -> Function | None:
         """Return the function that this scope defines as ``name`` and that reaches the place ``at``."""
         entries = self._entries(name, at)
         if entries:
-            functions = [entry for entry in entries if isinstance(entry, cst.FunctionDef)]
-            return self._function(name, functions[0]) if len(functions) == 1 else None
-        for piece in self._pieces(name):
-            function = piece.functions.get(name)
-            if function is not None and piece.fragment is not None:
-                return Function(function, self, piece.fragment)
-        return None
+            reaching = [entry for entry in entries if isinstance(entry, FUNCTIONS)]
+            return Function(reaching[0], self) if len(reaching) == 1 else None
+        functions = () if self.body is None else self.body.functions.get(name, ())
+        return Function(functions[-1], self) if functions else None
 
     # -- names
 
-    def name(self, name: str, at: cst.CSTNode | None = None) -> Values:
+    def name(self, name: str, at: ast.AST | None = None) -> Values:
         """Return the possible values of a name.
 
         Args:
@@ -167,28 +165,16 @@ class Scope:
             return NOTHING if default is None else self.evaluate(default)
         return self.module.lookup(name) if self._parent is None else self._parent.name(name, self._place)
 
-    def _entries(self, name: str, at: cst.CSTNode | None) -> frozenset[Entry]:
+    def _entries(self, name: str, at: ast.AST | None) -> frozenset[Entry]:
         """Return which of several bindings of a name reach a place; empty if all of them may."""
         if at is None or self.body is None:
             return frozenset()
         known = self._reaching.get(name)
         if known is None:
-            bindings = sum(len(piece.bindings.get(name, ())) for piece in self._pieces(name))
-            functions = sum(name in piece.functions for piece in self._pieces(name))
-            known = self._reaching[name] = (
-                Reaching(name, ()) if bindings + functions < 2 else self._followed(name)
-            )
-        if not known.pieces:
-            return frozenset()
-        if not known.has(at):
-            # Further statements may have been parsed since.
-            known = self._reaching[name] = self._followed(name, known)
+            ways = len(self.bindings(name)) + len(self.body.functions.get(name, ()))
+            nodes = () if ways < 2 else self.body.roots
+            known = self._reaching[name] = Reaching(name, nodes)
         return known.at(at)
-
-    def _followed(self, name: str, known: Reaching | None = None) -> Reaching:
-        assert self.body is not None
-        pieces = self.body.pieces_following(name)
-        return known if known is not None and len(known.pieces) == len(pieces) else Reaching(name, pieces)
 
     def _entry_values(self, name: str, entries: frozenset[Entry]) -> Values:
         found: set[object] = set()
@@ -196,7 +182,7 @@ class Scope:
             if isinstance(entry, Binding):
                 found |= self._binding_values(entry) or self._handed_through(name, entry)
             elif entry is not None:
-                found.add(self._function(name, entry))
+                found.add(Function(entry, self))
             elif name in self._arguments:
                 scope, value = self._arguments[name]
                 found |= scope.evaluate(value)
@@ -205,16 +191,13 @@ class Scope:
                 found |= NOTHING if default is None else self.evaluate(default)
         return merge_containers(found)
 
-    def _function(self, name: str, node: cst.FunctionDef) -> Function:
-        return Function(node, self, self._reaching[name].fragments[node])
-
     def _handed_through(self, name: str, binding: Binding) -> Values:
         """Return the previous values of a name that an unknown function wraps: ``layer = wrap(layer)``."""
-        if binding.iterated or not isinstance(binding.value, cst.Call):
+        if binding.iterated or not isinstance(binding.value, ast.Call):
             return NOTHING
         found: set[object] = set()
-        for arg in binding.value.args:
-            if isinstance(arg.value, cst.Name) and arg.value.value == name:
+        for arg in arguments(binding.value):
+            if isinstance(arg.value, ast.Name) and arg.value.id == name:
                 found |= self.evaluate(arg.value)
         return frozenset(found)  # type: ignore[arg-type]
 
@@ -244,11 +227,11 @@ class Scope:
         value, path = binding.value, binding.path
         if binding.iterated:
             return self._iterated(value, path)
-        while path and isinstance(value, (cst.Tuple, cst.List)) and path[0] < len(value.elements):
-            value, path = value.elements[path[0]].value, path[1:]
+        while path and isinstance(value, (ast.Tuple, ast.List)) and path[0] < len(value.elts):
+            value, path = unstarred(value.elts[path[0]]), path[1:]
         return self._follow(self.evaluate(value), path)
 
-    def _iterated(self, iterable: cst.BaseExpression, path: tuple[int, ...]) -> Values:
+    def _iterated(self, iterable: ast.expr, path: tuple[int, ...]) -> Values:
         """Return the values that the part of a loop's target at ``path`` gets from an iterable."""
         parallel = parallel_iterables(iterable)
         if parallel is None or not path:
@@ -264,7 +247,7 @@ class Scope:
 
     # -- expressions
 
-    def evaluate(self, node: cst.CSTNode) -> Values:
+    def evaluate(self, node: ast.AST) -> Values:
         """Return the possible values of an expression."""
         known = self._memo.get(node)
         if known is not None:
@@ -280,105 +263,107 @@ class Scope:
         self._memo[node] = values
         return values
 
-    def _evaluate(self, node: cst.CSTNode) -> Values:
-        if isinstance(node, cst.Name):
-            return self.name(node.value, node)
-        if isinstance(node, cst.Attribute):
+    def _evaluate(self, node: ast.AST) -> Values:
+        if isinstance(node, ast.Name):
+            return self.name(node.id, node)
+        if isinstance(node, ast.Attribute):
             return self._attribute(node)
-        if isinstance(node, cst.Call):
+        if isinstance(node, ast.Call):
             return self._call(node)
-        if isinstance(node, cst.Subscript):
+        if isinstance(node, ast.Subscript):
             values = self.evaluate(node.value)
-            is_slice = any(isinstance(element.slice, cst.Slice) for element in node.slice)
-            return values if is_slice else items_of(values)
-        if isinstance(node, (cst.List, cst.Tuple, cst.Set, cst.Dict)):
+            indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            return values if any(isinstance(each, ast.Slice) for each in indices) else items_of(values)
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set, ast.Dict)):
             return self._display(node)
-        if isinstance(node, (cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp)):
-            inner = Scope(
-                self.module,
-                Body([Piece(None, [node])], self.module.file),
-                parent=self,
-                depth=self.depth,
-                place=node,
-            )
-            return list_of(inner.evaluate(node.value if isinstance(node, cst.DictComp) else node.elt))
-        if isinstance(node, cst.IfExp):
+        if isinstance(node, COMPREHENSIONS):
+            body = Body(self.module.file, [node])
+            inner = Scope(self.module, body, parent=self, depth=self.depth, place=node)
+            return list_of(inner.evaluate(node.value if isinstance(node, ast.DictComp) else node.elt))
+        if isinstance(node, ast.IfExp):
             return self.evaluate(node.body) | self.evaluate(node.orelse)
-        if isinstance(node, (cst.BooleanOperation, cst.BinaryOperation)):
-            return merge_containers(self.evaluate(node.left) | self.evaluate(node.right))
-        if isinstance(node, cst.NamedExpr):
+        if isinstance(node, ast.BoolOp):
+            return merge_containers(value for each in node.values for value in self.evaluate(each))
+        if isinstance(node, ast.BinOp):
+            # Of what may be added or multiplied, only containers are of interest.
+            both = self.evaluate(node.left) | self.evaluate(node.right)
+            return merge_containers(each for each in both if isinstance(each, Container))
+        if isinstance(node, ast.NamedExpr):
             return self.evaluate(node.value)
-        if isinstance(node, cst.Lambda):
-            return frozenset((Function(node, self, None),))
+        if isinstance(node, ast.Lambda):
+            return frozenset((Function(node, self),))
         return NOTHING
 
-    def _display(self, node: cst.List | cst.Tuple | cst.Set | cst.Dict) -> Values:
+    def _display(self, node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> Values:
         found: set[object] = set()
-        for element in node.elements:
-            if isinstance(element, cst.StarredElement):
+        if isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            elements = [value for key, value in pairs if key is not None]
+        else:
+            elements = node.elts
+        for element in elements:
+            if isinstance(element, ast.Starred):
                 found |= items_of(self.evaluate(element.value))
-            elif isinstance(element, (cst.Element, cst.DictElement)):
-                found |= self.evaluate(element.value)
+            else:
+                found |= self.evaluate(element)
         return list_of(frozenset(found))  # type: ignore[arg-type]
 
-    def _attribute(self, node: cst.Attribute) -> Values:
+    def _attribute(self, node: ast.Attribute) -> Values:
         found: set[object] = set()
         for value in self.evaluate(node.value):
             if isinstance(value, External):
-                found.add(External(f"{value.name}.{node.attr.value}"))
+                found.add(External(f"{value.name}.{node.attr}"))
             elif isinstance(value, ModuleValue):
-                found |= value.module.member(node.attr.value, value.name)
+                found |= value.module.member(node.attr, value.name)
             elif isinstance(value, Instance):
-                attribute = value.info.attribute(node.attr.value)
-                if not attribute and value.info.has_method(node.attr.value):
-                    attribute = self._method(value, node.attr.value)
+                attribute = value.info.attribute(node.attr)
+                if not attribute and value.info.has_method(node.attr):
+                    attribute = self._method(value, node.attr)
                 found |= attribute
             elif isinstance(value, ClassValue):
-                found |= value.info.class_attribute(node.attr.value)
+                found |= value.info.class_attribute(node.attr)
         return frozenset(found)  # type: ignore[arg-type]
 
     def _method(self, instance: Instance, name: str) -> Values:
         """Return a method of an object; for a property that returns a stack, the values that it returns."""
         found = instance.info.find_method(name)
-        if found is not None and _PROPERTY.match(found[1].code) is not None:
+        if found is not None and is_property(found[1].function):
             inner = self.enter_method(instance.info, name, ())
             given = NOTHING if inner is None else inner.returned()
             if any(isinstance(value, Container) for value in given):
                 return given
         return frozenset((Bound(instance, name),))
 
-    def _call(self, node: cst.Call) -> Values:
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value in ("values", "items", "modules"):
-            return self.evaluate(node.func.value)
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value in _TAKING:
-            return items_of(self.evaluate(node.func.value))
-        if isinstance(node.func, cst.Name) and node.func.value == "getattr" and len(node.args) >= 2:
-            return self._getattr(node)
+    def _call(self, node: ast.Call) -> Values:
+        func, given = node.func, arguments(node)
+        if isinstance(func, ast.Attribute) and func.attr in ("values", "items", "modules"):
+            return self.evaluate(func.value)
+        if isinstance(func, ast.Attribute) and func.attr in _TAKING:
+            return items_of(self.evaluate(func.value))
+        if isinstance(func, ast.Name) and func.id == "getattr" and len(given) >= 2:
+            return self._getattr(given)
         found: set[object] = set()
-        for value in self.evaluate(node.func):
+        for value in self.evaluate(func):
             if isinstance(value, ClassValue):
                 found.add(Instance(value.info))
             elif isinstance(value, External):
-                found |= self._external_call(value.name, node)
+                found |= self._external_call(value.name, given)
             elif isinstance(value, Function):
-                found |= self.call_function(value, node.args)
+                found |= self.call_function(value, given)
             elif isinstance(value, Bound):
-                found |= self._method_call(value, node.args)
+                found |= self._method_call(value, given)
         return frozenset(found)  # type: ignore[arg-type]
 
-    def _getattr(self, node: cst.Call) -> Values:
+    def _getattr(self, given: Sequence[Arg]) -> Values:
         found: set[object] = set()
-        name = node.args[1].value
-        for value in self.evaluate(node.args[0].value):
+        name = text_of(given[1].value)
+        for value in self.evaluate(given[0].value):
             if isinstance(value, Instance):
-                if isinstance(name, cst.SimpleString):
-                    found |= value.info.attribute(str(name.evaluated_value))
-                else:
-                    found |= value.info.computed_attributes()
+                found |= value.info.computed_attributes() if name is None else value.info.attribute(name)
         return frozenset(found)  # type: ignore[arg-type]
 
-    def _external_call(self, name: str, node: cst.Call) -> Values:
-        positional = [arg for arg in node.args if arg.keyword is None]
+    def _external_call(self, name: str, given: Sequence[Arg]) -> Values:
+        positional = [arg for arg in given if arg.keyword is None]
         if name in _CONTAINERS or name in _SEQUENCES:
             items: set[object] = set()
             for arg in positional:
@@ -390,15 +375,15 @@ class Scope:
         if name in _TRANSPARENT and positional:
             return self.evaluate(positional[0].value)
         if name == "functools.partial" and positional:
-            return self._partial(node)
+            return self._partial(given)
         if name.rpartition(".")[2][:1].isupper() or name in _MAKING:
             return frozenset((ExternalInstance(name),))
         return NOTHING
 
-    def _partial(self, node: cst.Call) -> Values:
-        keywords = tuple(arg for arg in node.args[1:] if arg.keyword is not None or arg.star == "**")
+    def _partial(self, given: Sequence[Arg]) -> Values:
+        keywords = tuple(arg for arg in given[1:] if arg.keyword is not None or arg.star == "**")
         found: set[object] = set()
-        for value in self.evaluate(node.args[0].value):
+        for value in self.evaluate(given[0].value):
             if isinstance(value, Bound):
                 found.add(Bound(value.instance, value.method, value.keywords + keywords))
             elif isinstance(value, Instance):
@@ -407,13 +392,13 @@ class Scope:
                 found.add(value)
         return frozenset(found)  # type: ignore[arg-type]
 
-    def _method_call(self, bound: Bound, args: Sequence[cst.Arg]) -> Values:
+    def _method_call(self, bound: Bound, args: Sequence[Arg]) -> Values:
         if bound.method in ("__call__", "forward"):
             return NOTHING  # The output of a block is not a block.
         inner = self.enter_method(bound.instance.info, bound.method, args)
         return NOTHING if inner is None else inner.returned()
 
-    def enter_method(self, info: ClassInfo, method: str, args: Sequence[cst.Arg]) -> Scope | None:
+    def enter_method(self, info: ClassInfo, method: str, args: Sequence[Arg]) -> Scope | None:
         """Return the scope of a method's body in a call from this scope; None if calls are too deep."""
         scope = info.method_scope(method)
         if scope is None or scope.body is None or self.depth > _MAX_DEPTH:
@@ -428,37 +413,35 @@ class Scope:
             depth=self.depth + 1,
         )
 
-    def call_function(self, function: Function, args: Sequence[cst.Arg]) -> Values:
+    def call_function(self, function: Function, args: Sequence[Arg]) -> Values:
         """Return the possible values of calling ``function`` with these arguments."""
         if self.depth > _MAX_DEPTH:
             return NOTHING
         inner = self.enter(function, args)
-        return (
-            inner.evaluate(function.node.body) if isinstance(function.node, cst.Lambda) else inner.returned()
-        )
+        node = function.node
+        return inner.evaluate(node.body) if isinstance(node, ast.Lambda) else inner.returned()
 
-    def enter(self, function: Function, args: Sequence[cst.Arg]) -> Scope:
+    def enter(self, function: Function, args: Sequence[Arg]) -> Scope:
         """Return the scope of a function's body in a call from this scope."""
-        params = Parameters(function.node)
-        code = [] if isinstance(function.node, cst.Lambda) else [function.node.body]
+        node = function.node
+        params = Parameters(node.args)
+        code: Sequence[ast.AST] = [] if isinstance(node, ast.Lambda) else node.body
         return Scope(
             function.scope.module,
-            Body([Piece(function.fragment, code)], function.scope.module.file),
+            Body(function.scope.module.file, code),
             parent=function.scope,
             parameters=params,
             arguments=self._matched(params.names, args),
             depth=self.depth + 1,
-            place=function.node,
+            place=node,
         )
 
-    def _matched(
-        self, names: Sequence[str], args: Sequence[cst.Arg]
-    ) -> dict[str, tuple[Scope, cst.BaseExpression]]:
+    def _matched(self, names: Sequence[str], args: Sequence[Arg]) -> dict[str, tuple[Scope, ast.expr]]:
         """Return the arguments by parameter, each with this scope to evaluate it in."""
-        matched: dict[str, tuple[Scope, cst.BaseExpression]] = {}
+        matched: dict[str, tuple[Scope, ast.expr]] = {}
         for index, arg in enumerate(args):
             if arg.keyword is not None:
-                matched[arg.keyword.value] = (self, arg.value)
+                matched[arg.keyword] = (self, arg.value)
             elif not arg.star and index < len(names):
                 matched[names[index]] = (self, arg.value)
         return matched
@@ -466,36 +449,40 @@ class Scope:
     def returned(self) -> Values:
         """Return the possible values of the function's ``return`` statements."""
         found: set[object] = set()
-        for _, value in self.returns():
+        for value in self.returns():
             found |= self.evaluate(value)
         return frozenset(found)  # type: ignore[arg-type]
 
-    def returns(self) -> Iterator[tuple[int | None, cst.BaseExpression]]:
-        """Yield the expressions in the function's ``return`` statements, each with its offset in the file."""
-        for piece in () if self.body is None else self.body.pieces_naming(("return",)):
-            for root in piece.nodes or ():
-                for node in (root, *walk_scope(root)):
-                    if isinstance(node, cst.Return) and node.value is not None:
-                        at = None if piece.fragment is None else self.range_of(piece.fragment, node)[0]
-                        yield at, node.value
+    def returns(self) -> Iterator[ast.expr]:
+        """Yield the expressions in the function's ``return`` statements."""
+        for node in () if self.body is None else self.body.own_nodes:
+            if isinstance(node, ast.Return) and node.value is not None:
+                yield node.value
 
-    def range_of(self, fragment: Fragment, node: cst.CSTNode) -> tuple[int, int]:
-        """Return the start and end of a node, or of its statement if that is all that matters."""
-        return fragment.statement_range(node) if self._parent is None else fragment.span(node)
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Return the start and end of a node of this scope, as offsets in its file."""
+        return self.module.file.places.span(node)
+
+    def source(self, node: ast.AST) -> str:
+        """Return the code of a node of this scope, without brackets around it."""
+        return self.module.file.source(node)
 
 
-def parallel_iterables(node: cst.CSTNode) -> list[cst.BaseExpression | None] | None:
+def is_property(function: FunctionNode) -> bool:
+    """Return whether a method is a property."""
+    return bool(function.decorator_list) and dotted_name(function.decorator_list[0]) in _PROPERTIES
+
+
+def parallel_iterables(node: ast.AST) -> list[ast.expr | None] | None:
     """Return the iterables of ``enumerate(x)`` or ``zip(x, y)``, one for each part of a loop's target."""
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Name):
-        values: list[cst.BaseExpression | None] = [arg.value for arg in node.args if arg.keyword is None]
-        if node.func.value == "enumerate" and values:
+    if not isinstance(node, ast.Call):
+        return None
+    if isinstance(node.func, ast.Name):
+        values: list[ast.expr | None] = [unstarred(each) for each in node.args]
+        if node.func.id == "enumerate" and values:
             return [None, values[0]]
-        if node.func.value == "zip":
+        if node.func.id == "zip":
             return values
-    if (
-        isinstance(node, cst.Call)
-        and isinstance(node.func, cst.Attribute)
-        and node.func.attr.value == "items"
-    ):
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "items":
         return [None, node.func.value]
     return None

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-import libcst as cst
+from gclint.network.evaluation.walk import Arg, FunctionNode
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.classes import ClassInfo
     from gclint.network.evaluation.modules import Module
     from gclint.network.evaluation.scope import Scope
-    from gclint.source.fragment import Fragment
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,15 @@ class Bound:
 
     instance: Instance
     method: str
-    keywords: tuple[cst.Arg, ...] = ()
+    keywords: tuple[Arg, ...] = ()
 
 
 @dataclass(frozen=True)
 class Function:
     """A function whose body is available, with the scope that it was defined in."""
 
-    node: cst.FunctionDef | cst.Lambda
+    node: FunctionNode | ast.Lambda
     scope: Scope
-    fragment: Fragment | None
-    """The parsed text that the function is part of; a lambda needs none."""
 
 
 Value: TypeAlias = (

@@ -1,115 +1,123 @@
-"""Walks LibCST trees without the cost of a visitor.
-
-A visitor looks up a method for every node and builds lists of children. Here only the fields that may contain
-code are followed, never white space and punctuation.
-"""
+"""Walks over the nodes of Python's syntax trees, in the order of the text as far as that matters."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import fields
-from functools import cache
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
-import libcst as cst
+from gclint.model.names import names
 
-from gclint.source.tokens import same_code
-
-_PUNCTUATION = (
-    "whitespace",
-    "lpar",
-    "rpar",
-    "comma",
-    "semicolon",
-    "equal",
-    "colon",
-    "dot",
-    "lbracket",
-    "rbracket",
-    "lbrace",
-    "rbrace",
-    "leading_lines",
-    "trailing_whitespace",
-    "lines_after",
-    "header",
-    "footer",
-)
-_NEW_SCOPES = frozenset((cst.FunctionDef, cst.ClassDef, cst.Lambda))
-
-
-@cache
-def _code_fields(kind: Hashable) -> tuple[str, ...] | None:
-    """Return the fields of a type of nodes that may contain code; None if it is not a type of nodes.
-
-    Looked up by exact type, since LibCST's nodes are abstract base classes, for which ``isinstance`` takes
-    longer than the rest of a walk.
+FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Loop: TypeAlias = "ast.For | ast.AsyncFor | ast.While"
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+WITHS = (ast.With, ast.AsyncWith)
+Comprehension: TypeAlias = "ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp"
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+_NEW_SCOPES = frozenset((*FUNCTIONS, ast.ClassDef, ast.Lambda))
+_WITHOUT_CODE = names(
     """
-    if not (isinstance(kind, type) and issubclass(kind, cst.CSTNode)):
-        return None
-    return tuple(field.name for field in fields(kind) if not field.name.startswith(_PUNCTUATION))
+    arg attr conversion ctx id is_async kind kwd_attrs level module name names op ops rest simple
+    type_comment type_ignores
+    """
+)
+"""Fields that hold no expressions or statements, although some hold nodes."""
 
 
-def children(node: cst.CSTNode) -> list[cst.CSTNode]:
-    """Return the child nodes of ``node`` that contain code, in text order."""
-    found: list[cst.CSTNode] = []
+@dataclass(frozen=True)
+class Arg:
+    """An argument as a call has it."""
+
+    value: ast.expr
+    keyword: str | None = None
+    star: str = ""
+    """What stands before it: nothing, ``*`` or ``**``."""
+
+
+def arguments(call: ast.Call | ast.ClassDef) -> tuple[Arg, ...]:
+    """Return the arguments of a call, or of a class's header, in the order of the text."""
+    positional = call.args if isinstance(call, ast.Call) else call.bases
+    found = [
+        Arg(each.value, None, "*") if isinstance(each, ast.Starred) else Arg(each) for each in positional
+    ]
+    named = [Arg(each.value, each.arg, "" if each.arg else "**") for each in call.keywords]
+    if named and found and _place(found[-1].value) > _place(named[0].value):
+        return tuple(sorted((*found, *named), key=lambda each: _place(each.value)))
+    return (*found, *named)
+
+
+def _place(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """Return the child nodes of ``node`` that contain code."""
+    found: list[ast.AST] = []
     for value in _code_in(type(node))(node):
-        kind = value.__class__
-        if kind is tuple or kind is list:
-            found += value
-        elif _code_fields(kind) is not None:
+        if value.__class__ is list:
+            found += value if value and None not in value else filter(None, value)
+        elif value is not None:
             found.append(value)
     return found
 
 
-@cache
-def _code_in(kind: Hashable) -> Callable[[cst.CSTNode], tuple[Any, ...]]:
-    """Return a function that returns those fields of a node; sequences among them contain only nodes."""
-    names = _code_fields(kind) or ()
-    if kind is cst.Name or not names:
-        return lambda _node: ()
-    getter = attrgetter(*names)
-    # For a single name, `attrgetter` does not return a tuple.
-    return getter if len(names) > 1 else lambda node: (getter(node),)
+def _code_in(kind: type[ast.AST]) -> Callable[[ast.AST], tuple[Any, ...]]:
+    """Return a function that returns the fields of a node of a type that may contain code."""
+    known = _GETTERS.get(kind)
+    if known is None:
+        is_literal = issubclass(kind, (ast.Constant, ast.MatchSingleton))
+        fields = [] if is_literal else [name for name in kind._fields if name not in _WITHOUT_CODE]
+        # For a single name, `attrgetter` does not return a tuple.
+        getter = attrgetter(*fields) if fields else _no_code
+        known = _GETTERS[kind] = getter if len(fields) != 1 else lambda node: (getter(node),)
+    return known
 
 
-def is_alike(one: cst.CSTNode, other: cst.CSTNode) -> bool:
-    """Return whether two nodes are the same code, apart from their children and redundant brackets."""
-    if type(one) is not type(other):
-        return False
-    # White space in a formatted string may be part of its value.
-    if isinstance(one, cst.BaseString) and not isinstance(one, cst.ConcatenatedString):
-        bare = [code(each.with_changes(lpar=(), rpar=())) for each in (one, other)]
-        return same_code(*bare)
-    return all(
+def _no_code(_node: ast.AST) -> tuple[Any, ...]:
+    return ()
+
+
+_GETTERS: dict[type[ast.AST], Callable[[ast.AST], tuple[Any, ...]]] = {}
+
+
+def is_alike(one: ast.AST, other: ast.AST) -> bool:
+    """Return whether two nodes are the same code, apart from their children."""
+    return type(one) is type(other) and all(
         _shape(getattr(one, name)) == _shape(getattr(other, name))
-        for name in _code_fields(type(one)) or ()
-        if name != "indent"
+        for name in one._fields
+        if name not in ("ctx", "type_comment", "kind")
     )
 
 
 def _shape(value: object) -> object:
-    """Return the value of a node's field, with nodes in it replaced by placeholders."""
-    if isinstance(value, (tuple, list)):
-        return len(value)
-    return True if isinstance(value, cst.CSTNode) else value
+    """Return the value of a node's field, with code in it replaced by placeholders."""
+    if isinstance(value, list):
+        return [_shape(each) for each in value]
+    if isinstance(value, (ast.operator, ast.unaryop, ast.boolop, ast.cmpop)):
+        return type(value)
+    if isinstance(value, ast.alias):
+        return value.name, value.asname
+    return True if isinstance(value, ast.AST) else (type(value), value)
 
 
-def structure(node: cst.CSTNode) -> Hashable:
+def structure(node: ast.AST) -> Hashable:
     """Return a value that is equal for nodes with the same code, apart from layout and brackets."""
     return dotted_name(node) or (
         type(node),
-        *(_structure(getattr(node, name)) for name in _code_fields(type(node)) or () if name != "indent"),
+        *(_structure(getattr(node, name)) for name in node._fields if name not in ("ctx", "kind")),
     )
 
 
 def _structure(value: object) -> Hashable:
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, list):
         return tuple(map(_structure, value))
-    return structure(value) if isinstance(value, cst.CSTNode) else value
+    return structure(value) if isinstance(value, ast.AST) else (type(value), value)
 
 
-def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def walk(node: ast.AST) -> Iterator[ast.AST]:
     """Yield ``node`` and all nodes below it, in preorder."""
     waiting = [node]
     while waiting:
@@ -118,7 +126,7 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         waiting += reversed(children(node))
 
 
-def walk_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes below ``node``, without the bodies of nested functions and classes."""
     waiting = children(node)[::-1]
     while waiting:
@@ -128,44 +136,50 @@ def walk_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
             waiting += reversed(children(node))
 
 
-def names_in(node: cst.CSTNode) -> Iterator[str]:
+def names_in(node: ast.AST) -> Iterator[str]:
     """Yield the names that an expression reads, without names of attributes and keywords."""
-    if isinstance(node, cst.Name):
-        yield node.value
-    elif isinstance(node, (cst.Attribute, cst.Arg)):
-        yield from names_in(node.value)
-    else:
-        for child in children(node):
-            yield from names_in(child)
+    return (each.id for each in walk(node) if isinstance(each, ast.Name))
 
 
-def dotted_name(node: cst.CSTNode) -> str | None:
+def dotted_name(node: ast.AST) -> str | None:
     """Return the dotted name ``a.b.c`` that an expression spells; None for any other expression."""
-    if isinstance(node, cst.Name):
-        return node.value
-    if isinstance(node, cst.Attribute):
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
         base = dotted_name(node.value)
-        return None if base is None else f"{base}.{node.attr.value}"
+        return None if base is None else f"{base}.{node.attr}"
     return None
 
 
-def conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+def conjuncts(test: ast.expr) -> Iterator[ast.expr]:
     """Yield the operands of ``and`` in a test, or the test itself."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        yield from conjuncts(test.left)
-        yield from conjuncts(test.right)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        for each in test.values:
+            yield from conjuncts(each)
     else:
         yield test
 
 
-def is_docstring(statement: cst.CSTNode) -> bool:
+def is_docstring(statement: ast.AST) -> bool:
     """Return whether a statement consists of a string only."""
-    return isinstance(statement, cst.SimpleStatementLine) and all(
-        isinstance(each, cst.Expr) and isinstance(each.value, (cst.SimpleString, cst.ConcatenatedString))
-        for each in statement.body
+    return isinstance(statement, ast.Expr) and text_of(statement.value) is not None
+
+
+def text_of(node: ast.AST) -> str | None:
+    """Return the value of a string literal; None for any other expression."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def is_constant(node: ast.AST, *values: object) -> bool:
+    """Return whether a node is one of the literals ``values``; 1, 1.0 and True are different ones."""
+    return isinstance(node, ast.Constant) and any(
+        type(node.value) is type(value) and node.value == value for value in values
     )
 
 
-def code(node: cst.CSTNode) -> str:
-    """Return the code of a node, with a fast path for names, which are the most frequent."""
-    return dotted_name(node) or cst.Module([]).code_for_node(node)
+def statements_in(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements and those in them, without those of nested functions and classes."""
+    for statement in body:
+        yield statement
+        if type(statement) not in _NEW_SCOPES:
+            yield from (each for each in walk_scope(statement) if isinstance(each, ast.stmt))

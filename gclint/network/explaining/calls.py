@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Iterator
-
-import libcst as cst
 
 from gclint.network.activation import CACHE_NAME, SiteBinding, bind_site, is_constant
 from gclint.network.binding import BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Container, External, ExternalInstance, Instance
+from gclint.network.evaluation.walk import Arg
 from gclint.network.explaining.facts import Fact
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.standing import Standing
 from gclint.network.story import gradient_steps
+from gclint.network.switch import names_checkpointing
 from gclint.network.traits import mixes_sequence
 from gclint.releases import EVER_NEUTRALISED
-from gclint.source.fragment import Fragment
 from gclint.source.tokens import one_line
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 from gclint.wording import listed_code
@@ -41,7 +41,7 @@ def call_of(network: Network, site: RunSite, wanted: Collection[ClassInfo] = ())
         inner += (
             arguments if len(site.blocks) == 1 else [Fact(f"where it runs `{block.name}`:", None, arguments)]
         )
-    place = site.fragment.file.path, site.span(site.call)[0]
+    place = site.scope.module.file.path, site.span(site.call)[0]
     names = " or ".join(f"`{info.name}`" for info in site.blocks)
     how = "calls a checkpoint function for" if site.checkpointed else "runs"
     return Fact(
@@ -64,9 +64,9 @@ def _circumstances(site: RunSite) -> Iterator[Fact]:
     else:
         yield Fact("it is not in a loop")
     for arm in site.arms:
-        if "checkpoint" in site.source(arm.branch.test):
+        if names_checkpointing(arm.node.test):
             side = "under" if arm.taken else "in the other branch of"
-            yield Fact(f"it is {side} `if {_short(site.source(arm.branch.test))}`")
+            yield Fact(f"it is {side} `if {_short(site.source(arm.node.test))}`")
     if site.function is not None:
         yield Fact("an inner function of the method runs the block; its calls are examined instead")
     if site.seen:
@@ -93,9 +93,8 @@ def _argument(
     network: Network, site: RunSite, block: ClassInfo, known: SiteBinding | None, bound: BoundArgument
 ) -> Fact:
     written = _short(site.source(bound.arg.value))
-    # An argument that a wrapper function passes may be in another statement.
-    stands = site.fragment.holds(bound.arg)
-    place = (site.fragment.file.path, site.span(bound.arg)[0]) if stands else None
+    stands = _written(site, bound.arg)
+    place = None if stands is None else (site.scope.module.file.path, site.span(stands)[0])
     if bound.parameter is None:
         what = {
             "**": "its names are unknown, so its content is not judged",
@@ -118,6 +117,14 @@ def _argument(
         origin,
         {"argument": written, "parameter": name, "passed": how, "role": role, "why": why},
     )
+
+
+def _written(site: RunSite, arg: Arg) -> ast.AST | None:
+    """Return an argument with its keyword or star; None if other code than that around the call passes it."""
+    body = site.scope.body
+    nodes = () if body is None or arg.value not in body.nodes else body.nodes
+    whole = (each for each in nodes if isinstance(each, (ast.keyword, ast.Starred)))
+    return next((each for each in whole if each.value is arg.value), arg.value) if nodes else None
 
 
 def _role(
@@ -161,9 +168,9 @@ def _disabling(network: Network, name: str, *, by_position: bool) -> str:
     )
 
 
-def why_no_site(call: tuple[Scope, Fragment, cst.Call]) -> str:
+def why_no_site(call: tuple[Scope, ast.Call]) -> str:
     """Return why a call does not run a block, as far as it is known."""
-    scope, _, node = call
+    scope, node = call
     values = scope.evaluate(node.func)
     modules = [value.info for value in values if isinstance(value, Instance) and value.info.is_module]
     if modules:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-import libcst as cst
-
+from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import ClassValue, Container, ExternalInstance
@@ -16,7 +16,6 @@ from gclint.network.evaluation.walk import walk
 from gclint.network.holders import held_classes
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
-from gclint.source.fragment import Fragment
 from gclint.source.outline import Definition, ImportStatement
 
 _IDENTIFIER = re.compile(r"\w+")
@@ -50,7 +49,7 @@ class Spot:
     """The function that contains it."""
     owner: ClassInfo | None = None
     """The class that contains it."""
-    call: tuple[Scope, Fragment, cst.Call] | None = None
+    call: tuple[Scope, ast.Call] | None = None
     """A call that is not a call site."""
     imported: ImportStatement | None = None
 
@@ -104,17 +103,30 @@ class _Finder:
 
     def named(self) -> list[Spot]:
         """Return the class whose name is here."""
-        for word in _IDENTIFIER.finditer(self._network.file.text, self._line_start(), self._end + 200):
-            if word.start() <= self._start < word.end():
-                values = self._network.module.lookup(word[0])
+        for name, start in self._names():
+            if start <= self._start < start + len(name):
+                values = self._network.module.lookup(name)
                 infos = [value.info for value in values if isinstance(value, ClassValue)]
-                if len(infos) == 1 and self._network.file.outline.is_code(word.start()):
-                    return [self._of_class(infos[0], *word.span())]
+                if len(infos) == 1:
+                    return [self._of_class(infos[0], start, start + len(name))]
         return []
 
-    def _line_start(self) -> int:
+    def _names(self) -> Iterator[tuple[str, int]]:
+        """Yield the names on the line that may be those of classes, each with its offset."""
         file = self._network.file
-        return file.row_start(file.position(self._start).row)
+        row = file.position(self._start).row
+        for each in file.outline.definitions:
+            if each.is_class and file.position(each.header).row == row:
+                yield each.name, file.text.index(each.name, each.header + len("class"))
+        for statement in file.outline.imports:
+            for item in statement.items:
+                words = _IDENTIFIER.finditer(file.text, item.start, item.end)
+                yield from ((word[0], word.start()) for word in words)
+        for node in () if file.tree is None else walk(file.tree.module):
+            if isinstance(node, ast.Name) and node.lineno == row:
+                yield node.id, file.places.start(node)
+            elif isinstance(node, ast.Attribute) and node.end_lineno == row:
+                yield node.attr, file.places.end(node) - len(node.attr)
 
     def _of_class(self, info: ClassInfo, start: int, end: int) -> Spot:
         return Spot(Kind.CLASS, info.name, start, end, (info,), sites_of(self._network, info), owner=info)
@@ -140,7 +152,7 @@ class _Finder:
         """Return the call sites here, the innermost last."""
         found = []
         for site in every_site(self._network):
-            if site.fragment.file is not self._network.file:
+            if site.scope.module.file is not self._network.file:
                 continue
             start, end = site.span(site.call)
             if self._touches(start, end):
@@ -157,8 +169,8 @@ class _Finder:
         for site in every_site(self._network):
             for loop in site.loops:
                 start = site.span(loop)[0]
-                end = site.span(loop.body)[0]
-                if site.fragment.file is self._network.file and self._touches(start, end):
+                end = site.span(loop.body[0])[0]
+                if site.scope.module.file is self._network.file and self._touches(start, end):
                     found.setdefault((start, end), []).append(site)
         return [
             Spot(
@@ -174,24 +186,23 @@ class _Finder:
             for (start, end), sites in found.items()
         ]
 
-    def _fragments(self) -> Iterator[tuple[Scope, Fragment, Sequence[cst.CSTNode], Iterator[str]]]:
-        """Yield the parsed statements of the method here: scope, fragment, nodes, and the names they bind."""
+    def _statements(self) -> Iterator[tuple[Scope, ast.AST]]:
+        """Yield the statements of the method that are here, as far as they are not in others."""
         if self._owner is None or self._function is None:
             return
         scope = self._owner.scope(self._function)
-        for piece in () if scope.body is None else scope.body.pieces_at([self._start]):
-            if piece.fragment is not None and piece.nodes:
-                yield scope, piece.fragment, piece.nodes, iter(piece.bindings)
+        for statement in () if scope.body is None else scope.body.roots:
+            if self._touches(*scope.span(statement)):
+                yield scope, statement
 
     def stacks(self) -> list[Spot]:
         """Return the attributes to which modules are assigned here."""
         found = []
-        for scope, fragment, nodes, keys in self._fragments():
-            spans = [fragment.span(node) for node in nodes]
-            start, end = min(span[0] for span in spans), max(span[1] for span in spans)
-            for key in keys:
+        for scope, statement in self._statements():
+            start, end = scope.span(statement)
+            for key in Body(self._network.file, [statement]).bindings:
                 holder, _, name = key.rpartition(".")
-                if not self._touches(start, end) or holder != scope.self_name or self._owner is None:
+                if holder != scope.self_name or self._owner is None:
                     continue
                 values = self._owner.attribute(name)
                 classes = tuple(sorted(held_classes(values), key=lambda info: info.name))
@@ -209,16 +220,14 @@ class _Finder:
     def calls(self) -> list[Spot]:
         """Return the calls here that are not call sites, the innermost last."""
         found = []
-        for scope, fragment, nodes, _ in self._fragments():
-            calls = [each for node in nodes for each in (node, *walk(node)) if isinstance(each, cst.Call)]
-            for call in dict.fromkeys(calls):
-                start, end = fragment.span(call)
-                if self._touches(start, end):
-                    name = fragment.source(call.func)
-                    place = (scope, fragment, call)
-                    found.append(
-                        Spot(Kind.CALL, name, start, end, (), (), self._function, self._owner, call=place)
+        for scope, statement in self._statements():
+            for call in walk(statement):
+                if isinstance(call, ast.Call) and self._touches(*scope.span(call)):
+                    name, span = scope.source(call.func), scope.span(call)
+                    spot = Spot(
+                        Kind.CALL, name, *span, (), (), self._function, self._owner, call=(scope, call)
                     )
+                    found.append(spot)
         return sorted(found, key=lambda spot: spot.start - spot.end)
 
     def around(self) -> Spot:
@@ -253,6 +262,6 @@ def sites_of(network: Network, info: ClassInfo) -> tuple[RunSite, ...]:
     return tuple(site for site in every_site(network, {info.name}) if info in site.blocks)
 
 
-def _iterated(site: RunSite) -> cst.CSTNode:
+def _iterated(site: RunSite) -> ast.expr:
     loop = site.loops[-1]
-    return loop.iter if isinstance(loop, cst.For) else loop.test
+    return loop.test if isinstance(loop, ast.While) else loop.iter

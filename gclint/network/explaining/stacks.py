@@ -77,11 +77,10 @@ def _attributes(owner: ClassInfo) -> dict[str, tuple[Path, int]]:
         scope = None if method is None else owner.scope(method, base.module)
         if scope is None or scope.body is None:
             continue
-        for piece in scope.body.pieces():
-            for key, bindings in piece.bindings.items():
-                holder, _, name = key.rpartition(".")
-                if piece.fragment is not None and holder == scope.self_name and name not in found:
-                    found[name] = base.file.path, piece.fragment.span(bindings[0].value)[0]
+        for key, bindings in scope.body.bindings.items():
+            holder, _, name = key.rpartition(".")
+            if holder == scope.self_name and name not in found:
+                found[name] = base.file.path, scope.span(bindings[0].value)[0]
     return found
 
 
