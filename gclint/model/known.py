@@ -37,6 +37,8 @@ OTHER_BASES = frozenset(
         "transformers.utils.TransformersKwargs",
     )
 )
+METACLASSES = frozenset(("type", "abc.ABCMeta"))
+"""Metaclasses that make what the code of a class shows."""
 FUNCTIONS = names(
     """
     len range int float bool str bytes isinstance issubclass hasattr callable max min sum abs round any all
