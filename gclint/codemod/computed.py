@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gclint.model.attributes import spaces_of
-from gclint.model.spaces import tree_of
+from gclint.model.importing import names_any
+from gclint.model.looking import is_handed_on, is_only_looked_into
+from gclint.model.spaces import READING_BY_NAME, tree_of
 from gclint.network.override import OldOverride
 from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.paths import shown
@@ -16,8 +18,7 @@ from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
 
-_WORDS = ("getattr", "attrgetter", "methodcaller", "__getattribute__")
-_WORD = re.compile(r"\w+")
+_WORDS = sorted(READING_BY_NAME)
 _MOST_FILES = 40
 
 
@@ -29,21 +30,19 @@ def computed_uses(override: OldOverride) -> Iterator[str]:
     """
     model, name = override.model, override.method.name
     project = model.module.library.project
-    words = {model.name, model.file.path.stem}
     with project.read_for(None):
         paths = list(dict.fromkeys(path for word in _WORDS for path in files_mentioning(project, word)))
         files = [each for each in _readable(project, paths) if computed_names(each)]
     project.questions.ask(model.file.path, COMPUTING, "", (each.path for each in files))
     for file in files:
-        imported = {word for each in file.outline.imports for word in _WORD.findall(each.text)}
-        is_near = file is model.file or not words.isdisjoint(imported)
+        space = spaces_of(project).of(file)
+        is_near = file is model.file or names_any(space, {model.file}, {model.name})
         if not is_near and len(files) > _MOST_FILES:
             continue
         project.consult(model.file, file.path)
-        space = spaces_of(project).of(file)
         for node in computed_names(file):
-            names = space.names_used(node)
-            if (is_near if names is None else name in names) and _fits(node, name):
+            names = space.names_used(node) if _fits(node, name) else frozenset()
+            if is_near if names is None else name in names:
                 where = "" if file is model.file else f" of {shown(file.path)}"
                 yield f"line {file.position(space.offset(node)).row}{where}"
 
@@ -58,18 +57,26 @@ def _readable(project: Project, paths: Iterable[Path]) -> Iterator[SourceFile]:
 
 @of_text
 def computed_names(file: SourceFile) -> tuple[ast.Call, ...]:
-    """Return the calls of a file that read an attribute whose name is no literal."""
+    """Return the calls of a file that read an attribute whose name is no literal, and may call it then."""
     tree = tree_of(file) if any(word in file.text for word in _WORDS) else None
-    nodes = () if tree is None else ast.walk(tree)
-    return tuple(each for each in nodes if isinstance(each, ast.Call) and _is_computed(each))
+    if tree is None:
+        return ()
+    calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call) and _is_computed(each)]
+    return tuple(
+        each for each in calls if not is_only_looked_into(tree, each) and not is_handed_on(tree, _name(each))
+    )
 
 
 def _is_computed(node: ast.Call) -> bool:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    given = node.args[1:2] if name == "getattr" else node.args[:1]
-    if name not in _WORDS or not given:
-        return False
-    return not isinstance(given[0], ast.Constant) or _is_of_parts(given[0])
+    name = _name(node)
+    return name is not None and (not isinstance(name, ast.Constant) or _is_of_parts(name))
+
+
+def _name(node: ast.Call) -> ast.expr | None:
+    """Return the name of an attribute that a call reads, if it is a call that does."""
+    function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    given = node.args[1:2] if function == "getattr" else node.args[:1]
+    return given[0] if given and function in _WORDS else None
 
 
 def _is_of_parts(node: ast.Constant) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterator
 
 from gclint.model.attributes import spaces_of
+from gclint.model.importing import names_any
 from gclint.model.replacements import RUN, WORDS, classes_replaced, is_plain, replacements
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.holders import held_classes
@@ -16,7 +16,6 @@ from gclint.source.paths import shown
 from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
 
-_WORD = re.compile(r"\w+")
 _MOST_FILES = 40
 """In larger projects, only files that name the block are followed."""
 
@@ -34,12 +33,12 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
     for info in blocks:
         if not is_plain(spaces, info.file, info.name):
             yield f"the `forward` of `{info.name}` is no plain method, and {which} may not recompute it"
-    classes = {base.name for info in blocks for base in info.mro}
-    owners = {site.owner.name for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
-    words = classes | owners | {network.file.path.stem}
+    around = {base for info in blocks for base in info.mro}
+    around |= {site.owner for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
+    named, words = {each.file for each in around} | {network.file}, {each.name for each in around}
     files = _replacing(network)
     for file in files:
-        is_near = file is network.file or _names(file, words)
+        is_near = file is network.file or names_any(spaces.of(file), named, words)
         if not is_near and len(files) > _MOST_FILES:
             continue
         for node in replacements(file):
@@ -118,7 +117,3 @@ def _replaces(file: SourceFile, _key: str) -> bool:
 
 REPLACING = Topic("replacing", _replaces, is_about_others=True)
 """Which files replace a ``forward``."""
-
-
-def _names(file: SourceFile, words: Set[str]) -> bool:
-    return any(not words.isdisjoint(_WORD.findall(each.text)) for each in file.outline.imports)

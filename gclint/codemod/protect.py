@@ -72,6 +72,7 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
     sites = site_edits(network, group)
     switching = switch_changes(network, sites_of(network, group))
     doubts = [*_doubts(network, group), *elsewhere.doubts, *switching.doubts, *sites.doubts]
+    doubts = doubts or _unknown(network, group)
     edits = list(elsewhere.edits)
     edits += branch_edits(network, group, sites.edits, switching.overrides)
     edits += [*bases, *edits_outside(group, sites.edits)]
@@ -123,9 +124,13 @@ def _doubts(network: Network, group: Group) -> list[str]:
     doubts += shared_bases(network, group)
     doubts += mode_doubts(network, group)
     doubts += [*compiled_doubts(network, group), *patch_doubts(network, group.blocks)]
-    if not doubts and (new or has_own_mode(group)):
-        doubts += [doubt for info in group.blocks for doubt in unknown_doubts(info)]
     return doubts
+
+
+def _unknown(network: Network, group: Group) -> list[str]:
+    """Return what is not known of blocks that are recomputed and were not, if nothing else is in doubt."""
+    is_new = bool(newly_checkpointed(network, group)) or has_own_mode(group)
+    return [doubt for info in group.blocks for doubt in unknown_doubts(info)] if is_new else []
 
 
 def layers_to_be(network: Network) -> frozenset[ClassInfo]:

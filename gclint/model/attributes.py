@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from gclint.model.interpreter import Interpreter
 from gclint.model.objects import TooLong
 from gclint.model.spaces import Space, Spaces
@@ -9,7 +11,7 @@ from gclint.model.values import Call, Class, Function, unknown
 from gclint.source.project import Project
 
 _ANYTHING = unknown("an argument")
-_ROUNDS = 3
+_ROUNDS = 6
 _MOST_STEPS = 500_000
 
 
@@ -32,8 +34,8 @@ def _follow(space: Space) -> None:
         space.frame.names.clear()  # Nothing is known of the module.
 
 
-def _reading(space: Space) -> Spaces:
-    """Return modules in which all functions of one were followed, with any arguments.
+def _reading(space: Space, functions: frozenset[ast.AST] | None) -> Spaces:
+    """Return modules in which functions of one were followed, with any arguments; all of them if it is None.
 
     They are others than those of the project: what such functions assign must not become what objects have.
     """
@@ -43,7 +45,7 @@ def _reading(space: Space) -> Spaces:
     try:
         for _ in range(_ROUNDS):
             version = spaces.version
-            _run(reader, space)
+            _run(reader, space, functions)
             if version == spaces.version:
                 return spaces
     except (TooLong, RecursionError):
@@ -51,8 +53,8 @@ def _reading(space: Space) -> Spaces:
     return _spaces(space.spaces.project)  # Nothing is known.
 
 
-def _run(reader: Interpreter, space: Space) -> None:
-    """Follow all functions and methods of a module that may run, with any arguments."""
+def _run(reader: Interpreter, space: Space, functions: frozenset[ast.AST] | None) -> None:
+    """Follow functions and methods of a module that may run, with any arguments."""
     for value in [space.value(name) for name in list(space.names())]:
         for thing in () if value is None else value.things:
             if isinstance(thing, Class) and thing.space is space:
@@ -60,8 +62,12 @@ def _run(reader: Interpreter, space: Space) -> None:
                 members = list(space.spaces.members[thing].items())
                 for method in (value for name, value in members if name != "__init__"):
                     for each in method.things:
-                        if isinstance(each, Function):
+                        if isinstance(each, Function) and (functions is None or each.node in functions):
                             call = Call((made,), (), _ANYTHING, _ANYTHING)
                             reader.enter(each, call, thing.node, space.frame, owner=thing)
-            elif isinstance(thing, Function) and thing.space is space:
+            elif (
+                isinstance(thing, Function)
+                and thing.space is space
+                and (functions is None or thing.node in functions)
+            ):
                 reader.enter(thing, Call((), (), _ANYTHING, _ANYTHING), thing.node, space.frame)

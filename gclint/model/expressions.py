@@ -289,6 +289,8 @@ class Expressions(Calls):
             is_touched = isinstance(node.value, ast.Name) and node.value.id in frame.space.touched
             if isinstance(each, External) and (each.name not in known.TABLES or is_touched):
                 self.note(f"reads an item of `{each.name}`, which may change meanwhile", node, frame)
+                if each.name == known.MODULES_BY_NAME:
+                    return of(External("a module"))
                 return unknown(f"an item of `{each.name}`")
         if isinstance(node.slice, ast.Slice):
             kept = [each for each in value.things if not isinstance(each, Fixed)]

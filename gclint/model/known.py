@@ -37,6 +37,8 @@ OTHER_BASES = frozenset(
         "transformers.utils.TransformersKwargs",
     )
 )
+METACLASSES = frozenset(("type", "abc.ABCMeta"))
+"""Metaclasses that make what the code of a class shows."""
 FUNCTIONS = names(
     """
     len range int float bool str bytes isinstance issubclass hasattr callable max min sum abs round any all
@@ -53,7 +55,7 @@ FUNCTIONS = names(
     torch.cuda.is_available torch.compiler.is_compiling torch.compiler.is_exporting
     torch._dynamo.is_compiling torch.onnx.is_in_onnx_export torch.broadcast_shapes torch.result_type
     torch.promote_types torch.nn.init._calculate_fan_in_and_fan_out torch._check torch._check_is_size
-    torch.is_inference_mode_enabled torch.get_default_dtype contextlib.nullcontext
+    torch.is_inference_mode_enabled torch.get_default_dtype contextlib.nullcontext inspect.signature
     transformers.integrations.deepspeed.is_deepspeed_available
     transformers.integrations.is_deepspeed_available transformers.deepspeed.is_deepspeed_available
     deepspeed.utils.is_initialized deepspeed.comm.comm.is_initialized
@@ -99,6 +101,8 @@ COMPUTING_OBJECT = "a function of a table of transformers"
 PART = "a part of a module of torch"
 MAKERS = frozenset(("transformers.activations.get_activation",))
 """Functions that make one of these."""
+MODULES_BY_NAME = "sys.modules"
+"""The table of modules."""
 LOGGERS = frozenset(("transformers.utils.logging.get_logger", "logging.getLogger", "logging.get_logger"))
 LOGGING = names(
     """
@@ -213,7 +217,12 @@ CONTEXTS = names(
     """
 )
 """Contexts that leave no trace."""
-SAME = names("transformers.pytorch_utils.prune_linear_layer transformers.pytorch_utils.prune_conv1d_layer")
+SAME = names(
+    """
+    transformers.pytorch_utils.prune_linear_layer transformers.pytorch_utils.prune_conv1d_layer
+    transformers.modeling_utils.prune_linear_layer transformers.modeling_utils.prune_conv1d_layer
+    """
+)
 """Functions that give something of the kind of their first argument."""
 LITERALS = names(
     "numpy.inf numpy.pi math.pi math.e math.inf math.nan math.tau torch.pi torch.inf torch.nan torch.e"

@@ -319,12 +319,23 @@ class Objects:
 
     def unknown_base(self, kind: Class) -> bool:
         """Tell whether a class may have more than its code shows."""
-        return bool(kind.node.keywords) or any(
+        return any(not self._is_usual(each, kind) for each in kind.node.keywords) or any(
             not isinstance(each, Class)
             and each not in known.MODULE_BASES | known.OTHER_BASES
             and not (each is not None and self.is_plain_module(each))
             for each in self.line(kind)
         )
+
+    def _is_usual(self, keyword: ast.keyword, kind: Class) -> bool:
+        """Tell whether an argument of a class's header leaves the class as its code shows it."""
+        if keyword.arg != "metaclass":
+            return False
+        self.quiet += 1
+        try:
+            made = self.value(keyword.value, kind.frame or kind.space.frame)
+        finally:
+            self.quiet -= 1
+        return all(isinstance(each, External) and each.name in known.METACLASSES for each in made.things)
 
     def find(self, kind: Class, name: str, behind: Class | None = None) -> tuple[Value, Class] | None:
         """Return what a class has under a name, and the class that defines it."""

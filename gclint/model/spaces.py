@@ -33,6 +33,9 @@ _RUNNING = names(
     __iter__ __next__ __del__
     """
 )
+READING_BY_NAME = frozenset(("getattr", "attrgetter", "methodcaller", "__getattribute__"))
+"""The functions that read attributes whose names are computed."""
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _NAMESPACES = frozenset(("globals", "vars", "exec", "eval", "locals", "__import__", "delattr"))
 _NAMESPACE_ATTRIBUTES = frozenset(
     ("__dict__", "__class__", "__setattr__", "__bases__", "__code__", "__defaults__")
@@ -54,6 +57,9 @@ Targets: TypeAlias = "dict[ast.AST, set[ast.ClassDef | str]]"
 """The classes of what has an attribute, by the place in the code; words for what is not known."""
 
 
+Search: TypeAlias = "Callable[[Space, frozenset[ast.AST] | None], Spaces]"
+
+
 @dataclass(frozen=True)
 class Imported:
     """A name that an import statement binds."""
@@ -68,16 +74,14 @@ class Imported:
 class Spaces:
     """The modules of a project that were read, each once."""
 
-    def __init__(
-        self, project: Project, follow: Callable[[Space], None], search: Callable[[Space], Spaces]
-    ) -> None:
+    def __init__(self, project: Project, follow: Callable[[Space], None], search: Search) -> None:
         """Describe the current files of ``project``.
 
         Args:
             project: the files.
             follow: follows the statements of a module.
-            search: follows all functions of a module with any arguments, and returns the modules, which then
-                know what was found.
+            search: follows functions of a module with any arguments, all of them or only certain ones, and
+                returns the modules, which then know what was found.
         """
         self.project = project
         self.follow = follow
@@ -132,7 +136,7 @@ class Space:
 
     def names_used(self, node: ast.AST) -> frozenset[str] | None:
         """Return the names under which a call reads attributes; None for any."""
-        return self.reading.all_names_used.get(node)
+        return self.reading_by_name.all_names_used.get(node)
 
     def offset(self, node: ast.AST) -> int:
         """Return where a node begins in the text, in characters."""
@@ -173,7 +177,10 @@ class Space:
         full = ".".join(filter(None, (name, imported.name)))
         if full in _KNOWN or (self._is_of_library(name) and not name.startswith(f"{LIBRARY}.models.")):
             return of(External(full))
-        file = self.spaces.project.module(self.file, imported.module, imported.level)
+        project = self.spaces.project
+        if self._is_of_neighbour(name):
+            return of(External(full))
+        file = project.module(self.file, imported.module, imported.level)
         if file is None or file is self.file:
             return of(External(full))
         space = self.spaces.of(file)
@@ -182,13 +189,18 @@ class Space:
         found = space.value(imported.name)
         if found is None:
             inner = ".".join(filter(None, (imported.module, imported.name)))
-            part = self.spaces.project.module(self.file, inner, imported.level)
+            part = project.module(self.file, inner, imported.level)
             if part is not None:
                 return of(Module(self.spaces.of(part)), roots=(f"the module `{full}`",))
         return found or unknown(f"`{imported.name}`")
 
     def _is_of_library(self, name: str) -> bool:
         return name == LIBRARY or name.startswith(f"{LIBRARY}.")
+
+    def _is_of_neighbour(self, name: str) -> bool:
+        """Tell whether a module is of another package that is installed where this one is."""
+        project = self.spaces.project
+        return project.is_context(self.file.path) and not self._is_of_library(name)
 
     def _absolute(self, imported: Imported) -> str:
         """Return the full name of a module that is imported, as far as it can be known."""
@@ -228,7 +240,12 @@ class Space:
     @cached_property
     def reading(self) -> Spaces:
         """What is known if all of the module's functions are followed, with any arguments."""
-        return self.spaces.search(self)
+        return self.spaces.search(self, None)
+
+    @cached_property
+    def reading_by_name(self) -> Spaces:
+        """The same, if only what leads to where names of attributes are computed is followed."""
+        return self.spaces.search(self, frozenset() if self.tree is None else _leading_to_names(self.tree))
 
     @cached_property
     def loaded(self) -> defaultdict[str, list[tuple[ast.AST, ast.AST]]]:
@@ -339,6 +356,29 @@ def _names_any(node: ast.AST) -> bool:
         return False
     holder = node.args[0]
     return not isinstance(node.args[1], ast.Constant) and isinstance(holder, ast.Name) and holder.id == "self"
+
+
+def _leading_to_names(tree: ast.Module) -> frozenset[ast.AST]:
+    """Return the functions that compute names of attributes, and those that may call one, by their names."""
+    nodes = list(ast.walk(tree))
+    words = {each: _mentioned(each) for each in nodes if isinstance(each, _FUNCTIONS)}
+    classes = frozenset(each.name for each in nodes if isinstance(each, ast.ClassDef))
+    found: set[ast.AST] = {each for each in words if not words[each].isdisjoint(READING_BY_NAME)}
+    waiting, done = set(found), set[ast.AST]()
+    while waiting:
+        function = waiting.pop()
+        done.add(function)
+        name = getattr(function, "name", "")
+        if name.startswith("__") and name != "__init__":
+            return frozenset(words)  # It is called without its name.
+        calling = {name} if name != "__init__" else {name, *classes}
+        found |= {each for each in words if not words[each].isdisjoint(calling)}
+        waiting |= found - done
+    return frozenset(found)
+
+
+def _mentioned(node: ast.AST) -> frozenset[str]:
+    return frozenset(_last(each) for each in ast.walk(node) if isinstance(each, (ast.Name, ast.Attribute)))
 
 
 def _last(node: ast.expr) -> str:

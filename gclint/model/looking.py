@@ -1,0 +1,60 @@
+"""What becomes of an attribute that is read by its name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Set
+
+_LOOKING = frozenset(("getattr", "hasattr", "isinstance", "len", "type"))
+
+
+def is_only_looked_into(tree: ast.Module, node: ast.expr) -> bool:
+    """Tell whether an expression only gives a name its value, of which only parts are read.
+
+    A method that the expression may give is then never called: none of its parts does that by a usual name.
+    """
+    parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+    names = _names_given(parents.get(node))
+    home = parents.get(node)
+    while home is not None and not isinstance(home, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        home = parents.get(home)
+    inside = [] if home is None else list(ast.walk(home))
+    is_shared = any(isinstance(each, (ast.Global, ast.Nonlocal)) for each in inside)
+    uses = [each for each in inside if isinstance(each, ast.Name) and each.id in names]
+    return (
+        bool(names and inside) and not is_shared and all(_only_looks(each, names, parents) for each in uses)
+    )
+
+
+def is_handed_on(tree: ast.Module, name: ast.expr | None) -> bool:
+    """Tell whether a name of an attribute is what ``__getattr__`` is asked for, by code that has it."""
+    for each in ast.walk(tree):
+        if isinstance(each, ast.FunctionDef) and each.name in ("__getattr__", "__getattribute__"):
+            inside = [one for one in ast.walk(each) if isinstance(one, ast.Name)]
+            if name in inside:
+                asked = each.args.args[1].arg if len(each.args.args) > 1 else ""
+                same = [one for one in inside if one.id == asked]
+                return name in same and all(isinstance(one.ctx, ast.Load) for one in same)
+    return False
+
+
+def _names_given(node: ast.AST | None) -> Set[str]:
+    """Return the names that a statement gives its value; none if it also does something else with it."""
+    names = [getattr(each, "id", "") for each in node.targets] if isinstance(node, ast.Assign) else []
+    return set(names) if all(names) else set()
+
+
+def _only_looks(name: ast.Name, names: Set[str], parents: Mapping[ast.AST, ast.AST]) -> bool:
+    node = parents[name]
+    if isinstance(name.ctx, ast.Store):
+        return True
+    if isinstance(node, ast.Attribute):
+        return not node.attr.startswith("__")
+    if isinstance(node, ast.Subscript):
+        return node.value is name
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _LOOKING):
+        return False
+    of = node.args[1] if node.func.id == "getattr" and len(node.args) > 1 else None
+    is_usual = isinstance(of, ast.Constant) and not str(of.value).startswith("__")
+    is_looked_into = bool(names & _names_given(parents.get(node)))
+    return node.args[:1] == [name] and (of is None or is_usual or is_looked_into)
