@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gclint.codemod import uses
 from gclint.codemod.edits import edited
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
 from gclint.codemod.uses import is_used

@@ -192,6 +192,7 @@ def _checked(
         proofs=proofs,
         recognised=recognised,
         unknown_bases=_unknown_bases(project, options),
+        unparsed=project.unparsed,
     )
     report = _printed(report, found, options)
     if options.writes_nothing and incoming is None:

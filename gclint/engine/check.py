@@ -220,6 +220,7 @@ def judge(
     with closing(spread(_Judging(project, rules, is_traced=trace is not None), paths, jobs)) as answers:
         for path, judged in answers:
             project.learn_uses(judged.uses)
+            project.learn_unparsed(judged.unparsed)
             if trace is not None and judged.news is not None:
                 trace.learn(judged.news)
                 project.questions.learn(judged.asked)
@@ -239,6 +240,8 @@ class _Judged:
     """What was read."""
     asked: tuple[Asked, ...]
     """What was asked of all files."""
+    unparsed: tuple[Path, ...]
+    """The consulted files that cannot be parsed."""
 
 
 class _Judging:
@@ -256,7 +259,8 @@ class _Judging:
         with self._project.read_for(path):
             verdict = _judge(self._project, path, self._rules, self._codes)
         news = begin().news() if self._is_traced else None
-        return _Judged(verdict, self._project.new_uses(), news, self._project.questions.news())
+        project = self._project
+        return _Judged(verdict, project.new_uses(), news, project.questions.news(), project.unparsed)
 
     def prepare(self) -> None:
         """Read the files, as each process otherwise would, to know what they import."""

@@ -314,7 +314,7 @@ class Origins:
             return is_item
         imported = outline.imported(name)
         if imported is None:
-            return name in _assigned_names(outline.file)
+            return name in _assigned_names(self._scope.module.file)
         values = self._scope.module.lookup(name)
         return imported.name is not None and not any(
             isinstance(value, ModuleValue)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -181,6 +182,8 @@ def summary_lines(report: Report) -> Iterator[str]:
         yield f"{outcome} in {counted(report.files, 'file')}."
     if report.unknown_bases:
         yield _unknown_bases(report.unknown_bases)
+    if report.unparsed:
+        yield _unparsed(report.unparsed)
     yield from _repair_lines(report)
 
 
@@ -192,6 +195,17 @@ def _unknown_bases(names: tuple[str, ...]) -> str:
     return (
         f"{what}: {listed} (their subclasses were not checked; install transformers, or pass its folder "
         "with --library)"
+    )
+
+
+def _unparsed(paths: Sequence[Path]) -> str:
+    """Return the note about files that the given ones import, or are around them, and that are unknown."""
+    own = ".".join(map(str, sys.version_info[:2]))
+    if len(paths) == 1:
+        return f"1 file beside the given ones is no code for Python {own} ({shown(paths[0])}), and so unknown"
+    return (
+        f"{len(paths)} files beside the given ones are no code for Python {own} (such as {shown(paths[0])}), "
+        "and so unknown"
     )
 
 

@@ -100,6 +100,8 @@ class Report:
     """The entries of the baseline that were found again, and those that were not."""
     unknown_bases: tuple[str, ...] = ()
     """Base classes that could not be found."""
+    unparsed: tuple[Path, ...] = ()
+    """Consulted files that the running Python cannot parse."""
     overlooked: tuple[Path, ...] = ()
     """Files in the given folders that look like models, and were not checked because of their names."""
     outside: tuple[Path, ...] = ()

@@ -46,8 +46,13 @@ class SourceFile:
     original bytes.
     """
 
-    def __init__(self, path: Path, data: bytes) -> None:
+    def __init__(self, path: Path, data: bytes, unparsed: set[Path] | None = None) -> None:
         """Decode ``data`` as Python would.
+
+        Args:
+            path: the file.
+            data: its bytes.
+            unparsed: what its path is added to if it turns out that the running Python cannot parse it.
 
         Raises:
             UnreadableFile: the bytes are not valid in the encoding that the file declares, or are too many.
@@ -58,6 +63,7 @@ class SourceFile:
                 f"it has more than {megabytes} of code; if it is data, pass --extend-exclude"
             )
         self.path = path
+        self._unparsed = set[Path]() if unparsed is None else unparsed
         self.facts: dict[object, object] = {}
         """Facts that others have derived from the text alone."""
         self._bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
@@ -90,7 +96,10 @@ class SourceFile:
 
         Only the most recent trees are kept, so a later one may have other nodes.
         """
-        return _tree(self)
+        tree = _tree(self)
+        if tree is None:
+            self._unparsed.add(self.path)
+        return tree
 
     @cached_property
     def outline(self) -> Outline:

@@ -7,12 +7,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from gclint.source.tree import DEFINITIONS, DefinitionNode, blocks_of
+from gclint.source.tree import DEFINITIONS, DefinitionNode, Places, Tree, blocks_of
 
-if TYPE_CHECKING:
-    from gclint.source.file import SourceFile
+
+class Text(Protocol):
+    """What an outline needs of a file."""
+
+    text: str
+
+    @property
+    def tree(self) -> Tree | None:
+        """The syntax tree of the text; None if the running Python cannot parse it."""
+
+    @property
+    def places(self) -> Places:
+        """Where nodes of the tree stand in the text."""
+
+    @property
+    def line_starts(self) -> Sequence[int]:
+        """The offset at which each line begins."""
+
+    def row_start(self, row: int) -> int:
+        """Return the offset at which a row (counted from 1) begins; after the last, the end of the text."""
+
+    def source(self, node: ast.AST) -> str:
+        """Return the code of a node as it is written, without brackets around it."""
 
 
 @dataclass(eq=False)
@@ -140,7 +161,7 @@ class ImportStatement:
 class Outline:
     """What a text defines and imports; nothing if the running Python cannot parse it."""
 
-    def __init__(self, file: SourceFile) -> None:
+    def __init__(self, file: Text) -> None:
         """Describe ``file``."""
         self.file = file
         self.definitions: list[Definition] = []
@@ -271,12 +292,12 @@ def _line_end(text: str, offset: int) -> int:
     return min(ends, default=len(text))
 
 
-def _at_sign(file: SourceFile, decorator: ast.expr) -> int:
+def _at_sign(file: Text, decorator: ast.expr) -> int:
     """Return the row of the ``@`` before a decorator, which may be in brackets on later rows."""
     return file.places.row(file.text.rindex("@", 0, file.places.start(decorator)))
 
 
-def _end(file: SourceFile, node: DefinitionNode) -> int:
+def _end(file: Text, node: DefinitionNode) -> int:
     """Return where the first line behind a definition begins that is neither blank nor a comment."""
     row = node.end_lineno or node.lineno
     while row < len(file.line_starts):

@@ -80,6 +80,7 @@ class Project:
         self._held: dict[Path, bytes] = {}
         """Contents that replace those on the disk."""
         self._missing: set[Path] = set()
+        self._unparsed: set[Path] = set()
         self._uses: defaultdict[Path, set[Path]] = defaultdict(set)
         self._new_uses: list[tuple[Path, Path]] = []
         self.questions = Questions()
@@ -130,7 +131,7 @@ class Project:
             self._asked.add(identity)
         known = self._files.get(identity)
         if known is None:
-            known = SourceFile(identity, self.read_bytes(identity))
+            known = SourceFile(identity, self.read_bytes(identity), self._unparsed)
             self._files[self._identified(identity)] = known
             trace = current()
             if trace is not None and str(identity) not in trace.layout_free:
@@ -356,6 +357,15 @@ class Project:
     def uses(self) -> Mapping[Path, Set[Path]]:
         """The dependencies between files that have been found."""
         return self._uses
+
+    @property
+    def unparsed(self) -> tuple[Path, ...]:
+        """The consulted files that the running Python cannot parse, so that what they define is unknown."""
+        return tuple(sorted(self._unparsed - self.given))
+
+    def learn_unparsed(self, paths: Iterable[Path]) -> None:
+        """Add such files that another process has found."""
+        self._unparsed.update(paths)
 
     def learn_uses(self, uses: Iterable[tuple[Path, Path]]) -> None:
         """Add dependencies between files that another process has found."""

@@ -265,11 +265,6 @@ def header_end(text: str, start: int, end: int | None = None) -> int | None:
 # -- the same code
 
 
-def same_code(one: str, other: str) -> bool:
-    """Return whether two pieces of code are the same except for layout and comments."""
-    return one == other or code_tokens(one) == code_tokens(other)
-
-
 def code_tokens(text: str, *, comments: bool = False) -> list[str]:
     """Return the tokens that no formatter changes: without layout and magic trailing commas.
 

@@ -66,7 +66,7 @@ def _no_collector() -> Iterator[None]:
 
 def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
     """Yield the lists of statements that are directly in a statement."""
-    for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
         found = getattr(statement, name, None)
         if found and name in ("handlers", "cases"):
             for each in found:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gclint.network.evaluation.walk import FUNCTIONS, FunctionNode, text_of, walk, walk_scope
-from gclint.source.file import SourceFile
-from gclint.source.outline import Definition
+from gclint.source.outline import Definition, Text
 from gclint.source.tree import DEFINITIONS
 
 COMPUTED = "*"
@@ -65,7 +64,7 @@ class Body:
     """The statements of a function, or a comprehension, or an expression."""
 
     def __init__(
-        self, file: SourceFile, nodes: Sequence[ast.AST], definition: Definition | None = None
+        self, file: Text, nodes: Sequence[ast.AST], definition: Definition | None = None
     ) -> None:
         """Hold the nodes of one body.
 

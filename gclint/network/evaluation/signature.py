@@ -10,8 +10,7 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from gclint.network.evaluation.walk import FunctionNode, children
-from gclint.source.file import SourceFile
-from gclint.source.outline import Definition
+from gclint.source.outline import Definition, Text
 
 
 class Kind(Enum):
@@ -73,7 +72,7 @@ def method_signature(method: Definition) -> Signature | None:
     return _SIGNATURES[method]
 
 
-def function_signature(file: SourceFile, function: FunctionNode) -> Signature | None:
+def function_signature(file: Text, function: FunctionNode) -> Signature | None:
     """Return the signature of a function that has only ordinary parameters; None for any other."""
     found = tuple(_parameters(file, function.args))
     return Signature(found) if all(each.kind is Kind.NORMAL for each in found) else None
@@ -96,7 +95,7 @@ def listed_parameters(args: ast.arguments) -> Iterator[tuple[ast.arg, Kind, ast.
         yield args.kwarg, Kind.VAR_KEYWORD, None
 
 
-def _parameters(file: SourceFile, args: ast.arguments) -> Iterator[Parameter]:
+def _parameters(file: Text, args: ast.arguments) -> Iterator[Parameter]:
     for arg, kind, default in listed_parameters(args):
         words = None if arg.annotation is None else " ".join(_words(arg.annotation))
         yield Parameter(arg.arg, kind, None if default is None else file.source(default), words)
