@@ -43,7 +43,8 @@ _ALIKE = [
     ("mask + 1", "mask \\\n + 1"),
     ("'# b' 'c'", "('# b'  # why\n    'c')"),
     ("f(mask, 1)", "f(\n    mask,\n    1,  # one\n)"),
-    ("f'{mask }'", "f'{mask }'"),
+    ("f'{mask }'", "f'{mask}'"),
+    ("rf'{mask}'", 'f"{mask}"'),
     ("mask[1:]", "mask[ 1: ]"),
 ]
 _DIFFERENT = [
@@ -54,10 +55,10 @@ _DIFFERENT = [
     ("'a'", "b'a'"),
     ("'it\"s'", "'it\"z'"),
     ("'a' '# b'", "'a' '# c'"),
-    ("f'{mask }'", "f'{mask}'"),
+    ("f'{mask }!'", "f'{mask} !'"),
     ("f'{mask = }'", "f'{mask=}'"),
     ("f'{mask!r}'", "f'{mask!s}'"),
-    ("rf'{mask}'", "f'{mask}'"),
+    (r"rf'{mask}\n'", r"f'{mask}\n'"),
     ("f'{mask}  #1'", "f'{mask}  #2'"),
     ("(mask,)", "(mask)"),
     ("mask[1:]", "mask[:1]"),

@@ -133,7 +133,6 @@ def _commented(**comments: str) -> str:
     return _IMPORTS + _PLAIN.format(**places) + _MODEL.format(prefix="A", body=_LOOP)
 
 
-@_ONE_READING
 @pytest.mark.parametrize("place", ["header", "body", "constructor", "method"])
 @pytest.mark.parametrize("comment", ["# the query", "# flash_attn(x)"])
 def test_a_comment_does_not_decide_a_finding(findings: _Findings, place: str, comment: str) -> None:
@@ -141,14 +140,12 @@ def test_a_comment_does_not_decide_a_finding(findings: _Findings, place: str, co
     assert findings({"modeling_a.py": _commented(**{place: commented})}) == ()
 
 
-@_ONE_READING
 @pytest.mark.parametrize("place", ["body", "method"])
 @pytest.mark.parametrize("docstring", ['"""Makes a query."""', '"""As flash_attn(x)."""'])
 def test_a_docstring_does_not_decide_a_finding(findings: _Findings, place: str, docstring: str) -> None:
     assert findings({"modeling_a.py": _commented(**{place: docstring})}) == ()
 
 
-@_ONE_READING
 @pytest.mark.parametrize(
     "words",
     [
@@ -170,7 +167,6 @@ def test_words_do_not_decide_the_kind_of_a_fix(findings: _Findings, words: str, 
     assert [fix for *_, fix in _verdicts(findings({"modeling_a.py": text}))] == ["SAFE"]
 
 
-@_ONE_READING
 @pytest.mark.slow
 def test_a_warm_run_says_what_a_cold_one_says(tmp_path: Path) -> None:
     path = tmp_path / "modeling_a.py"
@@ -183,7 +179,6 @@ def test_a_warm_run_says_what_a_cold_one_says(tmp_path: Path) -> None:
 # -- layouts
 
 
-@_ONE_READING
 @pytest.mark.parametrize(
     "loop",
     [

@@ -14,8 +14,8 @@ from gclint.network.evaluation.walk import (
     FunctionNode,
     arguments,
     dotted_name,
+    is_docstring,
     names_in,
-    statements_in,
     walk_scope,
 )
 from gclint.network.search import RUNNING_METHODS
@@ -91,10 +91,10 @@ def _inner(outer: FunctionNode) -> tuple[ast.arguments, ast.expr] | None:
     (inner,) = made
     if isinstance(inner, ast.Lambda):
         return inner.args, inner.body
-    returns = [node for node in statements_in(inner.body) if isinstance(node, ast.Return)]
-    if len(returns) != 1 or returns[0].value is None or len(inner.body) != 1:
+    body = [statement for statement in inner.body if not is_docstring(statement)]
+    if len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
         return None
-    return inner.args, returns[0].value
+    return inner.args, body[0].value
 
 
 def _handed_on(params: ast.arguments, body: ast.expr, args: Sequence[Arg]) -> Wrapped | None:
