@@ -145,7 +145,9 @@ class Live:
             # Findings in other files may name a line of this one.
             naming = {each for each in dependents if each in self._verdicts and self._verdicts[each].findings}
             again = [*to_judge_again(self._verdicts, {path}, naming), *self._asking(path, is_known=True)]
+            # So may findings that are made when all are put together.
             self._is_same &= self._result is not None and path not in self._result.shown_in
+            self._is_same &= _have_same_rows(before, after) or self._involved.isdisjoint(dependents)
         else:
             is_known = not is_mentioned and _known_to_all(before) == _known_to_all(after)
             again = [
@@ -191,6 +193,17 @@ def _code(file: SourceFile) -> tuple[object, ...]:
     return tuple(
         (file.position(line[0].start).column, *(token.text for token in line)) for line in lines if line
     )
+
+
+def _have_same_rows(before: SourceFile | None, after: SourceFile | None) -> bool:
+    return before is not None and after is not None and _rows(before) == _rows(after)
+
+
+@of_text
+def _rows(file: SourceFile) -> list[int]:
+    """Return the rows in which the logical lines of a file begin."""
+    lines = ([token for token in line if token.kind is not Kind.COMMENT] for line in logical_lines(file.text))
+    return [file.position(line[0].start).row for line in lines if line]
 
 
 def _copies(file: SourceFile) -> list[object]:
