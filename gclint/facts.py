@@ -250,13 +250,48 @@ def holds(kind: str, path: str, detail: str, known: str, seen: Signature | None 
         known: the known answer.
         seen: the signature of the file when it had this answer, if it can be relied on.
     """
-    if seen is not None and _HAS_CHANGE_TIMES:
-        try:
-            if signature(os.stat(path)) == seen:
-                return True
-        except (OSError, ValueError):
-            pass
-    return _ANSWERS[kind](path, detail) == known
+    return (seen is not None and is_unchanged(path, seen)) or _ANSWERS[kind](path, detail) == known
+
+
+def is_unchanged(path: str, seen: Signature) -> bool:
+    """Return whether a file or folder still has a signature that could be relied on."""
+    try:
+        return _HAS_CHANGE_TIMES and signature(os.stat(path)) == seen
+    except (OSError, ValueError):
+        return False
+
+
+def settled_signature(path: str) -> Signature | None:
+    """Return the signature of a file or folder; None if it cannot be relied on."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return signature(status) if is_settled(status, time.time_ns()) else None
+
+
+def folder_of(fact: Fact) -> str:
+    """Return the folder that a question is about, or about an entry of which; "" if there is none."""
+    if fact.kind in _OF_FOLDERS:
+        return fact.path
+    if fact.kind in _ELSEWHERE:
+        return ""
+    folder, name = os.path.split(fact.path)
+    return "" if name in ("", os.curdir, os.pardir) else folder or os.curdir
+
+
+def follows_from_folder(fact: Fact, found: str) -> bool:
+    """Return whether a question has the same answer as long as the signature of its folder is the same.
+
+    That tells which entries there are, of which types, but nothing of what links lead to, of contents, or of
+    rights.
+    """
+    if fact.kind == "entries":
+        return not _may_have_links(fact.path)
+    if fact.kind in ("matching", "link", "there"):
+        return True
+    is_about_type = fact.kind in ("kind", "state") or found == f"!{errno.ENOENT}"
+    return is_about_type and not os.path.islink(fact.path)
 
 
 def is_kind(kind: object) -> bool:
@@ -402,6 +437,13 @@ def _is_link(entry: os.DirEntry[str]) -> bool:
     return entry.is_symlink() or bool(getattr(entry, "is_junction", bool)())
 
 
+def _may_have_links(folder: str) -> bool:
+    try:
+        return any(each.is_link for each in _entries(folder, ""))
+    except OSError:
+        return True
+
+
 def _listed(found: list[Entry]) -> str:
     text = "/".join(f"{each.name}{'/' * each.is_folder}{'//' * each.is_link}" for each in found)
     return digest(text.encode("utf-8", "surrogatepass"))
@@ -438,6 +480,8 @@ def _package(name: str, _detail: str = "") -> str:
     return "\n".join((spec and spec.submodule_search_locations) or ())
 
 
+_OF_FOLDERS = ("entries", "matching")
+_ELSEWHERE = ("real", "variable", "package")
 _ANSWERS: Mapping[str, Callable[[str, str], str]] = {
     "content": _content,
     "search": _content,

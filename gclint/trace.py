@@ -31,10 +31,6 @@ class Trace:
         """The signatures of the files that were read, if they can be relied on later."""
         self.phases: dict[Fact, str] = {}
         """The phase in which each question was asked; questions of the check itself have none."""
-        self.layout_free: dict[str, str] = {}
-        """Digests of Python files without their layout, for files on which verdicts may depend."""
-        self.shown: frozenset[str] | None = None
-        """The files whose layout may affect the output; None if it may be any file."""
         self._fresh: list[Fact] = []
         self.is_torn = False
         """Whether a file changed during the run, so that the trace cannot be used."""
@@ -58,13 +54,7 @@ class Trace:
     def news(self) -> News:
         """Return what was recorded since the last call, for another process."""
         found = [
-            _News(
-                fact,
-                self.answers[fact],
-                self.phases.get(fact, ""),
-                self.signatures.get(fact.path),
-                self.layout_free.get(fact.path),
-            )
+            _News(fact, self.answers[fact], self.phases.get(fact, ""), self.signatures.get(fact.path))
             for fact in self._fresh
         ]
         self._fresh = []
@@ -72,13 +62,11 @@ class Trace:
 
     def learn(self, news: News) -> None:
         """Add what another process has recorded."""
-        for fact, answer, name, seen, layout_free in news[0]:
+        for fact, answer, name, seen in news[0]:
             with phase(name):
                 self.note(fact, answer)
             if seen is not None:
                 self.signatures.setdefault(fact.path, seen)
-            if layout_free is not None:
-                self.layout_free[fact.path] = layout_free
         self.is_torn |= news[1]
 
 
@@ -89,7 +77,6 @@ class _News(NamedTuple):
     answer: str
     phase: str
     signature: Signature | None
-    layout_free: str | None
 
 
 News = tuple["list[_News]", bool]

@@ -5,15 +5,25 @@ from __future__ import annotations
 import os
 import sys
 import time
+from typing import Any
 
+from gclint.cache.consulted import encoded
 from gclint.facts import answer, is_settled, signature
 from gclint.trace import Fact, Trace
 
 _BEGAN = time.time_ns()
 
 
-def code_facts() -> Trace | None:
-    """Return facts about the code that has been imported so far; None if it was edited after that."""
+def consulted(trace: Trace) -> tuple[list[Any] | None, list[Any] | None]:
+    """Return what the code that has been imported so far is, and what it has read, as the cache keeps both.
+
+    Each is None if some of it has changed meanwhile.
+    """
+    code = _code()
+    return None if code is None else encoded(code), encoded(trace)
+
+
+def _code() -> Trace | None:
     trace = Trace()
     library = os.path.dirname(os.__file__)
     for module in list(sys.modules.values()):

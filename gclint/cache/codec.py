@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from gclint.cache.traces import Damaged
+from gclint.cache.consulted import Damaged
 
 _Value = TypeVar("_Value")
 _PLAIN = (str, int, bool, float)

@@ -99,11 +99,17 @@ def print_once(note: str) -> None:
     from gclint.report.printing import write_lines
 
     context = click.get_current_context(silent=True)
-    printed = context.meta.setdefault(__name__, set()) if context else set()
+    printed = printed_notes()
     is_quiet = context is not None and context.meta.get(QUIET, False)
     if note not in printed and not is_quiet:
-        printed.add(note)
+        printed[note] = None
         write_lines((note,), sys.stderr)
+
+
+def printed_notes() -> dict[str, None]:
+    """Return the notes that :func:`print_once` has printed for this command, in order."""
+    context = click.get_current_context(silent=True)
+    return {} if context is None else context.meta.setdefault(__name__, {})
 
 
 def vocabulary() -> Vocabulary:

@@ -31,13 +31,14 @@ def clean(cache_dir: Path | None) -> None:
     Only files that gclint has written are deleted.
     """
     from gclint.cache.place import place_of, project_root
-    from gclint.cache.store import Store
     from gclint.source.paths import shown
 
     place = place_of(cache_dir)
     try:
+        from gclint.cache.store import Store
+
         deleted = Store(place).clear()
-    except OSError as error:
+    except (OSError, ImportError) as error:
         raise CannotRun(_in_words(place, error)) from None
     if place.folder is not None:
         what = "Deleted the cache in" if deleted else "There is no cache in"
@@ -53,34 +54,28 @@ def store_of_run(named: Path | None, *, quiet: bool, verbose: bool) -> Store | N
     Args:
         named: the folder that the user names.
         quiet: whether to print no note if it cannot be used.
-        verbose: whether to print one even if the user has named no folder.
+        verbose: whether to print one even if there is just no place for it, and the user has named none.
     """
-    from gclint.cache.runs import recorder
-
-    if recorder() is None:
-        return None
     from gclint.cache.place import place_of
-    from gclint.cache.store import Store
+    from gclint.trace import current
 
+    if current() is None:
+        return None
     place = place_of(named)
 
     def complain(error: Exception) -> None:
-        from gclint.cache.runs import unrecorded
         from gclint.report.printing import write_lines
 
-        with unrecorded():
+        is_wanted = verbose or place.is_named or isinstance(error, BlockingIOError)
+        if is_wanted and not quiet:
             write_lines((f"note: {_in_words(place, error)}",), sys.stderr)
 
-    return Store(place, complain if verbose or (place.is_named and not quiet) else None)
-
-
-def keep_run(store: Store | None) -> None:
-    """Let the run of this process be stored in the cache when it ends."""
-    from gclint.cache.runs import recorder
-
-    own = recorder()
-    if own is not None:
-        own.store = store
+    try:
+        from gclint.cache.store import Store
+    except ImportError as error:  # This Python has no SQLite.
+        complain(error)
+        return None
+    return Store(place, complain)
 
 
 def _in_words(place: Place, error: Exception) -> str:

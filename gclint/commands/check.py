@@ -21,20 +21,22 @@ from gclint.commands import (
     GivenPath,
     name_leftovers,
     paths_argument,
+    printed_notes,
     rules_of,
     settings_of,
     settle_interrupted_fixes,
 )
-from gclint.commands.cache import keep_run, store_of_run
+from gclint.commands.cache import store_of_run
 from gclint.commands.check_options import CheckOptions
 from gclint.commands.option_groups import GroupedCommand, option_group
-from gclint.commands.output import output_options, print_report, write_output_files
+from gclint.commands.output import output_options, write_output_files
 from gclint.commands.page import origin, page_option, require_page, write_page
 from gclint.commands.proving import proven
 from gclint.commands.run_options import run_options
 from gclint.commands.setting_options import config_option, pop_settings, setting_options
 from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
 from gclint.interruption import exit_status
+from gclint.report.formats import print_report
 from gclint.trace import phase
 
 if TYPE_CHECKING:
@@ -194,10 +196,21 @@ def _checked(
         unknown_bases=_unknown_bases(project, options),
         unparsed=project.unparsed,
     )
-    report = _printed(report, found, options)
-    if options.writes_nothing and incoming is None:
-        keep_run(store)
-    return _exit_status(report, options)
+    report = _printed(project, report, found, options)
+    if store is not None and options.only_reports:
+        _keep(store, report, options)
+    return report.exit_status
+
+
+def _keep(store: Store, report: Report, options: CheckOptions) -> None:
+    """Store the report for the next time that the same command runs."""
+    from gclint.report.known import Shown, keep
+    from gclint.trace import current
+
+    trace = current()
+    if trace is not None:
+        notes = tuple(printed_notes())
+        keep(store, sys.argv[1:], trace, report, Shown(options.output_format, options.statistics, notes))
 
 
 def _surveyed(
@@ -218,7 +231,7 @@ def _surveyed(
     return found
 
 
-def _printed(report: Report, found: Survey, options: CheckOptions) -> Report:
+def _printed(project: Project, report: Report, found: Survey, options: CheckOptions) -> Report:
     """Print the report and write all files that were asked for; return the report with errors in writing."""
     from gclint.report import full
 
@@ -231,7 +244,8 @@ def _printed(report: Report, found: Survey, options: CheckOptions) -> Report:
         quiet=options.quiet,
         baseline=options.baseline,
     )
-    report = _show(replace(report, exit_status=_exit_status(report, options)), options)
+    report = _show(project, replace(report, exit_status=_exit_status(report, options)), options)
+    report = replace(report, exit_status=_exit_status(report, options))
     full.write_notices(report, sys.stderr)
     # A closed pipe is handled here; at exit it would cause a traceback.
     sys.stdout.flush()
@@ -328,22 +342,17 @@ def _run(
     options: CheckOptions,
     store: Store | None,
 ) -> tuple[CheckResult, tuple[Proof, ...] | None]:
-    from gclint.cache.runs import unrecorded
     from gclint.engine.check import check
     from gclint.engine.fix import fix
     from gclint.engine.jobs import fitting_jobs
-    from gclint.trace import current
 
     if options.verify:
         return proven(settings, rules, selection, options)
     project = selection.project
     jobs = options.jobs or fitting_jobs(project.paths)
-    with unrecorded(), _progress(len(project.paths)) as advance:
+    with _progress(len(project.paths)) as advance:
         found = check(project, rules, advance, jobs, _memory(settings, rules, selection.paths, store))
         if not (options.fix or options.diff or options.add_ignores):
-            trace = current()
-            if trace is not None:
-                trace.shown = frozenset(map(str, found.shown_in))
             return found, None
         wanted = selection.reported if options.repairs else partial(_about_comments, selection, rules)
         return fix(project, rules, unsafe=options.unsafe_fixes, wanted=wanted, known=found), None
@@ -406,7 +415,7 @@ def _written(
     return replace(report, repairs=Repairs.of(result.applied, result.changed, failed)).also(unwritten)
 
 
-def _show(report: Report, options: CheckOptions) -> Report:
+def _show(project: Project, report: Report, options: CheckOptions) -> Report:
     """Print or write what the options ask for; return the report with errors in writing."""
     from gclint.report import full
 
@@ -424,7 +433,7 @@ def _show(report: Report, options: CheckOptions) -> Report:
         from gclint.engine.baseline import Baseline
         from gclint.engine.write import write_text
 
-        baseline = Baseline.of(options.write_baseline, report.project, report.findings)
+        baseline = Baseline.of(options.write_baseline, project, report.findings)
         problems = write_text(options.write_baseline, baseline.text)
         report = report.also(problems)
         if not problems:

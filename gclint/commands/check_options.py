@@ -15,19 +15,16 @@ if TYPE_CHECKING:
     from gclint.settings import Settings
 
 
-_REPLAYABLE = (
+_OF_REPORTS = (
     "cache_dir",
-    "diff",
     "exit_zero",
     "jobs",
     "output_format",
     "quiet",
-    "show_fixes",
     "statistics",
     "unsafe_fixes",
-    "verbose",
 )
-"""The options with which a run can be replayed from the cache; with any other, it is not."""
+"""The options with which a run does nothing but print a report of what it has found."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +76,9 @@ class CheckOptions:
         return self.python, self.device, self.jobs, self.time_limit, self.memory_limit
 
     @property
-    def writes_nothing(self) -> bool:
-        """Whether the run only reads files and prints, so that it can be replayed."""
-        others = ("fix",) if self.diff else ()
-        return not any(value for name, value in vars(self).items() if name not in (*_REPLAYABLE, *others))
+    def only_reports(self) -> bool:
+        """Whether the run only reads files and prints a report, which the cache can keep."""
+        return not any(value for name, value in vars(self).items() if name not in _OF_REPORTS)
 
     @property
     def is_for_people(self) -> bool:

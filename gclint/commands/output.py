@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -155,9 +154,3 @@ def write_output_files(report: Report, files: Iterable[OutputFile]) -> list[Prob
         format_named(each.format).write(report, stream)
         problems += write_text(each.path, stream.getvalue())
     return problems
-
-
-def print_report(report: Report, name: str, *, statistics: bool = False) -> None:
-    """Print a report in the format called ``name``."""
-    output = format_named(name)
-    (output.write_statistics if statistics else output.write)(report, sys.stdout)

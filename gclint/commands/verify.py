@@ -30,7 +30,6 @@ from gclint.commands.option_groups import GroupedCommand, option_group
 from gclint.commands.output import (
     OutputFile,
     output_options,
-    print_report,
     require_own_files,
     write_output_files,
 )
@@ -46,7 +45,7 @@ from gclint.engine.write import write_text
 from gclint.finding import Problem
 from gclint.interruption import exit_status
 from gclint.kept import key_of, own_file
-from gclint.report.formats import FORMATS, formats_of_runs
+from gclint.report.formats import FORMATS, formats_of_runs, print_report
 from gclint.report.full import write_notices
 from gclint.report.printing import write_lines
 from gclint.report.report import Report

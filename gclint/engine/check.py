@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -18,7 +17,7 @@ from gclint.engine.attribution import attribute, may_belong_elsewhere
 from gclint.engine.carry import carry
 from gclint.engine.jobs import spread
 from gclint.engine.tree import Tree
-from gclint.finding import Finding, Fix, Problem, in_reading_order
+from gclint.finding import Finding, Problem, in_reading_order
 from gclint.interruption import Interrupted, number_of
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
@@ -33,7 +32,6 @@ from gclint.source.syntax import syntax_problem
 from gclint.trace import News, begin, current, phase
 from gclint.wording import listed
 
-_LINE_NUMBER = re.compile(r"\blines? \d|\.py:\d")
 TOO_SLOW = f"checking this file takes more than {SECONDS:g} s of CPU time, so it was given up"
 _TOO_DEEP = "it is nested too deeply, or names, classes or calls in it lead to others too many times"
 BUG = f"this is a bug in gclint {__version__}; please report it together with the file"
@@ -49,8 +47,6 @@ class Verdict:
     """The codes of the rules that looked at the file and did not crash."""
     suppressions: Suppressions | None = None
     """None if the file could not be checked."""
-    counted: frozenset[Path] = frozenset()
-    """The files of which findings may name line numbers."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +88,8 @@ class Recalled:
     """The verdicts that are still valid."""
     result: CheckResult | None = None
     """The result of the whole run, with its verdicts; None unless all of it is still valid."""
+    is_all: bool = False
+    """Whether nothing has changed of what the earlier run has consulted."""
 
 
 class Memory(Protocol):
@@ -139,7 +137,7 @@ def check(
             with project.read_for(SUMMARY), phase(str(SUMMARY)):
                 result = summarise(project, verdicts, rules)
             others = [SUMMARY]
-        if memory is not None and others:
+        if memory is not None and (others or not known.is_all):
             memory.keep(project, result)
         return result
 
@@ -179,22 +177,6 @@ def aims_at(changed: Set[Path], verdict: Verdict) -> bool:
         or any(step.path in changed for step in finding.story)
         for finding in verdict.findings
     )
-
-
-def _counted(project: Project, path: Path) -> frozenset[Path]:
-    """Return the files that the verdict on one depends on, and of which lines were counted."""
-    return frozenset(each for each in project.used_by(path) if project.has_counted_lines(each))
-
-
-def _counts_lines(finding: Finding) -> bool:
-    """Return whether a finding names a line by its number, in its own file or in another one."""
-    remedy = finding.remedy
-    texts = [finding.message, *(step.message for step in finding.story)]
-    if isinstance(remedy, Fix):
-        texts += [remedy.message, remedy.reason or "", *(duty.text for duty in remedy.duties)]
-    else:
-        texts.append(remedy.reason)
-    return any(map(_LINE_NUMBER.search, texts))
 
 
 def judge(
@@ -301,7 +283,7 @@ def summarise(
     numbered = tuple(frozenset(findings[number] for number in group) for group in groups)
     result = result_of(in_reading_order([*findings, *checked]), numbered, verdicts, rules)
     twins = tree.twin_files if tree else ()
-    return replace(result, shown_in=frozenset(_places(project, result)).union(twins))
+    return replace(result, shown_in=frozenset(_places(result)).union(twins))
 
 
 def with_verdicts(
@@ -333,20 +315,16 @@ def result_of(
     )
 
 
-def _places(project: Project, result: CheckResult) -> Iterator[Path]:
+def _places(result: CheckResult) -> Iterator[Path]:
     """Yield the files that findings and comments have places in."""
     raw = [finding for verdict in result.verdicts.values() for finding in verdict.findings]
-    made = set(result.findings).difference(raw)
     for finding in (*raw, *result.findings):
         yield finding.path
         if finding.subject is not None:
             yield finding.subject[0]
         yield from (edit.path for edit in finding.edits)
         yield from (step.path for step in finding.story)
-        if finding in made and _counts_lines(finding):
-            yield from _counted(project, finding.path)
     for path, verdict in result.verdicts.items():
-        yield from verdict.counted
         if verdict.problems or verdict.suppressions is None or verdict.suppressions.ignores:
             yield path
 
@@ -487,8 +465,7 @@ def _judge_patiently(
         else:
             ran.add(rule.code)
     network.facts.clear()  # They hold the network, which would never be freed with the collector paused.
-    counted = _counted(project, path) if any(map(_counts_lines, findings)) else frozenset[Path]()
-    return Verdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions, counted)
+    return Verdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions)
 
 
 def _crash(path: Path, what: str, error: Exception) -> Problem:

@@ -28,6 +28,7 @@ from gclint.network.outside import switches_in
 from gclint.rule import Rule
 from gclint.source.copies import copy_comments
 from gclint.source.file import SourceFile, UnreadableFile, encoded, of_text
+from gclint.source.lines import logical_lines
 from gclint.source.project import Project
 from gclint.source.surroundings import forget_mentions
 from gclint.source.syntax import syntax_problem
@@ -146,7 +147,9 @@ class Live:
             # Findings in other files may name a line of this one.
             naming = {each for each in dependents if each in self._verdicts and self._verdicts[each].findings}
             again = [*to_judge_again(self._verdicts, {path}, naming), *self._asking(path, is_known=True)]
+            # So may findings that are made when all are put together.
             self._is_same &= self._result is not None and path not in self._result.shown_in
+            self._is_same &= _have_same_rows(before, after) or self._involved.isdisjoint(dependents)
         else:
             is_known = not is_mentioned and _known_to_all(before) == _known_to_all(after)
             again = [
@@ -193,6 +196,16 @@ def _code(file: SourceFile) -> str:
     except RecursionError:  # It takes more of the stack than parsing.
         code = file.text
     return digest(code.encode("utf-8", "surrogatepass"))
+
+
+def _have_same_rows(before: SourceFile | None, after: SourceFile | None) -> bool:
+    return before is not None and after is not None and _rows(before) == _rows(after)
+
+
+@of_text
+def _rows(file: SourceFile) -> list[int]:
+    """Return the rows in which the logical lines of a file begin."""
+    return [line.rows[0] for line in logical_lines(file) if line.rows is not None]
 
 
 def _copies(file: SourceFile) -> list[object]:

@@ -2,31 +2,22 @@
 
 A verdict depends on files, in turn on what these depend on, on questions to all files, and on facts about the
 packages around. If a file has changed, or a question has another answer, the files that depend on it are
-checked again; if a fact about the packages has changed, all are. A file whose layout alone has changed
-affects only findings that name a place in it.
+checked again; if a fact about the packages has changed, all are.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gclint.cache.code import code_facts
+from gclint.cache.code import consulted
 from gclint.cache.codec import decoded as value_of
 from gclint.cache.codec import encoded as document_of
+from gclint.cache.consulted import Answer, Damaged, changed, decoded, still_holds
 from gclint.cache.store import Store
-from gclint.cache.traces import (
-    Damaged,
-    Known,
-    changed,
-    decoded,
-    differs_in_layout_only,
-    encoded,
-    still_holds,
-)
 from gclint.codemod.leftover import CHECKPOINTING
 from gclint.codemod.patched import REPLACING
 from gclint.codemod.signature import NAMING
@@ -49,7 +40,6 @@ from gclint.network.outside import SWITCHES
 from gclint.network.switch_uses import SWITCH_USES
 from gclint.rule import Rule
 from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.layout import layout_free_content
 from gclint.source.project import OF_FILES, Project
 from gclint.source.questions import Question
 from gclint.source.suppressions import Suppressions
@@ -77,21 +67,17 @@ _OF_THE_LINT = ("", OF_FILES, AROUND, str(SUMMARY))
 """The phases of facts that verdicts depend on; the facts of others are computed in each run."""
 
 
-_PastVerdict = tuple["tuple[Finding, ...]", "frozenset[str]", bool, "frozenset[Path]"]
-"""The findings, the codes of the rules that ran, whether there are ignore comments, and the files whose line
-numbers matter."""
-
-
-_PastSummary = tuple["tuple[Finding, ...]", "tuple[tuple[int, ...], ...]", "tuple[Path, ...]"]
-"""The findings of the whole run, which are repaired together, and the files that they are shown in."""
+_PastVerdict = tuple["tuple[Finding, ...]", "frozenset[str]", bool]
+"""The findings, the codes of the rules that ran, and whether there are ignore comments."""
+_PastSummary = tuple["tuple[Finding, ...]", "tuple[tuple[int, ...], ...]"]
+"""The findings of the whole run, and the numbers of those that are repaired together."""
 
 
 @dataclass(frozen=True)
 class _Past:
     """What an earlier run has stored."""
 
-    facts: Known
-    phases: Mapping[Fact, str]
+    known: Mapping[Fact, Answer]
     given: Sequence[Path]
     verdicts: Mapping[Path, _PastVerdict]
     summary: _PastSummary | None
@@ -120,7 +106,7 @@ class Memory:
         if trace is None or document is None:
             return Recalled()
         try:
-            if not still_holds(document.get("code"), layout_free_content):
+            if not still_holds(document.get("code")):
                 return Recalled()
             past = _past(document)
         except Damaged:
@@ -130,27 +116,24 @@ class Memory:
     def keep(self, project: Project, result: CheckResult) -> None:
         """Store what was found, if nothing has changed meanwhile."""
         trace = current()
-        code = None if trace is None or trace.is_torn else code_facts()
-        if trace is None or code is None:
+        if trace is None:
+            return
+        summary = _summary(project, result)
+        code, facts = consulted(trace)
+        if code is None or facts is None:
             return
         rows = [
-            [
-                str(path),
-                document_of(each.findings),
-                document_of(each.ran),
-                bool(each.suppressions.ignores),
-                document_of(each.counted),
-            ]
+            [str(path), document_of(each.findings), document_of(each.ran), bool(each.suppressions.ignores)]
             for path, each in result.verdicts.items()
             if each.suppressions is not None and not each.problems
         ]
         questions = project.questions
         document = {
-            "code": encoded(code),
-            "facts": encoded(trace),
+            "code": code,
+            "facts": facts,
             "given": [str(path) for path in project.paths],
             "verdicts": rows,
-            "summary": _summary(project, result),
+            "summary": summary,
             "uses": [[str(user), [*map(str, used)]] for user, used in project.uses.items()],
             "asked": [[str(user), [*map(list, asked)]] for user, asked in questions.of.items()],
             "answers": [[*each, [*map(str, found)]] for each, found in questions.answers.items()],
@@ -170,29 +153,23 @@ class _Recall:
     def recalled(self, rules: Sequence[Rule]) -> Recalled:
         """Return what is still valid, and tell the project what it depends on."""
         past, project = self._past, self._project
-        own = {fact: past.facts[fact] for fact in past.facts if past.phases[fact] in _OF_THE_LINT}
+        own = {fact: kept for fact, kept in past.known.items() if kept.phase in _OF_THE_LINT}
         now = changed(own)
         both = set(past.given) & project.given
         is_same_order = [path for path in past.given if path in both] == [
             path for path in project.paths if path in both
         ]
-        if any(past.phases[fact] == "" for fact in now) or not is_same_order:
+        if any(own[fact].phase == "" for fact in now) or not is_same_order:
             return Recalled()
-        laid_out = both & {
-            Path(fact.path)
-            for fact in now
-            if differs_in_layout_only(fact.path, own[fact], layout_free_content)
-        }
-        others = {fact: found for fact, found in now.items() if Path(fact.path) not in laid_out}
-        files = {Path(fact.path) for fact in others if past.phases[fact] == OF_FILES}
+        files = {Path(fact.path) for fact in now if own[fact].phase == OF_FILES}
         files |= set(past.given) ^ project.given
-        answers = self._answers(files, others)
-        self._note(own, now, laid_out)
+        answers = self._answers(files, now)
+        self._note(own, now)
         self._learn(files, answers)
         asked_anew = {each for each, found in past.answers.items() if answers[each] != found}
         users = {user for user, asked in past.asked.items() if not asked_anew.isdisjoint(asked)}
         stale = project.dependents(files | users)
-        if any(past.phases[fact] == str(SUMMARY) for fact in others) or past.given != project.paths:
+        if any(own[fact].phase == str(SUMMARY) for fact in now) or past.given != project.paths:
             stale.add(SUMMARY)
         project.questions.standing.update(
             (each, found)
@@ -200,28 +177,25 @@ class _Recall:
             if SUMMARY not in stale or each.topic not in _OF_SUMMARIES
         )
         codes = known_codes(rules)
-        verdicts = dict(self._verdicts(stale, files, laid_out, codes))
-        return Recalled(verdicts, self._result(stale, laid_out, verdicts, codes, rules))
+        verdicts = dict(self._verdicts(stale, files, codes))
+        return Recalled(verdicts, self._result(stale, verdicts, codes, rules), is_all=not now)
 
     def _verdicts(
-        self, stale: Set[Path], files: Set[Path], laid_out: Set[Path], codes: Mapping[str, str]
+        self, stale: Set[Path], files: Set[Path], codes: Mapping[str, str]
     ) -> Iterator[tuple[Path, Verdict]]:
         """Yield the verdicts that are still valid."""
         project = self._project
-        for path, (findings, ran, has_comments, counted) in self._past.verdicts.items():
-            if path not in project.given or path in stale or not laid_out.isdisjoint(counted):
-                continue
-            if has_comments and path in laid_out:
+        for path, (findings, ran, has_comments) in self._past.verdicts.items():
+            if path not in project.given or path in stale:
                 continue
             comments = Suppressions(project.file(path), codes) if has_comments else Suppressions.none(codes)
-            verdict = Verdict(findings, (), ran, comments, counted)
-            if not aims_at(files | laid_out, verdict):
+            verdict = Verdict(findings, (), ran, comments)
+            if not aims_at(files, verdict):
                 yield path, verdict
 
     def _result(
         self,
         stale: Set[Path],
-        laid_out: Set[Path],
         verdicts: Mapping[Path, Verdict],
         codes: Mapping[str, str],
         rules: Sequence[Rule],
@@ -231,24 +205,22 @@ class _Recall:
         if past.summary is None or SUMMARY in stale:
             return None
         before = dict(verdicts)
-        for path, (findings, ran, has_comments, counted) in past.verdicts.items():
+        for path, (findings, ran, has_comments) in past.verdicts.items():
             if path not in verdicts:
                 if has_comments:  # They are not known as they were.
                     return None
-                before[path] = Verdict(findings, (), ran, Suppressions.none(codes), counted)
-        findings, groups, shown_in = past.summary
-        if not laid_out.isdisjoint(shown_in):
-            return None
+                before[path] = Verdict(findings, (), ran, Suppressions.none(codes))
+        findings, groups = past.summary
         repaired = tuple(frozenset(findings[number] for number in group) for group in groups)
-        return replace(result_of(findings, repaired, before, rules), shown_in=frozenset(shown_in))
+        return result_of(findings, repaired, before, rules)
 
     def _answers(self, files: set[Path], now: Mapping[Fact, str]) -> dict[Question, frozenset[Path]]:
         """Return the current answers to all questions; only changed files have to be asked."""
         past, project = self._past, self._project
-        around = {Path(fact.path) for fact in past.facts if self._is_searched(fact)}
+        around = {Path(fact.path) for fact in past.known if self._is_searched(fact)}
         asked = {Path(fact.path) for fact in now if self._is_searched(fact)} | files
         later = around
-        if any(past.phases[fact] == AROUND and fact.kind != "search" for fact in now):
+        if any(past.known[fact].phase == AROUND and fact.kind != "search" for fact in now):
             later = set(files_around(project))
             asked |= around ^ later
         elif around:
@@ -267,7 +239,7 @@ class _Recall:
         return answers
 
     def _is_searched(self, fact: Fact) -> bool:
-        return fact.kind == "search" and self._past.phases[fact] == AROUND
+        return fact.kind == "search" and self._past.known[fact].phase == AROUND
 
     def _file(self, path: Path) -> SourceFile | None:
         if path not in self._files:
@@ -277,15 +249,13 @@ class _Recall:
                 self._files[path] = None
         return self._files[path]
 
-    def _note(self, own: Known, now: Mapping[Fact, str], laid_out: Set[Path]) -> None:
+    def _note(self, own: Mapping[Fact, Answer], now: Mapping[Fact, str]) -> None:
         """Record the dependencies of valid verdicts as read by this run."""
         for fact, kept in own.items():
-            with phase(self._past.phases[fact]):
+            with phase(kept.phase):
                 self._trace.note(fact, now.get(fact, kept.text))
             if kept.signature is not None and fact not in now:
                 self._trace.signatures.setdefault(fact.path, kept.signature)
-            if kept.layout_free is not None and (fact not in now or Path(fact.path) in laid_out):
-                self._trace.layout_free.setdefault(fact.path, kept.layout_free)
 
     def _learn(self, files: set[Path], answers: Mapping[Question, frozenset[Path]]) -> None:
         """Tell the project the known dependencies; those of changed files are computed again."""
@@ -307,7 +277,7 @@ def _past(document: Mapping[str, Any]) -> _Past:
     Raises:
         Damaged: it is something else.
     """
-    facts, phases = decoded(document.get("facts"))
+    known = decoded(document.get("facts"))
     asked: defaultdict[Path, list[Question]] = defaultdict(list)
     answers = {}
     for topic, key, found in value_of(tuple[tuple[str, str, tuple[Path, ...]], ...], document.get("answers")):
@@ -321,12 +291,11 @@ def _past(document: Mapping[str, Any]) -> _Past:
     ):
         raise Damaged("there are other questions")
     verdicts = value_of(
-        tuple[tuple[Path, tuple[Finding, ...], frozenset[str], bool, frozenset[Path]], ...],
+        tuple[tuple[Path, tuple[Finding, ...], frozenset[str], bool], ...],
         document.get("verdicts"),
     )
     return _Past(
-        facts,
-        phases,
+        known,
         value_of(tuple[Path, ...], document.get("given")),
         {each[0]: each[1:] for each in verdicts},
         _past_summary(document.get("summary")),
@@ -344,7 +313,7 @@ def _summary(project: Project, result: CheckResult) -> object:
                 return None
     number = {finding: index for index, finding in enumerate(result.findings)}
     groups = [sorted(number[finding] for finding in group) for group in result.groups]
-    return [document_of(result.findings), groups, sorted(map(str, result.shown_in))]
+    return [document_of(result.findings), groups]
 
 
 def _past_summary(document: Any) -> _PastSummary | None:
@@ -355,7 +324,7 @@ def _past_summary(document: Any) -> _PastSummary | None:
     """
     if document is None:
         return None
-    found = value_of(tuple[tuple[Finding, ...], tuple[tuple[int, ...], ...], tuple[Path, ...]], document)
+    found = value_of(tuple[tuple[Finding, ...], tuple[tuple[int, ...], ...]], document)
     if any(not 0 <= number < len(found[0]) for group in found[1] for number in group):
         raise Damaged("there is no such finding")
     return found

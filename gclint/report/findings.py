@@ -6,7 +6,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from gclint.finding import Applicability, Finding, Refusal
-from gclint.rule import all_rules
 
 if TYPE_CHECKING:
     from gclint.rule import Level
@@ -31,6 +30,8 @@ def documentation_url(named: _Named) -> str:
 
 @cache
 def _levels() -> dict[str, Level]:
+    from gclint.rule import all_rules  # Most formats do not need it.
+
     return {rule.code: rule.level for rule in all_rules()}
 
 

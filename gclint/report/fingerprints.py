@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from gclint.finding import Finding
     from gclint.report.places import Places
-    from gclint.source.project import Project
+    from gclint.report.report import Files
 
 
-def fingerprints(project: Project, places: Places, findings: Iterable[Finding]) -> list[str]:
+def fingerprints(project: Files, places: Places, findings: Iterable[Finding]) -> list[str]:
     """Return a unique fingerprint for each finding.
 
     It is a digest of the rule, the file, the symbol and the flagged code, as in a baseline, and of a counter

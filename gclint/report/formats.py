@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -53,6 +54,12 @@ class Format(Protocol):
 def format_named(name: str) -> Format:
     """Import and return the format with a name in the table."""
     return cast("Format", import_module(FORMATS[name].module))
+
+
+def print_report(report: Report, name: str, *, statistics: bool = False) -> None:
+    """Print a report in the format called ``name``."""
+    output = format_named(name)
+    (output.write_statistics if statistics else output.write)(report, sys.stdout)
 
 
 def format_complaint(name: str, known: Mapping[str, Entry] | None = None) -> str | None:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from gclint.engine.evidence import Hint, Weighed
     from gclint.engine.proof import Proof
     from gclint.finding import Duty, Finding, Fix, Position, Problem, Step
-    from gclint.report.report import Report
-    from gclint.source.project import Project
+    from gclint.report.report import Files, Report
     from gclint.verify.results import Results
     from gclint.verify.worker.protocol import ClassResult
 
@@ -56,7 +55,7 @@ def write_statistics(report: Report, stream: TextIO) -> None:
     write_object([*(asdict(each) for each in counts), *(_problem(each) for each in report.problems)], stream)
 
 
-def _finding(project: Project, finding: Finding) -> dict[str, object]:
+def _finding(project: Files, finding: Finding) -> dict[str, object]:
     file = project.file(finding.path)
     return {
         "code": finding.code,
@@ -79,7 +78,7 @@ def _finding(project: Project, finding: Finding) -> dict[str, object]:
     }
 
 
-def _step(project: Project, step: Step) -> dict[str, object]:
+def _step(project: Files, step: Step) -> dict[str, object]:
     file = project.file(step.path)
     return {
         "message": step.message,
@@ -89,7 +88,7 @@ def _step(project: Project, step: Step) -> dict[str, object]:
     }
 
 
-def _spelled(project: Project, path: Path) -> str:
+def _spelled(project: Files, path: Path) -> str:
     """Return a path as the user's paths are spelled, which may be relative."""
     if path in project.given or all(each.is_absolute() for each in project.paths):
         return str(path)
@@ -116,7 +115,7 @@ def _problem(problem: Problem) -> dict[str, object]:
     }
 
 
-def _fix(project: Project, fix: Fix) -> dict[str, object]:
+def _fix(project: Files, fix: Fix) -> dict[str, object]:
     return {
         "applicability": fix.applicability.value,
         "message": fix.message,

@@ -12,7 +12,7 @@ from gclint.facts import is_there, real_path
 
 if TYPE_CHECKING:
     from gclint.finding import Position
-    from gclint.source.project import Project
+    from gclint.report.report import Files
 
 _UNRESERVED = "/~"
 
@@ -20,7 +20,7 @@ _UNRESERVED = "/~"
 class Places:
     """Paths relative to the root of the repository that gclint runs in, and positions in files."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Files) -> None:
         """Use the files of ``project`` with their current texts."""
         self._project = project
         self._names: dict[Path, str | None] = {}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gclint.finding import Duty, Finding, Part, Problem, Repair
 
@@ -15,8 +15,30 @@ if TYPE_CHECKING:
     from gclint.engine.evidence import Weighed
     from gclint.engine.proof import Proof
     from gclint.engine.selection import Recognised
-    from gclint.source.project import Project
+    from gclint.source.file import SourceFile
     from gclint.verify.results import Results
+
+
+class Files(Protocol):
+    """The files that a report is about."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Those that were given."""
+
+    @property
+    def given(self) -> frozenset[Path]:
+        """The same as a set."""
+
+    def file(self, path: Path) -> SourceFile:
+        """Return the file at ``path``, with its current text."""
+
+    def location(self, path: Path) -> Path:
+        """Return ``path`` with all links resolved."""
+
+    def model(self, path: Path) -> str:
+        """Return the model that the file at ``path`` belongs to."""
+
 
 _UNWRITTEN = "its file cannot be written"
 
@@ -72,7 +94,7 @@ class Repairs:
 class Report:
     """The results of a command."""
 
-    project: Project
+    project: Files
     """The files that were checked, with their current texts."""
     findings: tuple[Finding, ...] = ()
     """The findings, or those left after repairs, in reading order."""

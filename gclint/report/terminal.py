@@ -21,7 +21,7 @@ from gclint.source.paths import printable
 
 if TYPE_CHECKING:
     from gclint.finding import Finding
-    from gclint.source.project import Project
+    from gclint.report.report import Files
 
 _SECONDS_BETWEEN_DRAWINGS = 0.1
 
@@ -46,7 +46,7 @@ def console_on(stream: TextIO) -> Console:
 class Findings:
     """Prints findings in colour, and on a terminal with their lines of code."""
 
-    def __init__(self, project: Project, stream: TextIO, *, unsafe: bool) -> None:
+    def __init__(self, project: Files, stream: TextIO, *, unsafe: bool) -> None:
         self._project = project
         self._stream = stream
         self._unsafe = unsafe

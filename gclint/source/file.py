@@ -121,11 +121,6 @@ class SourceFile:
         """The offset at which each line begins."""
         return line_starts(self.text)
 
-    @property
-    def has_counted_lines(self) -> bool:
-        """Whether a line number has been asked for."""
-        return "line_starts" in vars(self)
-
     def position(self, offset: int) -> Position:
         """Return the row and column of a character offset."""
         return _position(self.line_starts, offset)

@@ -8,15 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from gclint.facts import Places, is_dir, read_bytes, real_path, search
+from gclint.facts import Places, is_dir, read_bytes, search
 from gclint.observations import Observations
 from gclint.releases import NEWEST_KNOWN, Releases
 from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.layout import layout_free
 from gclint.source.packages import LibraryTree, Packages
 from gclint.source.paths import shown
 from gclint.source.questions import Questions, Topic
-from gclint.trace import current, phase
+from gclint.trace import phase
 
 OF_FILES = "files"
 """The phase of facts about the contents of files that verdicts depend on."""
@@ -133,9 +132,6 @@ class Project:
         if known is None:
             known = SourceFile(identity, self.read_bytes(identity), self._unparsed)
             self._files[self._identified(identity)] = known
-            trace = current()
-            if trace is not None and str(identity) not in trace.layout_free:
-                trace.layout_free[str(identity)] = layout_free(known)
         if self._reader is not None:
             self._use(self._reader, known.path)
         return known
@@ -213,11 +209,6 @@ class Project:
             self._order = {path: number for number, path in enumerate(self.paths)}
         return tuple(sorted(paths, key=self._order.__getitem__))
 
-    def has_counted_lines(self, path: Path) -> bool:
-        """Return whether a line number in the file at ``path`` has been asked for."""
-        known = self._files.get(self.identify(path))
-        return known is not None and known.has_counted_lines
-
     @property
     def read(self) -> tuple[Path, ...]:
         """The files that have been read, given or consulted."""
@@ -234,7 +225,7 @@ class Project:
         return self._places.location(path)
 
     def _files_in(self, roots: Iterable[Path]) -> frozenset[Path]:
-        real = {real_path(root) for root in roots}
+        real = {self.location(root) for root in roots}
         locations = ((path, self.location(path)) for path in self.paths)
         return frozenset(
             path for path, place in locations if place in real or not real.isdisjoint(place.parents)

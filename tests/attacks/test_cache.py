@@ -6,18 +6,15 @@ import json
 import os
 import shutil
 import sys
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from gclint.cache import store as store_module
 from gclint.cache.place import Place, named_in, place_of
-from gclint.cache.store import Store
+from gclint.cache.store import NAME, Store
 from gclint.engine import proof
-from gclint.facts import digest
 from gclint.kept import key_of, own_file, own_folder
 from gclint.userfolder import NotPrivate, cache_home, state_home
 from gclint.verify import process
@@ -102,13 +99,15 @@ def _plant(clone: Repository, name: str, *options: str, variables: Mapping[str, 
     for command in ((_MODEL,), _FIX):
         run(clone.folder, *command, *options, variables=variables)
         clone.write(_MODEL, text=BROKEN)
-    for each in documents(folder=folder):
-        body = json.loads(each.read_bytes().partition(b"\n")[2])
-        if "output" in body:
-            body |= {"output": [[0, b64encode(b"No findings.\n").decode()]], "status": 0}
-        data = json.dumps(body, separators=(",", ":")).replace("GradientCheckpointingLayer", "ForgedLayer")
-        each.write_bytes(f"{digest(data.encode())}\n{data}".encode())
-    assert len(documents(folder=folder)) == 3
+    store = Store(place_of(folder))
+    forged = documents(folder=folder)
+    assert len(forged) == 3
+    for key, body in forged.items():
+        if "report" in body:
+            body["report"]["_Known"][1] = []  # The findings.
+            body["report"]["_Known"][8] = 0  # The exit status.
+        text = json.dumps(body).replace("GradientCheckpointingLayer", "ForgedLayer")
+        store.write(key, json.loads(text))
     return folder
 
 
@@ -164,7 +163,7 @@ def test_no_command_opens_what_lies_in_a_former_folder(clone: Repository) -> Non
 def test_what_is_forged_is_believed_only_if_git_does_not_track_it(clone: Repository) -> None:
     folder = _plant(clone, ".planted", *_NAMED)
     ran = run(clone.folder, _MODEL, *_NAMED)
-    assert (ran.status, ran.output) == (0, "No findings.\n")
+    assert (ran.status, ran.output) == (0, "No findings in 1 file.\n")
     run(clone.folder, *_FIX, *_NAMED)
     assert "ForgedLayer" in (clone.folder / _MODEL).read_text(encoding="utf-8")
     clone.write(_MODEL, text=BROKEN)
@@ -319,8 +318,7 @@ def _store(folder: Path) -> Store:
 
 def _entry(folder: Path) -> Path:
     _store(folder).write("x", {})
-    (entry,) = folder.iterdir()
-    return entry
+    return folder / NAME
 
 
 def _linked(entry: Path) -> None:
@@ -337,50 +335,24 @@ def _pipe(entry: Path) -> None:
     os.mkfifo(entry)
 
 
-def _too_large(entry: Path) -> None:
-    os.truncate(entry, store_module._LARGEST * 1000)
-
-
-def _nested(entry: Path) -> None:
-    body = b'{"name":' + b"[" * 1_000_000
-    entry.write_bytes(digest(body).encode() + b"\n" + body)
-
-
 def _of_everybody(entry: Path) -> None:
     entry.chmod(0o666)
 
 
-@pytest.mark.parametrize("change", [_linked, _named_twice, _pipe, _too_large, _nested, _of_everybody])
-def test_a_document_is_a_file_of_its_own(tmp_path: Path, change: Callable[[Path], None]) -> None:
-    entry = _entry(tmp_path / "cache")
-    change(entry)
-    before = _content(tmp_path / "cache") if change is not _too_large else None
-    assert _store(tmp_path / "cache").read("x") is None
-    assert before is None or _content(tmp_path / "cache") == before
-    _store(tmp_path / "cache").write("x", {})
-    assert _store(tmp_path / "cache").read("x") is not None
-
-
-def test_only_what_has_the_form_of_a_document_is_pruned_and_no_link_is(
-    tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store_module, "_MOST", 0)
+def test_only_the_database_is_deleted_and_no_link_is_followed(tmp_path: Path, victim: Path) -> None:
     folder = tmp_path / "cache"
-    folder.mkdir()
-    names = ("1.json", "old.tmp", f"gclint-{'0' * 16}-.json", f"gclint-{'0' * 15}-x.json", "x.json.1.tmp")
-    for name in names:
+    _store(folder).write("x", {})
+    for name in ("1.json", f"gclint-{'0' * 16}-x.json", "verdicts.sqlite.tmp"):
         (folder / name).touch()
-        os.utime(folder / name, (0, 0))
-    (folder / f"gclint-{'0' * 16}-link.json").symlink_to(victim / "0.json")
-    (folder / f"gclint-{'0' * 16}-folder.json").symlink_to(victim)
-    left = f"gclint-{'0' * 16}-left.json.{'0' * 16}.tmp"
-    (folder / left).touch()
-    os.utime(folder / left, (0, 0))
     before = _content(folder)
+    (folder / f"{NAME}-wal").symlink_to(victim / "0.json")
     with _unchanged(victim):
-        _store(folder).write("x", {})
-        _store(folder).clear()
-    del before[left]
+        Store(Place(folder, "0" * 16, is_named=True)).clear()
+        (folder / f"{NAME}-wal").unlink()
+        (folder / NAME).symlink_to(victim / "0.json")
+        Store(Place(folder, "0" * 16, is_named=True)).clear()
+        (folder / NAME).unlink()
+    del before[NAME]
     assert _content(folder) == before
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from gclint.cache.consulted import decoded
+from gclint.cache.store import NAME
 
 BASE = """import torch.nn as nn
 
@@ -94,10 +101,24 @@ def run(folder: Path, *arguments: str, variables: Mapping[str, str] | None = Non
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-def documents(pattern: str = "*", folder: Path | None = None) -> list[Path]:
-    """Return the documents in a folder, by default the user's, whose keys match a pattern."""
-    folder = folder or Path(os.environ["XDG_CACHE_HOME"], "gclint")
-    return sorted(folder.glob(f"gclint-{'?' * 16}-{pattern}.json"))
+def database(folder: Path | None = None) -> Path:
+    """Return the database in a folder, by default the user's."""
+    return (folder or Path(os.environ["XDG_CACHE_HOME"], "gclint")) / NAME
+
+
+def documents(kind: str = "", folder: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Return the documents of one kind (``report`` or ``verdicts``), or of both, by key."""
+    path = database(folder)
+    if not path.exists():
+        return {}
+    with closing(sqlite3.connect(path)) as opened:
+        found = opened.execute("SELECT key, body FROM verdicts_4").fetchall()
+    return {key: json.loads(body) for key, body in found if key.startswith(kind)}
+
+
+def consulted(document: dict[str, Any]) -> dict[tuple[str, str, str], str]:
+    """Return the answers that a document depends on, by kind, path and detail of the question."""
+    return {(*fact,): kept.text for fact, kept in decoded(document["facts"]).items()}
 
 
 LISTS_MODULES = (
@@ -107,6 +128,6 @@ LISTS_MODULES = (
 """Lets a run print whether it needed LibCST and click."""
 
 
-def is_replayed(ran: Ran) -> bool:
+def is_known(ran: Ran) -> bool:
     """Tell whether a run that began with :data:`LISTS_MODULES` came without LibCST."""
     return ran.errors.splitlines()[-1] == "False False"

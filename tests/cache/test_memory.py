@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gclint.cache.place import Place
-from gclint.cache.store import Store
+from gclint.cache.store import NAME, Store
 from gclint.engine.check import CheckResult, Recalled, check
 from gclint.engine.fix import fix
 from gclint.engine.memory import Memory
@@ -199,8 +199,8 @@ def test_a_file_that_nobody_knew_of(project: Path, name: str, text: str) -> None
 def test_a_damaged_memory_is_none(project: Path) -> None:
     paths = [Path("package")]
     _agree(project, paths)
-    (document,) = (project / "cache").glob("*.json")
-    document.write_bytes(document.read_bytes()[:-40])
+    database = project / "cache" / NAME
+    database.write_bytes(database.read_bytes()[:-4096])
     assert _agree(project, paths) == 0
 
 

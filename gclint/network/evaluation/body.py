@@ -63,9 +63,7 @@ def unstarred(node: ast.expr) -> ast.expr:
 class Body:
     """The statements of a function, or a comprehension, or an expression."""
 
-    def __init__(
-        self, file: Text, nodes: Sequence[ast.AST], definition: Definition | None = None
-    ) -> None:
+    def __init__(self, file: Text, nodes: Sequence[ast.AST], definition: Definition | None = None) -> None:
         """Hold the nodes of one body.
 
         Args:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from gclint.engine.evidence import Hint
     from gclint.engine.proof import Proof
     from gclint.finding import Finding
-    from gclint.report.report import Report
-    from gclint.source.project import Project
+    from gclint.report.report import Files, Report
 
 _STARTS = {"---": "file", "+++": "file", "@@": "hunk", "+": "added", "-": "removed", "\\": "same"}
 
@@ -63,7 +62,7 @@ def _runs(proof: Proof) -> tuple[Run, ...]:
     return tuple(found)
 
 
-def _of_finding(project: Project, finding: Finding, command: str) -> Repair:
+def _of_finding(project: Files, finding: Finding, command: str) -> Repair:
     changed = {}
     for path, edits in by_file(finding.edits).items():
         before = project.file(path).text

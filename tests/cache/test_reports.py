@@ -1,28 +1,27 @@
-"""Runs from the shell that are replayed, and those that must not be."""
+"""Commands whose reports are known, and those that must be looked at again."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from gclint.cache.place import Place
-from gclint.cache.runs import replay
-from gclint.cache.store import Store
-from gclint.facts import digest
 from tests.cache.shell import (
     CHECKPOINTED_BASE,
     LISTS_MODULES,
     MODEL,
     Ran,
+    database,
     documents,
-    is_replayed,
+    is_known,
     run,
     write_project,
 )
@@ -43,17 +42,12 @@ def _checked(project: Path, *arguments: str) -> Ran:
     return cached
 
 
-def _cache() -> Path:
-    (document,) = documents("[!v]*")
-    return document
-
-
 def test_a_known_run_needs_neither_libcst_nor_click(project: Path) -> None:
     first = _checked(project)
     assert first.status == 1
-    assert not is_replayed(first)
+    assert not is_known(first)
     second = _checked(project)
-    assert is_replayed(second)
+    assert is_known(second)
     assert "GC001" in second.output
     assert sorted(each.name for each in project.iterdir()) == ["package", "pyproject.toml"]
 
@@ -61,9 +55,9 @@ def test_a_known_run_needs_neither_libcst_nor_click(project: Path) -> None:
 def test_a_run_on_one_file_leaves_what_is_known_of_the_others(project: Path) -> None:
     _checked(project)
     one = "package/models/base/modeling_base.py"
-    assert not is_replayed(run(project, one, code=LISTS_MODULES))
-    assert is_replayed(run(project, one, code=LISTS_MODULES))
-    assert is_replayed(_checked(project))
+    assert not is_known(run(project, one, code=LISTS_MODULES))
+    assert is_known(run(project, one, code=LISTS_MODULES))
+    assert is_known(_checked(project))
 
 
 def _edit_base(project: Path) -> None:
@@ -125,9 +119,9 @@ _EDITS = (
 @pytest.mark.parametrize("edit", _EDITS)
 def test_what_was_consulted_has_changed(project: Path, edit: Callable[[Path], None]) -> None:
     _checked(project)
-    assert is_replayed(_checked(project))
+    assert is_known(_checked(project))
     edit(project)
-    assert not is_replayed(_checked(project))
+    assert not is_known(_checked(project))
 
 
 @pytest.mark.slow
@@ -137,7 +131,7 @@ def test_an_unrelated_file_makes_no_difference(project: Path) -> None:
     (project / "package" / ".hidden").mkdir()
     (project / "package" / ".hidden" / "modeling_hidden.py").write_text(MODEL, encoding="utf-8")
     _checked(project)
-    assert is_replayed(_checked(project))
+    assert is_known(_checked(project))
 
 
 def test_another_environment_is_looked_at(project: Path) -> None:
@@ -147,7 +141,7 @@ def test_another_environment_is_looked_at(project: Path) -> None:
     library.mkdir(parents=True)
     (library / "__init__.py").write_text('__version__ = "4.40.0"\n', encoding="utf-8")
     ran = run(project, *_OPTIONS, variables={"VIRTUAL_ENV": str(other)}, code=LISTS_MODULES)
-    assert not is_replayed(ran)
+    assert not is_known(ran)
 
 
 def test_a_fix_is_made_each_time(project: Path) -> None:
@@ -164,61 +158,88 @@ def test_a_fix_is_made_each_time(project: Path) -> None:
     assert [each.read_text(encoding="utf-8") for each in sorted(project.rglob("modeling_*.py"))] == fixed
 
 
-def test_a_diff_is_replayed(project: Path) -> None:
-    arguments = ("package", "--diff", "--unsafe-fixes", "--target-version", "5.23")
-    first = run(project, *arguments)
-    second = run(project, *arguments, code=LISTS_MODULES)
-    assert is_replayed(second)
-    assert (second.status, second.output) == (first.status, first.output)
-    assert "GradientCheckpointingLayer" in second.output
+def test_a_report_is_written_anew_for_each_stream(project: Path) -> None:
+    plain = run(project, "package")
+    coloured = run(project, "package", variables={"FORCE_COLOR": "1"})
+    again = run(project, "package", variables={"FORCE_COLOR": "1"}, code=LISTS_MODULES)
+    assert is_known(again)
+    assert "\x1b[" in again.output
+    assert again.output == coloured.output != plain.output
+
+
+def test_notes_are_repeated(project: Path) -> None:
+    (project / "pyproject.toml").write_text('[tool.gclint]\ncache-dir = "x"\n', encoding="utf-8")
+    first = _checked(project)
+    second = _checked(project)
+    assert is_known(second)
+    assert "cache-dir has no effect any more" in second.errors
+    assert second.errors.splitlines()[:-1] == first.errors.splitlines()[:-1]
+
+
+def test_another_python_is_another_command(project: Path) -> None:
+    _checked(project)
+    assert is_known(_checked(project))
+    assert not is_known(run(project, *_OPTIONS, variables={"PYTHONPATH": "/nowhere"}, code=LISTS_MODULES))
+
+
+@pytest.mark.parametrize("ahead", [-10_000, 10_000])
+def test_a_clock_that_is_wrong_makes_no_difference(project: Path, ahead: int) -> None:
+    """Files are stamped by the clock of their file system, which may be another one."""
+    clock = f"import time\nnow = time.time_ns\ntime.time_ns = lambda: now() + {ahead} * 10**9\n"
+    run(project, *_OPTIONS, code=clock)
+    # If it is behind, all code seems to have been edited just now.
+    assert is_known(run(project, *_OPTIONS, code=clock + LISTS_MODULES)) == (ahead > 0)
+    for edit in (_edit_as_if_nothing_was, _add_caller, _delete_base):
+        edit(project)
+        ran = run(project, *_OPTIONS, code=clock + LISTS_MODULES)
+        assert not is_known(ran)
+        assert ran.output == run(project, *_OPTIONS, "--no-cache").output
+
+
+def test_what_an_earlier_version_has_left_is_neither_read_nor_changed(project: Path) -> None:
+    old = database().parent / f"gclint-{'0' * 16}-verdicts-x.json"
+    old.parent.mkdir(parents=True)
+    old.write_text("{", encoding="utf-8")
+    _checked(project)
+    assert is_known(_checked(project))
+    run(project, "clean")
+    assert old.read_text(encoding="utf-8") == "{"
+
+
+def test_while_the_cache_is_locked_a_run_goes_on_and_says_so_once(project: Path) -> None:
+    expected = _checked(project)
+    with closing(sqlite3.connect(database(), isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        ran = run(project, *_OPTIONS)
+        quiet = run(project, *_OPTIONS, "-q")
+        cleaned = run(project, "clean")
+    assert (ran.status, ran.output) == (expected.status, expected.output)
+    assert ran.errors.count("note: ") == ran.errors.count("another run is using it") == 1
+    assert quiet.errors == ""
+    assert cleaned.status == 2
+    assert is_known(_checked(project))
 
 
 @pytest.mark.slow
-def test_a_damaged_document_is_none(project: Path) -> None:
+def test_a_damaged_database_is_none_and_is_replaced(project: Path) -> None:
     _checked(project)
-    document = _cache()
-    whole = document.read_bytes()
+    whole = database().read_bytes()
     for damaged in (
         whole[: len(whole) // 2],
-        whole[:-1],
+        whole[:-4096],
         whole.replace(b"GC001", b"GC999"),
+        whole.replace(b"verdicts_4", b"verdicts_3"),
         b"",
-        whole + b" ",
+        b"words" * 1000,
     ):
-        document.write_bytes(damaged)
-        assert damaged == whole or not is_replayed(_checked(project))
-
-
-@pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_nothing_is_replayed_into_a_stream_that_is_closed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(sys, name, None)
-    assert replay(("package",), lambda _path, _data: None) is None
-
-
-def test_a_store_believes_no_byte_that_is_not_its_own(tmp_path: Path) -> None:
-    store = Store(Place(tmp_path / "cache", "0" * 16))
-    store.write("x", {"findings": ["one", "two"]})
-    (document,) = (tmp_path / "cache").iterdir()
-    whole = document.read_bytes()
-    assert store.read("x")
-    for place in range(len(whole)):
-        for data in (whole[:place], whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]):
-            document.write_bytes(data)
-            assert store.read("x") is None
-
-
-@pytest.mark.slow
-def test_documents_of_others_are_none(project: Path) -> None:
-    expected = _checked(project)
-    for body in (b"null", b'{"version":"0.0 0"}', b"[" * 100_000, b"\x80\x04K\x01."):
-        _cache().write_bytes(digest(body).encode() + b"\n" + body)
+        database().write_bytes(damaged)
         ran = _checked(project)
-        assert ran.output == expected.output
+        assert not is_known(ran)
         assert "Traceback" not in ran.errors
+        assert is_known(_checked(project))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX")
 def test_a_full_disk_costs_a_notice_at_most(project: Path) -> None:
     code = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n"
     code += "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
@@ -233,25 +254,8 @@ def test_a_full_disk_costs_a_notice_at_most(project: Path) -> None:
     for options in ((*named, "-q"), ()):
         assert run(project, *_OPTIONS, *options, code=code).errors == ""
     assert "note: the cache in " in run(project, *_OPTIONS, "-v", code=code).errors
-    assert not [*documents(), *(project / "cache").glob("*.json*")]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX")
-def test_a_disk_that_only_some_of_it_fits_on_costs_a_notice(project: Path) -> None:
-    for number in range(30):
-        shutil.copytree(project / "package/models/own", project / f"package/models/own{number}")
-    options = ("package", "--statistics", "-v")
-    run(project, *options)
-    sizes = {path.name: path.stat().st_size for path in documents()}
-    largest = max(sizes, key=sizes.__getitem__)
-    assert "-verdicts-" in largest
-    code = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({sizes[largest] - 1},) * 2)\n"
-    code += "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
-    run(project, "clean")
-    ran = run(project, *options, code=code)
-    assert ran.errors.count("note: the cache in ") == 1
-    assert [path.name for path in documents()] == [min(sizes, key=sizes.__getitem__)]
+    assert is_known(_checked(project)) == is_known(_checked(project, *named)) is False
+    assert is_known(_checked(project)) == is_known(_checked(project, *named)) is True
 
 
 def test_what_is_no_folder_is_left_alone(project: Path) -> None:
@@ -265,12 +269,12 @@ def test_what_is_no_folder_is_left_alone(project: Path) -> None:
 
 def test_clean_deletes_the_cache_and_nothing_else(project: Path) -> None:
     _checked(project)
-    folder = documents()[0].parent
-    others = [folder / name for name in ("precious", f"gclint-{'0' * 16}-x.json", "gclint-x.json")]
-    for each in others:
-        each.touch()
+    precious = database().parent / "precious"
+    precious.touch()
+    assert documents()
     assert run(project, "clean").output.startswith("Deleted the cache in ")
-    assert sorted(folder.iterdir()) == sorted(others)
+    assert not documents()
+    assert precious.exists()
     assert run(project, "clean").output.startswith("There is no cache in ")
 
 
@@ -296,4 +300,4 @@ def test_two_runs_at_once_agree(project: Path) -> None:
         for _ in range(3)
     ]
     assert [each.communicate()[0] for each in runs] == [expected] * 3
-    assert is_replayed(_checked(project))
+    assert is_known(_checked(project))
