@@ -118,7 +118,9 @@ def documents(kind: str = "", folder: Path | None = None) -> dict[str, dict[str,
 
 def consulted(document: dict[str, Any]) -> dict[tuple[str, str, str], str]:
     """Return the answers that a document depends on, by kind, path and detail of the question."""
-    return {(*fact,): kept.text for fact, kept in decoded(document["facts"]).items()}
+    return {
+        (fact.kind, fact.path, fact.detail): kept.text for fact, kept in decoded(document["facts"]).items()
+    }
 
 
 LISTS_MODULES = (
