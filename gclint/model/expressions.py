@@ -14,9 +14,9 @@ from gclint.model.objects import ITERATOR
 from gclint.model.spaces import Imported
 from gclint.model.texts import computed, texts
 from gclint.model.values import (
+    CONSTANT,
     NONE,
     PLAIN,
-    TENSOR,
     Box,
     Call,
     Class,
@@ -239,16 +239,16 @@ class Expressions(Calls):
             self.note("uses an operator of a class of its own", node, frame)
         piles = [each for each in both if isinstance(each, (Fixed, Box))]
         if not piles:
-            return TENSOR
+            return self.tensor((left, right))
         if len(left.things) == len(right.things) == 1 and all(isinstance(each, Fixed) for each in both):
             return self.fixed(node, [*_items(left), *_items(right)])
         if isinstance(getattr(node, "op", None), ast.Add) and not (
             _may_be_pile(left) and _may_be_pile(right)
         ):
-            return TENSOR
+            return self.tensor((left, right))
         is_tuple = all(isinstance(each, Fixed) or each.kind == "tuple" for each in piles)
         pile = self._filled(node, "tuple" if is_tuple else "list", [self.item(left), self.item(right)])
-        return pile if len(piles) == len(both) else join((TENSOR, pile))
+        return pile if len(piles) == len(both) else join((self.tensor((left, right)), pile))
 
     def _value_compare(self, node: ast.Compare, frame: Frame) -> Value:
         values = [self.value(each, frame) for each in (node.left, *node.comparators)]
@@ -262,7 +262,7 @@ class Expressions(Calls):
                 self.ask(Value(things), node, frame)
         is_plain = all(isinstance(each, (Plain, Constant, Setting, External)) for each in things)
         is_name = all(isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in node.ops)
-        return PLAIN if is_plain or is_name else join((TENSOR, PLAIN))
+        return PLAIN if is_plain or is_name else join((CONSTANT, PLAIN))
 
     def _compare_identity(self, left: Value, right: Value, node: ast.Compare, frame: Frame) -> None:
         """Note a comparison of tensors that recomputation may make with copies of them."""
