@@ -265,6 +265,8 @@ class Calls(Objects):
                 self.consume(each, node, frame)
             elif name not in _LOOKING:
                 self.ask(each, node, frame)
+        if name == "functools.reduce" and len(call.positional) > 1:
+            return self._reduced(call, node, frame)
         if name not in known.MAKERS and parent not in known.TABLES:
             self._call_back(call, node, frame)
         roots = shared(call.all())
@@ -272,6 +274,10 @@ class Calls(Objects):
             return of(Partial(call.positional[0], (), ()))
         if name in known.STACKS or name in known.CONTAINERS:
             return self._container(name, call, node)
+        if name == "dict.fromkeys":
+            return self.filled(node, "dict", call.positional[1:])
+        if name in known.NAMED_TUPLES:
+            return of(Made(name))
         if name in known.ITERATORS:
             return self._iterator(name, call, node, frame)
         if self.is_plain_module(name) and "max_norm" in dict(call.named):
@@ -362,6 +368,20 @@ class Calls(Objects):
                 self.fill(box, each)
         return of(box)
 
+    def filled(self, node: ast.AST, kind: str, values: Iterable[Value]) -> Value:
+        """Return the container that is made at a place, with these among its items."""
+        box = self.box(node, kind)
+        for each in values:
+            self.fill(box, each)
+        return of(box)
+
+    def _reduced(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        item = self.iterate(call.positional[1], node, frame)
+        value = join(call.positional[2:3] or (item,))
+        for _ in range(3):
+            value = join((value, self.call(call.positional[0], Call((value, item)), node, frame)))
+        return value
+
     def _iterator(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         items = [self.iterate(each, node, frame) for each in call.positional]
         if call.rest is not None:
@@ -432,6 +452,8 @@ class Calls(Objects):
     def _call_made(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what an object of another package gives when it is called."""
         roots = shared(call.all())
+        if name in known.NAMED_TUPLES:
+            return self.filled(node, "tuple", call.all())
         if name.endswith(_IN_PLACE):
             for each in call.positional[:1]:
                 self.change(each, node, frame)

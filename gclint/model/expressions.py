@@ -131,11 +131,11 @@ class Expressions(Calls):
     def _value_tuple(self, node: ast.Tuple, frame: Frame) -> Value:
         values = [self._element(each, frame) for each in node.elts]
         if any(isinstance(each, ast.Starred) for each in node.elts):
-            return self._filled(node, "tuple", values)
+            return self.filled(node, "tuple", values)
         return self.fixed(node, values)
 
     def _value_list(self, node: ast.List | ast.Set, frame: Frame) -> Value:
-        return self._filled(node, "list", [self._element(each, frame) for each in node.elts])
+        return self.filled(node, "list", [self._element(each, frame) for each in node.elts])
 
     _value_set = _value_list
 
@@ -146,7 +146,7 @@ class Expressions(Calls):
             if key is not None:
                 self.value(key, frame)
             values.append(self.item(value) if key is None else value)
-        return self._filled(node, "dict", values)
+        return self.filled(node, "dict", values)
 
     def _element(self, node: ast.expr, frame: Frame) -> Value:
         return (
@@ -155,16 +155,10 @@ class Expressions(Calls):
             else self.value(node, frame)
         )
 
-    def _filled(self, node: ast.AST, kind: str, values: Sequence[Value]) -> Value:
-        box = self.box(node, kind)
-        for each in values:
-            self.fill(box, each)
-        return of(box)
-
     def fixed(self, node: ast.AST, values: Sequence[Value]) -> Value:
         """Return a tuple; one that holds many others is like a list."""
         if _depth(values) >= _DEEPEST or len(values) > _LONGEST:
-            return self._filled(node, "tuple", values)
+            return self.filled(node, "tuple", values)
         return of(Fixed(tuple(values)))
 
     def _value_listcomp(
@@ -183,7 +177,7 @@ class Expressions(Calls):
             else:
                 value = self.value(node.elt, inner)
             kind = ITERATOR if isinstance(node, ast.GeneratorExp) else "list"
-            filled = self._filled(node, kind, [value])
+            filled = self.filled(node, kind, [value])
         return filled
 
     _value_setcomp = _value_generatorexp = _value_dictcomp = _value_listcomp
@@ -247,7 +241,7 @@ class Expressions(Calls):
         ):
             return self.tensor((left, right))
         is_tuple = all(isinstance(each, Fixed) or each.kind == "tuple" for each in piles)
-        pile = self._filled(node, "tuple" if is_tuple else "list", [self.item(left), self.item(right)])
+        pile = self.filled(node, "tuple" if is_tuple else "list", [self.item(left), self.item(right)])
         return pile if len(piles) == len(both) else join((self.tensor((left, right)), pile))
 
     def _value_compare(self, node: ast.Compare, frame: Frame) -> Value:
@@ -296,9 +290,7 @@ class Expressions(Calls):
             kept = [each for each in value.things if not isinstance(each, Fixed)]
             if len(kept) == len(value.things):
                 return value
-            return Value(
-                self._filled(node, "tuple", [self.item(value)]).things | frozenset(kept), value.roots
-            )
+            return Value(self.filled(node, "tuple", [self.item(value)]).things | frozenset(kept), value.roots)
         (only,) = index.things if len(index.things) == 1 else (None,)
         number = only.value if isinstance(only, Constant) and isinstance(only.value, int) else None
         return self.item(value, number)
