@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
-from gclint.model.looking import is_handed_on, is_only_looked_into
+from gclint.model.looking import is_handed_on, is_only_looked_into, is_singled_out
 from gclint.model.spaces import READING_BY_NAME, tree_of
 from gclint.network.override import OldOverride
 from gclint.source.file import SourceFile, UnreadableFile, of_text
@@ -42,7 +42,7 @@ def computed_uses(override: OldOverride) -> Iterator[str]:
         project.consult(model.file, file.path)
         for node in computed_names(file):
             names = space.names_used(node) if _fits(node, name) else frozenset()
-            if is_near if names is None else name in names:
+            if is_near or is_singled_out(space.tree, _name(node), name) if names is None else name in names:
                 where = "" if file is model.file else f" of {shown(file.path)}"
                 yield f"line {file.position(space.offset(node)).row}{where}"
 

@@ -31,12 +31,14 @@ from gclint.codemod.group import (
 from gclint.codemod.leftover import leftover
 from gclint.codemod.outputs import output_doubts
 from gclint.codemod.patched import patch_doubts
+from gclint.codemod.received import cache_doubts, container_doubts
 from gclint.codemod.release import import_doubts, release_doubts, too_old
 from gclint.codemod.replacement import unused_helpers
 from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
 from gclint.codemod.surroundings import surrounding_doubts
 from gclint.codemod.switching import switch_changes, switch_obstacle
 from gclint.finding import Edit, Fix, Part, Refusal, Repair
+from gclint.network.cache_origins import DROPPED
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, remembered
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
@@ -129,8 +131,11 @@ def _doubts(network: Network, group: Group) -> list[str]:
 
 def _unknown(network: Network, group: Group) -> list[str]:
     """Return what is not known of blocks that are recomputed and were not, if nothing else is in doubt."""
-    is_new = bool(newly_checkpointed(network, group)) or has_own_mode(group)
-    return [doubt for info in group.blocks for doubt in unknown_doubts(info)] if is_new else []
+    doubts = list(cache_doubts(network, group.blocks, DROPPED))
+    if newly_checkpointed(network, group) or has_own_mode(group):
+        doubts += [doubt for info in group.blocks for doubt in unknown_doubts(info)]
+        doubts += container_doubts(network, group.blocks)
+    return doubts
 
 
 def layers_to_be(network: Network) -> frozenset[ClassInfo]:

@@ -19,11 +19,12 @@ def spaces_of(project: Project) -> Spaces:
     """Return the modules of a project; they are discarded when one of its files changes."""
     found = project.derived.get(Spaces)
     if not isinstance(found, Spaces):
-        found = project.derived[Spaces] = _spaces(project)
+        found = project.derived[Spaces] = new_spaces(project)
     return found
 
 
-def _spaces(project: Project) -> Spaces:
+def new_spaces(project: Project) -> Spaces:
+    """Return the modules of a project as if none of them had been followed."""
     return Spaces(project, _follow, _reading)
 
 
@@ -39,7 +40,7 @@ def _reading(space: Space, functions: frozenset[ast.AST] | None) -> Spaces:
 
     They are others than those of the project: what such functions assign must not become what objects have.
     """
-    spaces = _spaces(space.spaces.project)
+    spaces = new_spaces(space.spaces.project)
     space = spaces.of(space.file)
     reader = Interpreter(spaces, is_quiet=True, most_steps=_MOST_STEPS)
     try:
@@ -50,7 +51,7 @@ def _reading(space: Space, functions: frozenset[ast.AST] | None) -> Spaces:
                 return spaces
     except (TooLong, RecursionError):
         pass
-    return _spaces(space.spaces.project)  # Nothing is known.
+    return new_spaces(space.spaces.project)  # Nothing is known.
 
 
 def _run(reader: Interpreter, space: Space, functions: frozenset[ast.AST] | None) -> None:

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
+from gclint.model.gradients import UNDIFFERENTIABLE, is_constant, is_unrecorded
 from gclint.model.names import names
 from gclint.model.objects import ITERATOR, Objects, is_operation
 from gclint.model.texts import of_method, texts
 from gclint.model.values import (
+    CONSTANT,
     NEVER,
     NONE,
     PLAIN,
@@ -44,7 +46,7 @@ _DEEPEST = 40
 _MOST_RECURSIONS = 4
 _IN_PLACE = " in place"
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
-_CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "transformers.modeling_utils.checkpoint")
+_CHECKPOINTS = (known.CHECKPOINT, "transformers.modeling_utils.checkpoint")
 
 
 class Calls(Objects):
@@ -79,7 +81,7 @@ class Calls(Objects):
         if isinstance(thing, Box) and thing.kind == "torch.nn.Sequential":
             return self._call_in_turn(thing, function, call, node, frame)
         if isinstance(thing, Setting):
-            return Value(frozenset((Tensor(),)), shared(call.all()))
+            return self.tensor(call.all(), shared(call.all()))
         if isinstance(thing, (Tensor, Constant)):
             return NEVER  # It raises an error.
         return self.deny(call, node, frame)
@@ -101,7 +103,7 @@ class Calls(Objects):
     ) -> Value:
         """Follow a function with the values of a call."""
         code = function.node
-        key = (function, call, owner, self.quiet > 0)
+        key = (function, call, owner, self.quiet > 0, self.unrecorded > 0)
         if key in self.active:
             self.again.add(key)
             return self.active[key]
@@ -114,7 +116,10 @@ class Calls(Objects):
         for _ in range(_MOST_RECURSIONS):
             self.again.discard(key)
             version = self.spaces.version
+            is_unrecorded = self._records_nothing(function)
+            self.unrecorded += is_unrecorded
             result = self._enter(function, call, frame, owner)
+            self.unrecorded -= is_unrecorded
             is_settled = key not in self.again or result == self.active[key]
             self.active[key] = result
             if is_settled:
@@ -166,6 +171,20 @@ class Calls(Objects):
             )
         finally:
             self.stack.pop()
+
+    def _records_nothing(self, function: Function) -> bool:
+        """Tell whether a decorator keeps a function from recording gradients."""
+        return any(
+            is_unrecorded(
+                self.quietly(each.func if isinstance(each, ast.Call) else each, function.space.frame)
+            )
+            for each in getattr(function.node, "decorator_list", ())
+            if isinstance(each, (ast.Name, ast.Attribute, ast.Call))
+        )
+
+    def quietly(self, node: ast.expr, frame: Frame) -> Value:
+        """Follow an expression once more, which was followed before."""
+        raise NotImplementedError
 
     def _default(self, node: ast.expr, code: ast.AST, frame: Frame) -> Value:
         """Return a default value, which all calls share."""
@@ -240,11 +259,14 @@ class Calls(Objects):
         out = dict(call.named).get("out")
         if out is not None:
             self.change(out, node, frame)
+            self.mix(out, (TENSOR,))
         for each in call.all():
             if name in _CONSUMING and len(call.positional) == 1:
                 self.consume(each, node, frame)
             elif name not in _LOOKING:
                 self.ask(each, node, frame)
+        if name == "functools.reduce" and len(call.positional) > 1:
+            return self._reduced(call, node, frame)
         if name not in known.MAKERS and parent not in known.TABLES:
             self._call_back(call, node, frame)
         roots = shared(call.all())
@@ -252,6 +274,10 @@ class Calls(Objects):
             return of(Partial(call.positional[0], (), ()))
         if name in known.STACKS or name in known.CONTAINERS:
             return self._container(name, call, node)
+        if name == "dict.fromkeys":
+            return self.filled(node, "dict", call.positional[1:])
+        if name in known.NAMED_TUPLES:
+            return of(Made(name))
         if name in known.ITERATORS:
             return self._iterator(name, call, node, frame)
         if self.is_plain_module(name) and "max_norm" in dict(call.named):
@@ -270,10 +296,12 @@ class Calls(Objects):
             return self.call(call.positional[0], Call(call.positional[3:]), node, frame)
         if name in known.SAME:
             return Value(frozenset(each for one in call.positional[:1] for each in one.things))
+        if name in _ADDING and not is_constant(*call.all()):
+            return self.tensor(call.all())
         if name in known.FUNCTIONS:
             return PLAIN
         if name in known.COMPUTING:
-            return Value(frozenset((Tensor(),)), roots)
+            return self.tensor(call.all(), roots)
         if parent == "torch.nn.init":
             for each in call.positional[:1]:
                 self.change(each, node, frame)
@@ -297,20 +325,24 @@ class Calls(Objects):
             return self.deny(call, node, frame)
         if _gives_several(last, call):
             pieces = self._pieces(
-                node, Value(frozenset((Tensor(),)), roots if last in tensors.VIEWS else frozenset())
+                node, self.tensor(call.all(), roots if last in tensors.VIEWS else frozenset())
             )
             return of(pieces, roots=roots if last in tensors.VIEWS else ())
         if last in tensors.CHANGING and not last.endswith("_"):
             self.change(Value(roots=roots), node, frame)
-            return Value(frozenset((Tensor(),)), roots)
+            self.mix(join(call.all()), call.all())
+            return self.tensor(call.all(), roots)
         if last.endswith("_") or _is_in_place(call):
             self.change(Value(roots=shared(call.positional[:1])), node, frame)
+            self.mix(join(call.positional[:1]), call.all())
             changed = call.positional[:1] if call.positional and last not in known.SHARING else call.all()
-            return Value(frozenset((Tensor(),)), shared(changed))
+            return self.tensor(call.all(), shared(changed))
         if last in tensors.VIEWS:
-            return Value(frozenset((Tensor(),)), roots)
+            return self.tensor(call.all(), roots)
+        if last in UNDIFFERENTIABLE:
+            return TENSOR if _asks_for_grad(call) else CONSTANT
         if last in tensors.FRESH or last in tensors.FUNCTIONAL:
-            return TENSOR
+            return TENSOR if _asks_for_grad(call) else self.tensor(call.all())
         return self.deny(call, node, frame)
 
     def _call_back(self, call: Call, node: ast.expr, frame: Frame) -> None:
@@ -335,6 +367,20 @@ class Calls(Objects):
             if each is not None:
                 self.fill(box, each)
         return of(box)
+
+    def filled(self, node: ast.AST, kind: str, values: Iterable[Value]) -> Value:
+        """Return the container that is made at a place, with these among its items."""
+        box = self.box(node, kind)
+        for each in values:
+            self.fill(box, each)
+        return of(box)
+
+    def _reduced(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        item = self.iterate(call.positional[1], node, frame)
+        value = join(call.positional[2:3] or (item,))
+        for _ in range(3):
+            value = join((value, self.call(call.positional[0], Call((value, item)), node, frame)))
+        return value
 
     def _iterator(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         items = [self.iterate(each, node, frame) for each in call.positional]
@@ -406,6 +452,8 @@ class Calls(Objects):
     def _call_made(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what an object of another package gives when it is called."""
         roots = shared(call.all())
+        if name in known.NAMED_TUPLES:
+            return self.filled(node, "tuple", call.all())
         if name.endswith(_IN_PLACE):
             for each in call.positional[:1]:
                 self.change(each, node, frame)
@@ -414,7 +462,7 @@ class Calls(Objects):
         if name == known.COMPUTING_OBJECT and not call.all():
             return of(Made(name))  # It may also have been the class.
         is_same = name == known.COMPUTING_OBJECT or name.endswith(_IN_PLACE) or _is_handing_on(name)
-        result = Value(frozenset((Tensor(),)), roots if is_same else frozenset())
+        result = self.tensor(call.all() if is_same else (TENSOR,), roots if is_same else ())
         if name.endswith(("LSTM", "GRU", "RNN")):
             return of(Fixed((result, of(Fixed((result, result))))))
         if name == known.COMPUTING_OBJECT or name.endswith("MultiheadAttention"):
@@ -477,17 +525,21 @@ class Calls(Objects):
         out = dict(call.named).get("out")
         if out is not None:
             self.change(out, node, frame)
+            self.mix(out, (TENSOR,))
         if name in known.SHARING:
             return self.deny(call, node, frame)
         if (name.endswith("_") and not name.endswith("__")) or name in tensors.CHANGING:
             self.change(receiver, node, frame)
-            return Value(frozenset((Tensor(),)), receiver.roots)
+            self.mix(receiver, (TENSOR,) if name == "requires_grad_" else call.all())
+            return self.tensor((receiver, *call.all()), receiver.roots)
         if _gives_several(name, call) and name not in tensors.VIEWS:
-            return of(self._pieces(node, TENSOR))
+            return of(self._pieces(node, self.tensor((receiver, *call.all()))))
+        if name in UNDIFFERENTIABLE and name not in tensors.METHODS_ONLY_READ:
+            return Value(CONSTANT.things, receiver.roots if name in tensors.VIEWS else frozenset())
         if name in tensors.FRESH:
-            return TENSOR
+            return self.tensor((receiver, *call.all()))
         if name in tensors.VIEWS:
-            result = Value(frozenset((Tensor(),)), receiver.roots)
+            result = self.tensor((receiver, *call.all()), receiver.roots)
             return (
                 result
                 if name not in ("chunk", "split", "unbind", "tensor_split")
@@ -498,6 +550,12 @@ class Calls(Objects):
         if is_operation(name) and not any(isinstance(each, Unknown) for each in receiver.things):
             return NEVER  # Only containers have such a method.
         return self.deny(call, node, frame)
+
+    def _part(self, value: Value, path: str, node: ast.expr, frame: Frame) -> Value:
+        """Return the part of a module that stands at a path."""
+        for name in filter(None, path.split(".")):
+            value = self.item(value) if name.isdigit() else self.attribute(value, name, node, frame)
+        return value
 
     def _pieces(self, node: ast.expr, value: Value) -> Box:
         box = self.box(node, "tuple")
@@ -537,6 +595,17 @@ class Calls(Objects):
             return NONE
         if name == "__init__":
             return NONE
+        if name == "__call__":
+            return self._call_object(thing, receiver, call, node, frame)
+        if name in _PARTS:
+            is_named, is_deep = name.startswith("named_"), name.endswith("modules")
+            box = self.parts(thing, node, is_deep=is_deep, is_named=is_named)
+            return of(box, roots=receiver.roots)
+        if name == "get_submodule":
+            paths = texts(call.argument(0, "target") or NEVER)
+            if not paths:
+                return with_roots(self.parts(thing, node, is_deep=True).item, receiver.roots)
+            return join(self._part(receiver, path, node, frame) for path in sorted(paths))
         if name == "forward":
             inherited = self._call_inherited(thing, call, node, frame)
             return self.deny(call, node, frame) if inherited is None else inherited
@@ -548,6 +617,9 @@ class Calls(Objects):
         return self.deny(call, node, frame)
 
 
+_ADDING = names("sum max min abs pow round divmod")
+"""Functions of Python that compute with what they get."""
+_PARTS = frozenset(("children", "named_children", "modules", "named_modules"))
 _SPECIAL = names("partial getattr setattr vars next deepcopy copy")
 """Functions of which it is known in particular what they give."""
 _LOOKING = names("iter enumerate zip map filter isinstance type id callable super hasattr getattr setattr")
@@ -593,6 +665,14 @@ def _is_handing_on(name: str) -> bool:
     """Tell whether a module of torch may give what it gets."""
     last = name.rpartition(".")[2]
     return "Dropout" in last or last in ("Identity", "Flatten", "Unflatten")
+
+
+def _asks_for_grad(call: Call) -> bool:
+    """Tell whether a new tensor may be one that requires grad."""
+    given = dict(call.named).get("requires_grad", call.options)
+    return given is not None and any(
+        not (isinstance(each, Constant) and each.value is False) for each in given.things
+    )
 
 
 def _is_module(value: Value) -> bool:

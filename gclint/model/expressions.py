@@ -14,9 +14,9 @@ from gclint.model.objects import ITERATOR
 from gclint.model.spaces import Imported
 from gclint.model.texts import computed, texts
 from gclint.model.values import (
+    CONSTANT,
     NONE,
     PLAIN,
-    TENSOR,
     Box,
     Call,
     Class,
@@ -131,11 +131,11 @@ class Expressions(Calls):
     def _value_tuple(self, node: ast.Tuple, frame: Frame) -> Value:
         values = [self._element(each, frame) for each in node.elts]
         if any(isinstance(each, ast.Starred) for each in node.elts):
-            return self._filled(node, "tuple", values)
+            return self.filled(node, "tuple", values)
         return self.fixed(node, values)
 
     def _value_list(self, node: ast.List | ast.Set, frame: Frame) -> Value:
-        return self._filled(node, "list", [self._element(each, frame) for each in node.elts])
+        return self.filled(node, "list", [self._element(each, frame) for each in node.elts])
 
     _value_set = _value_list
 
@@ -146,7 +146,7 @@ class Expressions(Calls):
             if key is not None:
                 self.value(key, frame)
             values.append(self.item(value) if key is None else value)
-        return self._filled(node, "dict", values)
+        return self.filled(node, "dict", values)
 
     def _element(self, node: ast.expr, frame: Frame) -> Value:
         return (
@@ -155,16 +155,10 @@ class Expressions(Calls):
             else self.value(node, frame)
         )
 
-    def _filled(self, node: ast.AST, kind: str, values: Sequence[Value]) -> Value:
-        box = self.box(node, kind)
-        for each in values:
-            self.fill(box, each)
-        return of(box)
-
     def fixed(self, node: ast.AST, values: Sequence[Value]) -> Value:
         """Return a tuple; one that holds many others is like a list."""
         if _depth(values) >= _DEEPEST or len(values) > _LONGEST:
-            return self._filled(node, "tuple", values)
+            return self.filled(node, "tuple", values)
         return of(Fixed(tuple(values)))
 
     def _value_listcomp(
@@ -183,7 +177,7 @@ class Expressions(Calls):
             else:
                 value = self.value(node.elt, inner)
             kind = ITERATOR if isinstance(node, ast.GeneratorExp) else "list"
-            filled = self._filled(node, kind, [value])
+            filled = self.filled(node, kind, [value])
         return filled
 
     _value_setcomp = _value_generatorexp = _value_dictcomp = _value_listcomp
@@ -239,16 +233,16 @@ class Expressions(Calls):
             self.note("uses an operator of a class of its own", node, frame)
         piles = [each for each in both if isinstance(each, (Fixed, Box))]
         if not piles:
-            return TENSOR
+            return self.tensor((left, right))
         if len(left.things) == len(right.things) == 1 and all(isinstance(each, Fixed) for each in both):
             return self.fixed(node, [*_items(left), *_items(right)])
         if isinstance(getattr(node, "op", None), ast.Add) and not (
             _may_be_pile(left) and _may_be_pile(right)
         ):
-            return TENSOR
+            return self.tensor((left, right))
         is_tuple = all(isinstance(each, Fixed) or each.kind == "tuple" for each in piles)
-        pile = self._filled(node, "tuple" if is_tuple else "list", [self.item(left), self.item(right)])
-        return pile if len(piles) == len(both) else join((TENSOR, pile))
+        pile = self.filled(node, "tuple" if is_tuple else "list", [self.item(left), self.item(right)])
+        return pile if len(piles) == len(both) else join((self.tensor((left, right)), pile))
 
     def _value_compare(self, node: ast.Compare, frame: Frame) -> Value:
         values = [self.value(each, frame) for each in (node.left, *node.comparators)]
@@ -262,7 +256,7 @@ class Expressions(Calls):
                 self.ask(Value(things), node, frame)
         is_plain = all(isinstance(each, (Plain, Constant, Setting, External)) for each in things)
         is_name = all(isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in node.ops)
-        return PLAIN if is_plain or is_name else join((TENSOR, PLAIN))
+        return PLAIN if is_plain or is_name else join((CONSTANT, PLAIN))
 
     def _compare_identity(self, left: Value, right: Value, node: ast.Compare, frame: Frame) -> None:
         """Note a comparison of tensors that recomputation may make with copies of them."""
@@ -296,9 +290,7 @@ class Expressions(Calls):
             kept = [each for each in value.things if not isinstance(each, Fixed)]
             if len(kept) == len(value.things):
                 return value
-            return Value(
-                self._filled(node, "tuple", [self.item(value)]).things | frozenset(kept), value.roots
-            )
+            return Value(self.filled(node, "tuple", [self.item(value)]).things | frozenset(kept), value.roots)
         (only,) = index.things if len(index.things) == 1 else (None,)
         number = only.value if isinstance(only, Constant) and isinstance(only.value, int) else None
         return self.item(value, number)

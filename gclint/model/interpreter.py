@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from gclint.model import known
 from gclint.model.expressions import Expressions
 from gclint.model.frames import Frame
+from gclint.model.gradients import is_unrecorded
 from gclint.model.spaces import Imported, Space
 from gclint.model.values import NEVER, NONE, Box, External, Function, Value, join, of, unknown
 
@@ -93,6 +94,7 @@ class Interpreter(Expressions):
         old = self.value(load, frame)
         if self.may_change_in_place(old):
             self.change(old, node, frame)
+            self.mix(old, (added,))
         new = self.combine(node, old, added, frame)
         for thing in old.things:
             if isinstance(thing, Box):
@@ -231,13 +233,19 @@ class Interpreter(Expressions):
         frame.is_dead = True
 
     def _follow_with(self, node: ast.With, frame: Frame) -> None:
+        contexts: list[Value] = []
         for each in node.items:
             value = self.value(each.context_expr, frame)
+            if isinstance(each.context_expr, ast.Call):
+                contexts.append(self.quietly(each.context_expr.func, frame))
             if not self._is_plain_context(each.context_expr, value, frame):
                 self.note("enters a context of which nothing is known", node, frame)
             if each.optional_vars is not None:
                 self.assign(each.optional_vars, value, frame)
+        unrecorded = sum(map(is_unrecorded, contexts))
+        self.unrecorded += unrecorded
         self.body(node.body, frame)
+        self.unrecorded -= unrecorded
 
     def _is_plain_context(self, node: ast.expr, value: Value, frame: Frame) -> bool:
         """Tell whether a context leaves no trace."""
@@ -294,6 +302,7 @@ class Interpreter(Expressions):
         elif isinstance(target, ast.Subscript):
             held = self.value(target.value, frame)
             self.value(target.slice, frame)
+            self.mix(held, (value,))
             if not is_same:
                 self.change(held, target, frame)
             for thing in held.things:

@@ -101,6 +101,11 @@ COMPUTING_OBJECT = "a function of a table of transformers"
 PART = "a part of a module of torch"
 MAKERS = frozenset(("transformers.activations.get_activation",))
 """Functions that make one of these."""
+CHECKPOINT = "torch.utils.checkpoint.checkpoint"
+CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"
+"""The attribute that holds such a function once checkpointing is enabled."""
+NAMED_TUPLES = frozenset(("collections.namedtuple",))
+"""Functions that make classes of tuples."""
 MODULES_BY_NAME = "sys.modules"
 """The table of modules."""
 LOGGERS = frozenset(("transformers.utils.logging.get_logger", "logging.getLogger", "logging.get_logger"))

@@ -38,6 +38,30 @@ def is_handed_on(tree: ast.Module, name: ast.expr | None) -> bool:
     return False
 
 
+def is_singled_out(tree: ast.Module | None, asked: ast.expr | None, name: str) -> bool:
+    """Tell whether code lets pass only names with certain beginnings and ends, of which ``name`` has all.
+
+    Args:
+        tree: the module.
+        asked: the variable that holds the name of an attribute.
+        name: a name that it may hold.
+    """
+    tests = [
+        (each.func.attr, each.args[0].value)
+        for each in (() if tree is None else ast.walk(tree))
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr in ("startswith", "endswith")
+        and isinstance(each.func.value, ast.Name)
+        and isinstance(asked, ast.Name)
+        and each.func.value.id == asked.id
+        and each.args
+        and isinstance(each.args[0], ast.Constant)
+        and isinstance(each.args[0].value, str)
+    ]
+    return bool(tests) and all(getattr(name, test)(text) for test, text in tests)
+
+
 def _names_given(node: ast.AST | None) -> Set[str]:
     """Return the names that a statement gives its value; none if it also does something else with it."""
     names = [getattr(each, "id", "") for each in node.targets] if isinstance(node, ast.Assign) else []

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
+from gclint.model.gradients import is_constant
 from gclint.model.names import names
 from gclint.model.spaces import Space, Spaces
 from gclint.model.values import (
+    CONSTANT,
     NEVER,
     PLAIN,
     TENSOR,
@@ -105,6 +107,10 @@ class Objects:
         """Whether it follows what is run, and not what makes it."""
         self.active: dict[object, Value] = {}
         """What was entered and not yet left, with what it gives as far as that is known."""
+        self.unrecorded = 0
+        """In how many contexts it is in which no gradients are recorded."""
+        self.is_mixed = False
+        """Whether something that requires grad was put into what is known to require none."""
         self.again: set[object] = set()
         """What of this was entered once more with the same values."""
         self._steps = 0
@@ -135,6 +141,19 @@ class Objects:
         """Note that a value is changed in place, if that outlives the call."""
         for root in sorted(value.roots):
             self.note(f"changes {root}, which recomputation repeats", node, frame)
+
+    def tensor(self, values: Iterable[Value], roots: Iterable[str] = ()) -> Value:
+        """Return a tensor that is computed from these."""
+        given = tuple(values)
+        return of(Tensor(is_constant=self.unrecorded > 0 or is_constant(*given)), roots=roots)
+
+    def mix(self, target: Value, values: Iterable[Value]) -> None:
+        """Take note of values that are put into another one in place."""
+        is_known = any(isinstance(each, (Tensor, Unknown)) and each.is_constant for each in target.things)
+        if (is_known or any(isinstance(each, Setting) for each in target.things)) and not is_constant(
+            *values
+        ):
+            self.is_mixed = True
 
     @staticmethod
     def may_change_in_place(value: Value) -> bool:
@@ -238,6 +257,29 @@ class Objects:
             if isinstance(each, Box) and each.kind in ("dict", "torch.nn.ModuleDict")
         ]
         return join((self.item(value), *keys))
+
+    def parts(self, thing: Object, node: ast.AST, *, is_deep: bool = False, is_named: bool = False) -> Box:
+        """Return a dict or list of the modules that an object holds; ``is_deep`` if also those in them."""
+        box = self.box(node, "dict" if not is_named else "list")
+        waiting, seen = [thing], [of(thing)] if is_deep else []
+        met = {thing}
+        while waiting:
+            for value in waiting.pop().attributes.values():
+                if not all(isinstance(each, (Object, Made, Box, Unknown)) for each in value.things):
+                    continue
+                seen.append(value)
+                inner = [
+                    one
+                    for each in value.things
+                    for one in (each.item.things if isinstance(each, Box) else [each])
+                ]
+                seen += [of(each) for each in inner] if is_deep else []
+                more = [each for each in inner if isinstance(each, Object) and each not in met]
+                waiting += more if is_deep else []
+                met.update(more)
+        for value in seen:
+            self.fill(box, of(Fixed((PLAIN, value))) if is_named else value)
+        return box
 
     # -- classes
 
@@ -441,6 +483,7 @@ class Objects:
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute of whatever a value may be."""
         self.record(value, node)
+        self.mix(value, (TENSOR if name == "requires_grad" else given,))
         self.spaces.given[node] = join((self.spaces.given.get(node, NEVER), given))
         if frame.receiver is not None and value == frame.receiver:
             frame.names[f".{name}"] = given  # Blocks that read it from elsewhere note that it is assigned.
@@ -543,8 +586,10 @@ class Objects:
             return PLAIN if name in _OF_FUNCTIONS else unknown(f"`{name}` of a function")
         if name in _FIGURES:
             return PLAIN
+        if name == "data":
+            return Value(CONSTANT.things, value.roots)
         if name in _SAME:
-            return Value(frozenset((Tensor(),)), value.roots)
+            return self.tensor((value,), value.roots)
         if name == "requires_grad" and value.roots == {"`self`"}:
             return PLAIN  # Of a parameter, which does not ask whether gradients are recorded.
         if isinstance(thing, Unknown) and not thing.is_argument:
@@ -553,7 +598,7 @@ class Objects:
         if is_operation(name):
             return of(Method(value, name))
         if isinstance(thing, Plain):
-            return Value(frozenset((thing, Tensor())), value.roots)
+            return Value(frozenset((thing, Tensor(is_constant=True))), value.roots)
         if isinstance(thing, Constant) and thing.value is None:
             return NEVER
         self.note(f"reads `{name}` of {what_of(thing)}, of which nothing is known", node, frame)
@@ -672,6 +717,12 @@ class Objects:
                 return of(Setting(), roots=("its settings",))
             if name in ("device", "dtype"):
                 return PLAIN
+            if name == "__call__":
+                return of(Method(value, name))
+            if name == known.CHECKPOINT_FUNCTION:
+                return of(External(known.CHECKPOINT))
+            if name == "_modules":
+                return of(self.parts(thing, node), roots=value.roots)
             if any(isinstance(each, str) and self.is_plain_module(each) for each in self.line(thing.kind)):
                 return self._of_made(Made("torch.nn.Module"), value, name)
             if _ANY not in held or name in ("register_buffer", "register_parameter", "add_module"):

@@ -64,7 +64,9 @@ def _last(node: ast.expr) -> str:
 def classes_replaced(space: Space, node: ast.AST) -> frozenset[ast.ClassDef | str]:
     """Return of which classes a place may replace the ``forward``, or in words of what is not known."""
     own = _own_class(space, node)
-    return frozenset((own,)) if own is not None else frozenset(space.targets.get(node, ("",)))
+    if own is not None:
+        return frozenset((own,))
+    return frozenset(space.targets_at(replacements(space.file)).get(node, ("",)))
 
 
 def _own_class(space: Space, node: ast.AST) -> ast.ClassDef | None:

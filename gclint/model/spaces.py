@@ -126,6 +126,7 @@ class Space:
         self.is_run = False
         self.stars: list[Imported] = []
         self._resolved: dict[Imported, Value] = {}
+        self._targets_at: dict[tuple[ast.AST, ...], Targets] = {}
 
     def value(self, name: str) -> Value | None:
         """Return what a module-level name may be; None if there is none."""
@@ -247,6 +248,13 @@ class Space:
         """The same, if only what leads to where names of attributes are computed is followed."""
         return self.spaces.search(self, frozenset() if self.tree is None else _leading_to_names(self.tree))
 
+    def targets_at(self, nodes: tuple[ast.AST, ...]) -> Targets:
+        """Return what has attributes at some places, if only those functions are followed that lead there."""
+        if nodes not in self._targets_at:
+            functions = frozenset() if self.tree is None else _leading_to(self.tree, set(nodes).__contains__)
+            self._targets_at[nodes] = self.spaces.search(self, functions).targets
+        return self._targets_at[nodes]
+
     @cached_property
     def loaded(self) -> defaultdict[str, list[tuple[ast.AST, ast.AST]]]:
         """Where attributes are read, or their names are texts, and in which function; but not to set up."""
@@ -359,11 +367,19 @@ def _names_any(node: ast.AST) -> bool:
 
 
 def _leading_to_names(tree: ast.Module) -> frozenset[ast.AST]:
-    """Return the functions that compute names of attributes, and those that may call one, by their names."""
+    """Return the functions that compute names of attributes, and those that may call one."""
+    return _leading_to(
+        tree,
+        lambda node: isinstance(node, (ast.Name, ast.Attribute)) and _last(node) in READING_BY_NAME,
+    )
+
+
+def _leading_to(tree: ast.Module, is_wanted: Callable[[ast.AST], bool]) -> frozenset[ast.AST]:
+    """Return the functions that contain certain nodes, and those that may call one, by their names."""
     nodes = list(ast.walk(tree))
     words = {each: _mentioned(each) for each in nodes if isinstance(each, _FUNCTIONS)}
     classes = frozenset(each.name for each in nodes if isinstance(each, ast.ClassDef))
-    found: set[ast.AST] = {each for each in words if not words[each].isdisjoint(READING_BY_NAME)}
+    found: set[ast.AST] = {each for each in words if any(map(is_wanted, ast.walk(each)))}
     waiting, done = set(found), set[ast.AST]()
     while waiting:
         function = waiting.pop()

@@ -35,6 +35,8 @@ class Unknown:
     what: str
     is_argument: bool = False
     """Whether it is an argument of a ``forward``, where a tensor is given."""
+    is_constant: bool = False
+    """Whether it is known to require no grad."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Constant:
 @dataclass(frozen=True)
 class Tensor:
     """A tensor, or what computations with some give."""
+
+    is_constant: bool = False
+    """Whether it is known to require no grad."""
+    is_inside: bool = False
+    """Whether it came out of a block inside of a container."""
 
 
 @dataclass(frozen=True)
@@ -223,6 +230,7 @@ Thing: TypeAlias = (
 NEVER = Value()
 PLAIN = Value(frozenset((Plain(),)))
 TENSOR = Value(frozenset((Tensor(),)))
+CONSTANT = Value(frozenset((Tensor(is_constant=True),)))
 NONE = Value(frozenset((Constant(None),)))
 _MOST_THINGS = 40
 

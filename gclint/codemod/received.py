@@ -1,0 +1,68 @@
+"""What blocks get from the code that runs them, as far as it is not known to be right."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from gclint.model.received import Received, Records, records
+from gclint.network.cache_origins import is_named_cache
+from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.model import Network
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
+
+
+def cache_doubts(network: Network, blocks: Collection[ClassInfo], names: Collection[str]) -> Iterator[str]:
+    """Yield where something else than a cache may be passed under the names of caches, which is dropped."""
+    found = _records(network)
+    yield from _incomplete(found, network)
+    for each, info in _of(found, blocks):
+        if each.parameter in names and not each.is_cache:
+            yield (
+                f"`{each.parameter}` of `{info.name}` may get something else than a cache on line "
+                f"{each.row}, which checkpointing would drop"
+            )
+
+
+def container_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield where tensors go into blocks or come out of them in containers, where they get no gradient."""
+    found = _records(network)
+    yield from _incomplete(found, network)
+    for each, info in _of(found, blocks):
+        if each.parameter not in CACHE_ARGUMENTS and each.holds_gradients:
+            yield (
+                f"`{each.parameter}` of `{info.name}` may get tensors that require grad inside of something "
+                f"on line {each.row}, where reentrant checkpointing gives no gradient to them"
+            )
+        elif each.parameter not in CACHE_ARGUMENTS and found.is_mixed and each.is_pile:
+            yield (
+                f"`{each.parameter}` of `{info.name}` gets tensors inside of something on line "
+                f"{each.row}, and what requires grad is put into others in place"
+            )
+    if found.computes:
+        yield (
+            f"`{network.file.path.name}` computes with what a block returns inside of a tuple, which gets no "
+            "gradient under reentrant checkpointing"
+        )
+
+
+def _incomplete(found: Records, network: Network) -> Iterator[str]:
+    if not found.is_complete:
+        yield f"`{network.file.path.name}` is too long to follow all that its blocks get"
+
+
+def _of(found: Records, blocks: Collection[ClassInfo]) -> Iterator[tuple[Received, ClassInfo]]:
+    for info in blocks:
+        family = {(each.file, each.name) for each in info.mro}
+        for each in found.received:
+            if each.block in family:
+                yield each, info
+
+
+@remembered
+def _records(network: Network) -> Records:
+    blocks = {
+        (info.file, info.name): None
+        for site in (*network.run_sites, *network.foreign_sites)
+        for info in site.blocks
+    }
+    return records(network.project, [network.file], tuple(blocks), is_named_cache)

@@ -1,0 +1,68 @@
+"""Which values require no grad, as far as that can be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gclint.model.names import names
+from gclint.model.values import (
+    Box,
+    Class,
+    Constant,
+    External,
+    Fixed,
+    Function,
+    Made,
+    Method,
+    Module,
+    Object,
+    Plain,
+    Setting,
+    Tensor,
+    Thing,
+    Unknown,
+    Value,
+)
+
+UNDIFFERENTIABLE = names(
+    """
+    argmax argmin argsort argwhere bincount bool bucketize byte detach detach_ dim empty_like eq equal
+    full_like ge gt int isclose isfinite isin isinf isnan le logical_and logical_not logical_or
+    logical_xor long lt ne new_empty new_full new_ones new_tensor new_zeros nonzero not_equal numel
+    one_hot ones_like rand_like randint_like randn_like searchsorted short zeros_like
+    """
+)
+"""Operations whose results never require grad."""
+_UNRECORDED = frozenset(("torch.no_grad", "torch.inference_mode"))
+_CONSTANT = (Plain, Constant, Setting, Class, External, Module, Made, Function)
+
+
+def is_unrecorded(context: Value) -> bool:
+    """Tell whether no gradients are recorded in what is one of these contexts."""
+    return bool(context.things) and all(
+        isinstance(each, External) and each.name in _UNRECORDED for each in context.things
+    )
+
+
+def is_constant(*values: Value) -> bool:
+    """Tell whether no gradient flows through any of these, nor through anything that they hold."""
+    return _are_constant(values, set())
+
+
+def _are_constant(values: Iterable[Value], met: set[int]) -> bool:
+    return all(_is_constant(each, met) for value in values for each in value.things)
+
+
+def _is_constant(thing: Thing, met: set[int]) -> bool:
+    if isinstance(thing, (Tensor, Unknown)):
+        return thing.is_constant
+    if isinstance(thing, Fixed):
+        return _are_constant(thing.items, met)
+    if isinstance(thing, Method):
+        return _are_constant((thing.receiver,), met)
+    if isinstance(thing, (Box, Object)):
+        if id(thing) in met:
+            return True
+        met.add(id(thing))
+        return _are_constant([thing.item] if isinstance(thing, Box) else thing.attributes.values(), met)
+    return isinstance(thing, _CONSTANT)

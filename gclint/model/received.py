@@ -1,0 +1,328 @@
+"""What blocks receive from the code that runs them, and what that code does with what comes out of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from gclint.model.attributes import new_spaces
+from gclint.model.frames import Frame
+from gclint.model.gradients import is_constant
+from gclint.model.interpreter import Interpreter
+from gclint.model.names import names
+from gclint.model.objects import TooLong
+from gclint.model.spaces import Space
+from gclint.model.values import (
+    NEVER,
+    Bound,
+    Box,
+    Call,
+    Class,
+    Constant,
+    Fixed,
+    Function,
+    Made,
+    Method,
+    Object,
+    Partial,
+    Plain,
+    Tensor,
+    Thing,
+    Unknown,
+    Value,
+    join,
+    of,
+)
+from gclint.source.file import SourceFile
+from gclint.source.project import Project
+
+_ROUNDS = 4
+_MOST_STEPS = 200_000
+_INTEGERS = names("ids id mask masks position positions index indices lengths size sizes shape shapes labels")
+"""The last words of names of arguments that require no grad."""
+
+
+Block: TypeAlias = "tuple[SourceFile, str]"
+
+
+@dataclass(frozen=True)
+class Received:
+    """What a parameter of a block may get from one call."""
+
+    block: Block
+    """The class whose ``forward`` it is."""
+    parameter: str
+    row: int
+    """The line of the call."""
+    is_cache: bool
+    """Whether it is None, or a cache: an argument that is called so, or of a class of caches."""
+    holds_gradients: bool
+    """Whether it may be a container with a tensor that requires grad."""
+    is_pile: bool
+    """Whether it is a container."""
+
+
+@dataclass
+class Records:
+    """What was seen of some blocks."""
+
+    received: list[Received] = field(default_factory=list)
+    computes: bool = False
+    """Whether something is computed with what a block returns inside of a container."""
+    is_complete: bool = True
+    """Whether all code was followed to the end."""
+    is_mixed: bool = False
+    """Whether something that requires grad may have been put into what seems to require none."""
+
+
+def records(
+    project: Project,
+    files: Iterable[SourceFile],
+    blocks: Collection[Block],
+    is_named_cache: Callable[[str], bool],
+) -> Records:
+    """Follow what some modules run, with any arguments, and return what the blocks get there.
+
+    Args:
+        project: the files of a run.
+        files: the modules.
+        blocks: the classes, by file and name; only what their own ``forward`` gets is recorded.
+        is_named_cache: tells whether an argument has the name of a cache.
+    """
+    found = Records()
+    for file in files:
+        spaces = new_spaces(project)
+        nodes = (spaces.of(home).class_node(name) for home, name in blocks)
+        reader = _Recorder(spaces.of(file), frozenset(each for each in nodes if each is not None))
+        try:
+            for _ in range(_ROUNDS):
+                version = reader.spaces.version
+                reader.received.clear()
+                reader.computes = False
+                reader.run_all()
+                if version == reader.spaces.version:
+                    break
+            else:
+                found.is_complete = False
+        except (TooLong, RecursionError):
+            found.is_complete = False
+        found.received += reader.judged(is_named_cache)
+        found.computes |= reader.computes
+        found.is_mixed |= reader.is_mixed
+    return found
+
+
+class _Recorder(Interpreter):
+    """Follows all of a module, and records calls of some classes."""
+
+    def __init__(self, space: Space, blocks: frozenset[ast.ClassDef]) -> None:
+        super().__init__(space.spaces, is_quiet=True, most_steps=_MOST_STEPS)
+        self.space = space
+        self.blocks = blocks
+        self.received: dict[tuple[Block, int, str], Value] = {}
+        self.computes = False
+        """Whether something is computed with what was inside of a container."""
+        self._marks = _Marks()
+
+    def run_all(self) -> None:
+        """Follow what may run a block: methods of what holds one, and functions that may make that."""
+        for value in [self.space.value(name) for name in list(self.space.names())]:
+            for thing in () if value is None else value.things:
+                if isinstance(thing, Function) and thing.space is self.space and self._makes_one(thing):
+                    self.enter(thing, self._any_arguments(thing.node), thing.node, self.space.frame)
+                elif isinstance(thing, Class) and thing.space is self.space and thing.node not in self.blocks:
+                    self._run_methods(thing)
+
+    def _makes_one(self, function: Function) -> bool:
+        """Tell whether a function names a class."""
+        words = {each.id for each in ast.walk(function.node) if isinstance(each, ast.Name)}
+        return any(
+            isinstance(each, Class) for name in words for each in (self.space.value(name) or NEVER).things
+        )
+
+    def _holds_block(self, made: Value) -> bool:
+        waiting, met = [made], set[int]()
+        while waiting:
+            for thing in waiting.pop().things:
+                if id(thing) in met:
+                    continue
+                met.add(id(thing))
+                if isinstance(thing, Object):
+                    if self._is_block([of(thing)]):
+                        return True
+                    waiting += thing.attributes.values()
+                elif isinstance(thing, (Box, Fixed)):
+                    waiting += [self.item(of(thing))]
+                elif isinstance(thing, (Bound, Method)):
+                    waiting.append(thing.receiver)
+        return False
+
+    def _run_methods(self, kind: Class) -> None:
+        made = self.make_anyhow(kind, self.space.frame)
+        if not self._holds_block(made):
+            return
+        for name in ("forward", *(each for each in self.spaces.members[kind] if each != "forward")):
+            found = self.find(kind, name)
+            if found is None or name == "__init__":
+                continue
+            for each in found[0].things:
+                if isinstance(each, Function):
+                    call = self._any_arguments(each.node, made)
+                    self.enter(each, call, kind.node, self.space.frame, owner=found[1])
+
+    @staticmethod
+    def _any_arguments(
+        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, receiver: Value | None = None
+    ) -> Call:
+        given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        own = [] if receiver is None else [receiver]
+        named = tuple(sorted((each.arg, argument(each.arg)) for each in given[len(own) :]))
+        rest = None if node.args.vararg is None else argument(node.args.vararg.arg)
+        options = None if node.args.kwarg is None else argument(node.args.kwarg.arg)
+        return Call(tuple(own), named, rest, options)
+
+    def enter(
+        self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
+    ) -> Value:
+        """Follow a function, and record the arguments of a block."""
+        is_forward = getattr(function.node, "name", "") == "forward"
+        if owner is None or not is_forward or not self._is_block(call.positional[:1]):
+            return super().enter(function, call, node, frame, owner)
+        row = frame.space.file.position(frame.space.offset(node)).row
+        block = owner.space.file, owner.node.name
+        for name, value in _bound(function.node, call):
+            key = block, row, name
+            self.received[key] = join((self.received.get(key, NEVER), value))
+        return self._marks.of(super().enter(function, call, node, frame, owner))
+
+    def judged(self, is_named_cache: Callable[[str], bool]) -> Iterator[Received]:
+        """Yield what was recorded, without the values, which hold on to all that was followed."""
+        for (block, row, name), value in self.received.items():
+            is_pile = any(isinstance(each, (Fixed, Box, Object)) for each in value.things)
+            yield Received(
+                block, name, row, _is_cache(value, is_named_cache), _holds_gradients(value), is_pile
+            )
+
+    def _is_block(self, receivers: Iterable[Value]) -> bool:
+        kinds = [each.kind for value in receivers for each in value.things if isinstance(each, Object)]
+        return any(
+            isinstance(one, Class) and one.node in self.blocks for kind in kinds for one in self.line(kind)
+        )
+
+    def deny(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Note that nothing is known of what a call does; it may run a block that it gets."""
+        result = super().deny(call, node, frame)
+        for value in call.all():
+            if self._is_block(map(_receiver, value.things)):
+                self.call(value, Call(rest=result), node, frame)
+        return result
+
+    def tensor(self, values: Iterable[Value], roots: Iterable[str] = ()) -> Value:
+        """Return a tensor that is computed from these, and record it if one was inside of a container."""
+        values = tuple(values)
+        if any(_is_inside(each, 3) for value in values for each in value.things):
+            self.computes = True
+        return super().tensor(values, roots)
+
+
+def argument(name: str) -> Value:
+    """Return what is known of an argument by its name."""
+    is_number = name.rpartition("_")[2] in _INTEGERS
+    return of(Unknown(name, is_argument=True, is_constant=is_number), roots=(f"`{name}`",))
+
+
+def _receiver(thing: Thing) -> Value:
+    """Return of what something is a method, or otherwise the thing."""
+    if isinstance(thing, (Bound, Method)):
+        return thing.receiver
+    if isinstance(thing, Partial):
+        return join(map(_receiver, thing.function.things))
+    return of(thing)
+
+
+def _bound(
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, call: Call
+) -> Iterator[tuple[str, Value]]:
+    """Yield what each parameter gets, and what goes among further arguments by its name."""
+    parameters = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+    yield from zip(parameters[1:], call.positional[1:], strict=False)
+    yield from call.named
+    taken = {*parameters[: len(call.positional)], *(name for name, _ in call.named)}
+    others = [each for each in (*parameters, *(one.arg for one in node.args.kwonlyargs)) if each not in taken]
+    for loose in (call.rest, call.options):
+        if loose is not None:
+            yield from ((name, loose) for name in (*others, ""))
+
+
+class _Marks:
+    """The containers that blocks return, with their tensors known as such."""
+
+    def __init__(self) -> None:
+        self._boxes: dict[Box, Box] = {}
+
+    def of(self, value: Value) -> Value:
+        """Return what a block returns, with its tensors in containers behind the first item known as such."""
+        return Value(frozenset(map(self._result, value.things)), value.roots)
+
+    def _result(self, thing: Thing) -> Thing:
+        if not isinstance(thing, Fixed):
+            return thing
+        later = (self._inner(each, is_inside=False) for each in thing.items[1:])
+        return Fixed((*thing.items[:1], *later))
+
+    def _inner(self, value: Value, *, is_inside: bool) -> Value:
+        return Value(frozenset(self._thing(each, is_inside) for each in value.things), value.roots)
+
+    def _thing(self, thing: Thing, is_inside: bool) -> Thing:
+        if isinstance(thing, Tensor) and is_inside and not thing.is_constant:
+            return Tensor(is_inside=True)
+        if isinstance(thing, Fixed):
+            return Fixed(tuple(self._inner(each, is_inside=True) for each in thing.items))
+        if isinstance(thing, Box):
+            if thing not in self._boxes:
+                self._boxes[thing] = Box(thing.kind)
+                self._boxes[thing].first[:] = [self._inner(each, is_inside=True) for each in thing.first]
+                self._boxes[thing].put(self._inner(thing.content[0], is_inside=True))
+            return self._boxes[thing]
+        return thing
+
+
+def _is_inside(thing: Thing, depth: int) -> bool:
+    if isinstance(thing, Tensor):
+        return thing.is_inside
+    if depth and isinstance(thing, Fixed):
+        return any(_is_inside(each, depth - 1) for item in thing.items for each in item.things)
+    return (
+        bool(depth)
+        and isinstance(thing, Box)
+        and any(_is_inside(each, depth - 1) for each in thing.item.things)
+    )
+
+
+def _is_cache(value: Value, is_named_cache: Callable[[str], bool]) -> bool:
+    return all(_may_be_dropped(each, is_named_cache) for each in value.things)
+
+
+def _may_be_dropped(thing: Thing, is_named_cache: Callable[[str], bool]) -> bool:
+    if isinstance(thing, Unknown):
+        return thing.is_argument and is_named_cache(thing.what)
+    if isinstance(thing, Made):
+        return thing.name.endswith("Cache")
+    if isinstance(thing, Object):
+        return thing.kind.node.name.endswith("Cache")
+    if isinstance(thing, Fixed):
+        return all(_is_cache(each, is_named_cache) for each in thing.items)
+    if isinstance(thing, Box):
+        return _is_cache(thing.item, is_named_cache)
+    return isinstance(thing, (Constant, Plain))
+
+
+def _holds_gradients(value: Value) -> bool:
+    return any(
+        not isinstance(each, Tensor)
+        and not (isinstance(each, Unknown) and each.is_argument)
+        and not is_constant(Value(frozenset((each,))))
+        for each in value.things
+    )
