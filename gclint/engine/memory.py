@@ -84,6 +84,7 @@ class _Past:
     uses: Mapping[Path, Sequence[Path]]
     asked: Mapping[Path, Sequence[Question]]
     answers: Mapping[Question, frozenset[Path]]
+    unparsed: Sequence[Path]
 
 
 class Memory:
@@ -137,6 +138,7 @@ class Memory:
             "uses": [[str(user), [*map(str, used)]] for user, used in project.uses.items()],
             "asked": [[str(user), [*map(list, asked)]] for user, asked in questions.of.items()],
             "answers": [[*each, [*map(str, found)]] for each, found in questions.answers.items()],
+            "unparsed": [str(path) for path in project.unparsed],
         }
         self._store.write(self._name, document)
 
@@ -269,6 +271,7 @@ class _Recall:
             if user not in files
             for each in asked
         )
+        project.learn_unparsed(path for path in past.unparsed if path not in files)
 
 
 def _past(document: Mapping[str, Any]) -> _Past:
@@ -302,6 +305,7 @@ def _past(document: Mapping[str, Any]) -> _Past:
         dict(value_of(tuple[tuple[Path, tuple[Path, ...]], ...], document.get("uses"))),
         asked,
         answers,
+        value_of(tuple[Path, ...], document.get("unparsed")),
     )
 
 

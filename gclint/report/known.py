@@ -53,6 +53,7 @@ class _Known:
     unknown_bases: tuple[str, ...]
     overlooked: tuple[Path, ...]
     outside: tuple[Path, ...]
+    unparsed: tuple[Path, ...]
     exit_status: int
     format: str
     statistics: bool
@@ -108,6 +109,7 @@ def keep(store: Store, arguments: Sequence[str], trace: Trace, report: Report, s
         report.unknown_bases,
         report.overlooked,
         report.outside,
+        report.unparsed,
         report.exit_status,
         *shown,
     )
@@ -141,6 +143,7 @@ def show(store: Store, arguments: Sequence[str]) -> int | None:
         unknown_bases=known.unknown_bases,
         overlooked=known.overlooked,
         outside=known.outside,
+        unparsed=known.unparsed,
         exit_status=known.exit_status,
     )
     write_lines(known.notes, sys.stderr)

@@ -355,7 +355,7 @@ class Project:
         return tuple(sorted(self._unparsed - self.given))
 
     def learn_unparsed(self, paths: Iterable[Path]) -> None:
-        """Add such files that another process has found."""
+        """Add such files that another process or run has found."""
         self._unparsed.update(paths)
 
     def learn_uses(self, uses: Iterable[tuple[Path, Path]]) -> None:
