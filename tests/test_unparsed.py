@@ -58,17 +58,3 @@ def test_a_base_in_such_a_file_is_not_taken_for_nothing(gclint: Run) -> None:
             Path("layers.py").write_text(base)
         answers.append(gclint("--no-cache", "--quiet", "."))
     assert answers[0] == answers[1]
-
-
-def test_later_runs_name_them_too(gclint: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("a", "b"):
-        Path(f"modeling_{name}.py").write_text(f"from .layers import SampleLayer\n{BROKEN}")
-    Path("layers.py").write_text(_NO_PYTHON)
-    first, again = gclint("."), gclint(".")
-    assert first == again
-    assert "(layers.py), and so unknown" in first[1]
-    Path("modeling_b.py").write_text("x = 1\n")
-    assert "(layers.py), and so unknown" in gclint(".")[1]
-    Path("layers.py").write_text("class SampleLayer: pass\n")
-    assert "layers.py" not in gclint(".")[1]
