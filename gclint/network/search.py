@@ -66,7 +66,7 @@ def search_blocks(scope: Scope, holders: Holders, outer: frozenset[str] = frozen
 
 
 def _uses(function: FunctionNode, holders: Holders, aliases: Collection[str]) -> bool:
-    """Return whether a function may be given blocks, or mentions a holder, an alias or a way to checkpoint."""
+    """Return whether a function may get blocks, or names a holder, an alias or a checkpoint function."""
     if any(listed_parameters(function.args)):
         return True
     for node in walk(function):
