@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gclint.model.names import names
 from gclint.network.evaluation.body import unstarred
 from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.signature import listed_parameters
 from gclint.network.evaluation.walk import FunctionNode, arguments, dotted_name, walk
 
 CHECKPOINT_METHODS = {"_gradient_checkpointing_func", "gradient_checkpointing_func"}
@@ -65,7 +66,9 @@ def search_blocks(scope: Scope, holders: Holders, outer: frozenset[str] = frozen
 
 
 def _uses(function: FunctionNode, holders: Holders, aliases: Collection[str]) -> bool:
-    """Return whether a function mentions a holder of blocks, an alias, or a checkpoint function."""
+    """Return whether a function may get blocks, or names a holder, an alias or a checkpoint function."""
+    if any(listed_parameters(function.args)):
+        return True
     for node in walk(function):
         if isinstance(node, ast.Attribute):
             if node.attr in holders.names or node.attr in _CHECKPOINT_WORDS:
