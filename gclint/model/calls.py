@@ -278,6 +278,8 @@ class Calls(Objects):
             return self.filled(node, "dict", call.positional[1:])
         if name in known.NAMED_TUPLES:
             return of(Made(name))
+        if name in known.CACHES and all(map(_may_be_in_cache, call.all())):
+            return of(Made(name.removesuffix(".from_legacy_cache")))
         if name in known.ITERATORS:
             return self._iterator(name, call, node, frame)
         if self.is_plain_module(name) and "max_norm" in dict(call.named):
@@ -665,6 +667,14 @@ def _is_handing_on(name: str) -> bool:
     """Tell whether a module of torch may give what it gets."""
     last = name.rpartition(".")[2]
     return "Dropout" in last or last in ("Identity", "Flatten", "Unflatten")
+
+
+def _may_be_in_cache(value: Value) -> bool:
+    """Tell whether a cache that is made of something is still one: nothing that is computed here is in it."""
+    return is_constant(value) or all(
+        isinstance(each, (Constant, Made)) or (isinstance(each, Unknown) and each.is_argument)
+        for each in value.things
+    )
 
 
 def _asks_for_grad(call: Call) -> bool:

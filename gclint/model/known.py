@@ -104,6 +104,19 @@ MAKERS = frozenset(("transformers.activations.get_activation",))
 CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"
 """The attribute that holds such a function once checkpointing is enabled."""
+_CACHES = names(
+    """
+    DynamicCache EncoderDecoderCache HybridCache HybridChunkedCache MambaCache OffloadedCache
+    OffloadedStaticCache QuantizedCache SlidingWindowCache StaticCache
+    """
+)
+CACHES = frozenset(
+    f"transformers.{module}{name}{made}"
+    for module in ("", "cache_utils.")
+    for name in _CACHES
+    for made in ("", ".from_legacy_cache")
+)
+"""What makes a cache, which holds what it is made of."""
 NAMED_TUPLES = frozenset(("collections.namedtuple",))
 """Functions that make classes of tuples."""
 MODULES_BY_NAME = "sys.modules"

@@ -99,8 +99,6 @@ def records(
         try:
             for _ in range(_ROUNDS):
                 version = reader.spaces.version
-                reader.received.clear()
-                reader.computes = False
                 reader.run_all()
                 if version == reader.spaces.version:
                     break
