@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.names import names
+from gclint.model.notes import Kind, Root
 from gclint.model.objects import ITERATOR, Objects, is_operation
 from gclint.model.texts import of_method, texts
 from gclint.model.values import (
@@ -84,10 +85,11 @@ class Calls(Objects):
             return NEVER  # It raises an error.
         return self.deny(call, node, frame)
 
-    def deny(self, call: Call, node: ast.expr, frame: Frame) -> Value:
-        """Note that nothing is known of what a call does, and return what it may give."""
+    def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
+        """Note that nothing but a kind is known of what a call does, and return what it may give."""
         name = _name(node)
-        self.note(f"calls `{name}`, of which nothing is known", node, frame)
+        what = f"calls `{name}`, of which nothing is known" if kind is Kind.UNKNOWN else name
+        self.note(what, node, frame, kind)
         for value in call.all():
             for thing in value.things:
                 if isinstance(thing, Object):
@@ -172,7 +174,9 @@ class Calls(Objects):
         value = self.value(node, frame)
         if not all(isinstance(each, _WITHOUT_PARTS) for each in value.things):
             self.note(f"has a default value that may change meanwhile, `{_name(node)}`", node, frame)
-        return with_roots(value, (f"a default value of `{getattr(code, 'name', 'a lambda')}`",))
+        return with_roots(
+            value, (Root(Kind.SHARED, f"a default value of `{getattr(code, 'name', 'a lambda')}`"),)
+        )
 
     def _rest(self, node: ast.arg, call: Call, taken: int) -> Value:
         more = call.positional[taken:]
@@ -237,6 +241,12 @@ class Calls(Objects):
         if parent in ("", "functools", "builtins", "copy") and last in _SPECIAL:
             result: Value = getattr(self, f"_call_{last}")(call, node, frame)
             return result
+        if name in known.GENERATORS:
+            return of(Made(name))
+        if name in known.NEEDING_GRADIENTS:
+            return self.deny(call, node, frame, Kind.GRADIENTS)
+        if parent in known.DRAWING or name in known.DRAWING:
+            return self.deny(call, node, frame, Kind.RANDOM)
         out = dict(call.named).get("out")
         if out is not None:
             self.change(out, node, frame)
@@ -257,7 +267,7 @@ class Calls(Objects):
         if self.is_plain_module(name) and "max_norm" in dict(call.named):
             return self.deny(call, node, frame)  # It changes its weight while it runs.
         if self.is_plain_module(name):
-            return of(Made(name + _IN_PLACE if _is_in_place(call) else name))
+            return of(Made(name + _IN_PLACE if _is_in_place(last, call) else name))
         if name in _PARAMETERS:
             return TENSOR
         if name in known.LOGGERS:
@@ -294,7 +304,7 @@ class Calls(Objects):
         if given is not None and not all(
             isinstance(each, (Plain, Constant, Setting)) for each in given.things
         ):
-            return self.deny(call, node, frame)
+            return self.deny(call, node, frame, Kind.GENERATOR)
         if _gives_several(last, call):
             pieces = self._pieces(
                 node, Value(frozenset((Tensor(),)), roots if last in tensors.VIEWS else frozenset())
@@ -303,7 +313,7 @@ class Calls(Objects):
         if last in tensors.CHANGING and not last.endswith("_"):
             self.change(Value(roots=roots), node, frame)
             return Value(frozenset((Tensor(),)), roots)
-        if last.endswith("_") or _is_in_place(call):
+        if last.endswith("_") or _is_in_place(last, call):
             self.change(Value(roots=shared(call.positional[:1])), node, frame)
             changed = call.positional[:1] if call.positional and last not in known.SHARING else call.all()
             return Value(frozenset((Tensor(),)), shared(changed))
@@ -323,7 +333,7 @@ class Calls(Objects):
     def _container(self, name: str, call: Call, node: ast.expr) -> Value:
         box = self.box(node, name)
         takes_each = name in ("torch.nn.Sequential",)
-        roots: set[str] = set()
+        roots: set[Root] = set()
         for value in (*call.positional, *(each for _, each in call.named)):
             is_pile = any(isinstance(each, (Box, Fixed, Unknown, Setting)) for each in value.things)
             inside = self.item(value) if is_pile and not (takes_each and _is_module(value)) else value
@@ -446,7 +456,8 @@ class Calls(Objects):
                 return of(Tensor(), roots=receiver.roots)
             if self.quiet and name in known.MODULE_SETTINGS:
                 return receiver
-            return self.deny(call, node, frame)
+            is_drawing = thing.name in known.GENERATORS
+            return self.deny(call, node, frame, Kind.RANDOM if is_drawing else Kind.UNKNOWN)
         if isinstance(thing, Constant) and not call.named and call.rest is None:
             text = of_method(Value(frozenset((thing,))), name, call.positional)
             if text is not None:
@@ -472,14 +483,14 @@ class Calls(Objects):
         return self.deny(call, node, frame)
 
     def _call_of_tensor(
-        self, receiver: Value, name: str, call: Call, roots: frozenset[str], node: ast.expr, frame: Frame
+        self, receiver: Value, name: str, call: Call, roots: frozenset[Root], node: ast.expr, frame: Frame
     ) -> Value:
         out = dict(call.named).get("out")
         if out is not None:
             self.change(out, node, frame)
         if name in known.SHARING:
             return self.deny(call, node, frame)
-        if (name.endswith("_") and not name.endswith("__")) or name in tensors.CHANGING:
+        if name in tensors.CHANGING:
             self.change(receiver, node, frame)
             return Value(frozenset((Tensor(),)), receiver.roots)
         if _gives_several(name, call) and name not in tensors.VIEWS:
@@ -559,9 +570,9 @@ _OF_QUEUES = frozenset(("get", "copy", "encode", "decode", "count", "index"))
 _WITHOUT_PARTS = (Plain, Constant, Setting, Function, Class, External)
 
 
-def shared(values: Iterable[Value]) -> frozenset[str]:
+def shared(values: Iterable[Value]) -> frozenset[Root]:
     """Return what a change of something would change that shares memory with all of these values."""
-    found: set[str] = set()
+    found: set[Root] = set()
     waiting, seen = list(values), set[int]()
     while waiting:
         value = waiting.pop()
@@ -582,8 +593,11 @@ def _gives_several(name: str, call: Call) -> bool:
     return name in known.PAIRS or (name in known.PAIRS_ALONG and along)
 
 
-def _is_in_place(call: Call) -> bool:
+def _is_in_place(name: str, call: Call) -> bool:
+    """Tell whether a function or module may be told to change what it gets."""
     given = dict(call.named).get("inplace")
+    if given is None and name in known.IN_PLACE_AT:
+        given = call.argument(known.IN_PLACE_AT[name]) or call.rest or call.options
     return given is not None and any(
         not (isinstance(each, Constant) and each.value is False) for each in given.things
     )

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from gclint.model import known
 from gclint.model.interpreter import Interpreter
-from gclint.model.objects import Note, TooLong
+from gclint.model.notes import Kind, Note, Root
+from gclint.model.objects import TooLong
 from gclint.model.spaces import Spaces
 from gclint.model.values import (
     NONE,
+    OWN,
     Box,
     Call,
     Class,
@@ -34,6 +36,8 @@ _ROUNDS = 4
 def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
     """Return what a class's ``forward`` does to what outlives it, and what of it is not known.
 
+    Each cause is noted once: where something is known of a line, what is not known there is no more.
+
     Args:
         spaces: the modules of the project.
         file: what defines the class.
@@ -43,8 +47,8 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
     if space.tree is None:
         return ()  # Its grammar is newer than that of the running Python.
 
-    def note(clause: str, where: str) -> Note:
-        return Note(clause, where, file, 0)
+    def note(what: str, where: str, kind: Kind = Kind.UNKNOWN) -> Note:
+        return Note(kind, what, where, file, 0)
 
     reader = Interpreter(spaces, is_quiet=True)
     forward = f"{name}.forward"
@@ -54,15 +58,30 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
             return (note("is not the only class that this may be", name),)
         results = list(_results(reader, kinds[0]))
     except (TooLong, RecursionError):
-        return (*reader.notes, note("is too long to follow", forward))
+        return (*_causes(reader.notes), note("is too long to follow", forward))
     if not results:
         return (note("is no plain method", forward),)
     containers = [
         each for result, returns_cache in results for each in _containers(result, returns_cache=returns_cache)
     ]
-    clause = "returns {}, whose tensors receive no gradient under reentrant checkpointing"
-    notes = sorted(reader.notes, key=lambda each: (str(each.file.path), each.row, each.where, each.clause))
-    return (*notes, *(note(clause.format(each), forward) for each in dict.fromkeys(containers)))
+    returned = (note(each, forward, Kind.CONTAINER) for each in dict.fromkeys(containers))
+    return (*_causes(reader.notes), *returned)
+
+
+def _causes(notes: Iterable[Note]) -> list[Note]:
+    """Return notes in order, and of each line what is known, or else the first thing that is not."""
+    of_lines: dict[tuple[str, int], list[Note]] = {}
+    for each in notes:
+        of_lines.setdefault((str(each.file.path), each.row), []).append(each)
+    found: list[Note] = []
+    for (_, row), several in sorted(of_lines.items()):
+        known_ones = [each for each in several if each.kind is not Kind.UNKNOWN]
+        found += sorted(known_ones, key=_order) or (several[:1] if row else several)
+    return found
+
+
+def _order(note: Note) -> tuple[str, str, str]:
+    return note.where, note.kind, note.what
 
 
 def _results(reader: Interpreter, kind: Class) -> Iterator[tuple[Value, bool]]:
@@ -70,12 +89,12 @@ def _results(reader: Interpreter, kind: Class) -> Iterator[tuple[Value, bool]]:
     frame = kind.space.frame
     made = reader.make_anyhow(kind, frame)
     found = reader.find(kind, "forward")
-    reader.quiet, reader.is_running = 0, True
+    reader.quiet, reader.is_running, reader.subject = 0, True, made.things
     if any(isinstance(each, Class) and each.node in reader.spaces.hooked for each in reader.line(kind)):
-        reader.notes[Note("is made with hooks", kind.node.name, kind.space.file, 0)] = None
+        reader.notes[Note(Kind.UNKNOWN, "is made with hooks", kind.node.name, kind.space.file, 0)] = None
     for function in () if found is None else found[0].things:
         if isinstance(function, Function):
-            receiver = Value(made.things, frozenset(("`self`",)))
+            receiver = Value(made.things, frozenset((OWN,)))
             call = _arguments(receiver, function.node)
             owner = found[1] if found else None
             for _ in range(_ROUNDS):
@@ -106,7 +125,7 @@ def _containers(value: Value, *, returns_cache: bool) -> Iterator[str]:
         first, later = _first_and_later(thing)
         for each in (*first, *(one for one in later if not (returns_cache and _is_tuple(one)))):
             if _may_hold_tensors(each):
-                yield f"a tuple with {_kind(each)} in it"
+                yield f"{_kind(each)} inside a tuple"
         if not _is_tuple(thing) and _may_hold_tensors(thing):
             yield _kind(thing)
 
@@ -156,4 +175,4 @@ def _given(name: str) -> Value:
         return of(Constant(False))
     if name in EVER_NEUTRALISED:
         return NONE
-    return of(Unknown(f"the argument `{name}`", is_argument=True), roots=(f"`{name}`",))
+    return of(Unknown(f"the argument `{name}`", is_argument=True), roots=(Root(Kind.INPUT, name),))
