@@ -249,7 +249,7 @@ class Calls(Objects):
             return self.deny(call, node, frame, Kind.RANDOM)
         out = dict(call.named).get("out")
         if out is not None:
-            self.change(out, node, frame)
+            self.change(Value(roots=shared((out,))), node, frame)
         for each in call.all():
             if name in _CONSUMING and len(call.positional) == 1:
                 self.consume(each, node, frame)
@@ -262,6 +262,8 @@ class Calls(Objects):
             return of(Partial(call.positional[0], (), ()))
         if name in known.STACKS or name in known.CONTAINERS:
             return self._container(name, call, node)
+        if name in known.OUTPUTS or parent in known.OUTPUTS:
+            return self._output(name, call, node)
         if name in known.ITERATORS:
             return self._iterator(name, call, node, frame)
         if self.is_plain_module(name) and "max_norm" in dict(call.named):
@@ -285,9 +287,9 @@ class Calls(Objects):
         if name in known.COMPUTING:
             return Value(frozenset((Tensor(),)), roots)
         if parent == "torch.nn.init":
-            for each in call.positional[:1]:
+            for each in _first(call):
                 self.change(each, node, frame)
-            return join(call.positional[:1])
+            return join(_first(call))
         if parent == "torch.Tensor" and call.positional:
             method = Method(call.positional[0], last)
             return self.call_method(
@@ -314,8 +316,8 @@ class Calls(Objects):
             self.change(Value(roots=roots), node, frame)
             return Value(frozenset((Tensor(),)), roots)
         if last.endswith("_") or _is_in_place(last, call):
-            self.change(Value(roots=shared(call.positional[:1])), node, frame)
-            changed = call.positional[:1] if call.positional and last not in known.SHARING else call.all()
+            self.change(Value(roots=shared(_first(call))), node, frame)
+            changed = _first(call) if last not in known.SHARING else call.all()
             return Value(frozenset((Tensor(),)), shared(changed))
         if last in tensors.VIEWS:
             return Value(frozenset((Tensor(),)), roots)
@@ -344,6 +346,13 @@ class Calls(Objects):
         for each in (call.rest, call.options):
             if each is not None:
                 self.fill(box, each)
+        return of(box)
+
+    def _output(self, name: str, call: Call, node: ast.expr) -> Value:
+        """Return an object that only holds what it is made with."""
+        box = self.box(node, name)
+        for each in call.all():
+            self.fill(box, each)
         return of(box)
 
     def _iterator(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
@@ -417,7 +426,7 @@ class Calls(Objects):
         """Return what an object of another package gives when it is called."""
         roots = shared(call.all())
         if name.endswith(_IN_PLACE):
-            for each in call.positional[:1]:
+            for each in _first(call):
                 self.change(each, node, frame)
         elif name not in known.MODULES and name != known.COMPUTING_OBJECT:
             return self.deny(call, node, frame)
@@ -487,7 +496,7 @@ class Calls(Objects):
     ) -> Value:
         out = dict(call.named).get("out")
         if out is not None:
-            self.change(out, node, frame)
+            self.change(Value(roots=shared((out,))), node, frame)
         if name in known.SHARING:
             return self.deny(call, node, frame)
         if name in tensors.CHANGING:
@@ -585,6 +594,11 @@ def shared(values: Iterable[Value]) -> frozenset[Root]:
                 seen.add(id(thing))
                 waiting.append(thing.item)
     return frozenset(found)
+
+
+def _first(call: Call) -> tuple[Value, ...]:
+    """Return the first argument of a call; all of them if none is passed by position."""
+    return call.positional[:1] or call.all()
 
 
 def _gives_several(name: str, call: Call) -> bool:

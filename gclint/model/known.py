@@ -161,6 +161,13 @@ CONTAINERS = frozenset(
         "collections.deque",
     )
 )
+OUTPUTS = names(
+    """
+    transformers.modeling_outputs transformers.utils.ModelOutput transformers.utils.generic.ModelOutput
+    transformers.file_utils.ModelOutput types.SimpleNamespace
+    """
+)
+"""Classes, and modules of classes, of objects that only hold what they are made with."""
 ITERATORS = frozenset(
     (
         "iter",

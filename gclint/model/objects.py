@@ -440,8 +440,9 @@ class Objects:
         else:
             self.change(value, node, frame)
         for thing in value.things:
-            if isinstance(thing, External):
-                self.note(thing.name, node, frame, Kind.GLOBAL)
+            if isinstance(thing, (External, Class)):
+                name_of = thing.name if isinstance(thing, External) else thing.node.name
+                self.note(name_of, node, frame, Kind.GLOBAL)
             if isinstance(thing, Object):
                 held = thing.attributes
             elif isinstance(thing, Class):
