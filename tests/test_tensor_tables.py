@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gclint.model.known import IN_PLACE_AT
 from gclint.model.tensors import CHANGING, FRESH, FUNCTIONAL, METHODS_ONLY_READ, MODULES, VIEWS
 from tests.tensor_tables import TABLES, text
 
@@ -138,3 +139,31 @@ def _attempts(kind: Any) -> Iterator[tuple[Any, list[Any]]]:
             for name in _OPTIONS.keys() & vars(module).keys():
                 setattr(module, name, _OPTIONS[name])
             yield module, arguments
+
+
+@pytest.mark.torch
+def test_the_place_of_the_flag_is_that_of_torch() -> None:
+    import inspect
+
+    import torch
+
+    functions, modules = vars(torch.nn.functional), vars(torch.nn)
+    for name, place in IN_PLACE_AT.items():
+        found = inspect.signature(functions.get(name) or modules[name])
+        assert [*found.parameters].index("inplace") == place, name
+    flagged = {
+        name
+        for one in (functions, modules)
+        for name, each in one.items()
+        if callable(each) and not name.startswith("_") and "inplace" in _parameters(each)
+    }
+    assert flagged <= {*IN_PLACE_AT}
+
+
+def _parameters(each: Any) -> list[str]:
+    import inspect
+
+    try:
+        return [*inspect.signature(each).parameters]
+    except (TypeError, ValueError):
+        return []

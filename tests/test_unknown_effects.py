@@ -200,8 +200,8 @@ def test_a_module_that_is_too_long_is_a_doubt_and_no_crash(tmp_path: Path) -> No
 def test_reasons_are_in_the_order_of_the_lines(tmp_path: Path) -> None:
     reason = _fix(_Case("mask.b(1)\nmask.a(1)\nmask.c(1)").text, tmp_path).reason
     assert reason is not None
-    assert [reason.index(f"calls `mask.{each}`") for each in "bac"] == sorted(
-        reason.index(f"calls `mask.{each}`") for each in "bac"
+    assert [reason.index(f"reads `{each}`") for each in "bac"] == sorted(
+        reason.index(f"reads `{each}`") for each in "bac"
     )
 
 

@@ -8,22 +8,16 @@ from collections.abc import Iterator
 from gclint.codemod.branch import leaves_out_training
 from gclint.codemod.differences import differences
 from gclint.codemod.group import Group, root_of, sites_of
-from gclint.model.attributes import spaces_of
-from gclint.model.objects import Note
-from gclint.model.recomputation import unknowns
-from gclint.network.effects import effects
 from gclint.network.evaluation.classes import ClassInfo, nodes_of, words_of
 from gclint.network.evaluation.walk import dotted_name, is_constant, text_of
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
-from gclint.network.returned import returned_container
 from gclint.network.runsite import RunSite
 from gclint.network.support import models_running
 from gclint.network.traits import statistics_class, stores_on_self
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
-from gclint.source.paths import shown
 
 _HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook"))
 _RECORDED = "_can_record_outputs"
@@ -80,32 +74,6 @@ def _registration_doubts(info: ClassInfo) -> Iterator[str]:
     )
     if own is not None:
         yield f"`{info.name}` has its own `{own}`, which is also the base class's"
-
-
-def recomputation_doubts(info: ClassInfo) -> list[str]:
-    """Return why someone should look before a block is recomputed that was not, or in one mode only."""
-    container = returned_container(info)
-    doubts = (
-        []
-        if container is None
-        else [
-            f"`{info.name}.forward` returns {container}, whose tensors receive no gradient under reentrant "
-            "checkpointing"
-        ]
-    )
-    return [*doubts, *effects(info)]
-
-
-def unknown_doubts(info: ClassInfo) -> list[str]:
-    """Return what is not known to be right if a block is recomputed."""
-    notes = unknowns(spaces_of(info.module.library.project), info.file, info.name)
-    return [f"`{note.where}` {note.clause}{_place(note, info)}" for note in notes]
-
-
-def _place(note: Note, info: ClassInfo) -> str:
-    if not note.row:
-        return ""
-    return f" (line {note.row}{'' if note.file is info.file else f' of {shown(note.file.path)}'})"
 
 
 def recorded_doubts(network: Network, group: Group) -> list[str]:

@@ -12,10 +12,8 @@ from gclint.codemod.doubts import (
     compiled_doubts,
     mode_doubts,
     newly_checkpointed,
-    recomputation_doubts,
     recorded_doubts,
     shared_bases,
-    unknown_doubts,
 )
 from gclint.codemod.elsewhere import fixes_elsewhere
 from gclint.codemod.evidence import applicability
@@ -32,6 +30,7 @@ from gclint.codemod.leftover import leftover
 from gclint.codemod.outputs import output_doubts
 from gclint.codemod.patched import patch_doubts
 from gclint.codemod.received import cache_doubts, container_doubts
+from gclint.codemod.recomputed import recomputation_doubts, unknown_doubts
 from gclint.codemod.release import import_doubts, release_doubts, too_old
 from gclint.codemod.replacement import unused_helpers
 from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
+from gclint.model import known, tensors
 from gclint.network.activation import is_constant
-from gclint.network.changes import changed
+from gclint.network.evaluation.body import unstarred
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import ExternalInstance, Instance
-from gclint.network.evaluation.walk import WITHS, Arg, arguments, dotted_name, walk
+from gclint.network.evaluation.values import (
+    Bound,
+    External,
+    ExternalInstance,
+    Function,
+    Instance,
+    ModuleValue,
+)
+from gclint.network.evaluation.walk import WITHS, Arg, arguments, dotted_name, text_of, walk
+from gclint.network.evaluation.walk import is_constant as is_literal
 from gclint.network.gradient import Carries, Gradients
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
+from gclint.network.traits import FILLING, IN_PLACE
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 _RESTORED = frozenset(
@@ -35,6 +46,19 @@ _RESTORED = frozenset(
 """Contexts that recomputation is in as well, or that do not change what is computed."""
 
 _ITERATORS = frozenset(("enumerate", "filter", "iter", "map", "reversed", "zip"))
+_FILLING = FILLING | {"update"}
+"""Methods that change a list or dict."""
+_TENSORS_OWN = tensors.CHANGING - known.SHARING
+"""Methods of tensors that change the tensor in place, and only read their arguments."""
+_CHANGING = re.compile(
+    r"(?:write|push|put|store|record|save|enqueue|track|collect|accumulate|increment|advance|observe)(?:_\w+)?"
+    r"|(?:append|add|update|set|reset|register)_(?!hook\b)\w+"
+)
+"""Matches names of methods that probably change their object, and that no tensor has."""
+_OPERATOR = re.compile(
+    r"__(?:(?:set|del)(?:item|attr)|i(?:add|sub|mul|matmul|truediv|floordiv|mod|pow|and|or|xor))__"
+)
+"""Matches the methods behind statements that change an object."""
 
 
 def surrounding_doubts(network: Network, sites: Iterable[RunSite]) -> Iterator[str]:
@@ -77,8 +101,8 @@ class _Changes:
         watched = given - site.stream | ({receiver} - {site.scope.self_name, ""})
         if loop not in self._changed:
             nodes = [node for statement in loop.body for node in walk(statement)]
-            inside = [each for node in nodes for each in changed(site.scope, node)]
-            behind = [each for node in _behind(site.scope, loop) for each in changed(site.scope, node)]
+            inside = [each for node in nodes for each in _changed(site.scope, node)]
+            behind = [each for node in _behind(site.scope, loop) for each in _changed(site.scope, node)]
             # What is written into the configuration in the end is rarely read by the blocks.
             self._changed[loop] = inside + [each for each in behind if not isinstance(each, ast.Attribute)]
             augmented = self._augmented.setdefault(loop, {})
@@ -131,6 +155,98 @@ def _root(node: ast.AST) -> str | None:
         else:
             return None
     return node.id
+
+
+def _changed(scope: Scope, node: ast.AST) -> Iterator[ast.expr]:
+    """Yield the expressions that a statement or call changes in place: tensors, containers and objects."""
+    if isinstance(node, ast.AugAssign):
+        if not isinstance(node.target, ast.Name) or not isinstance(node.value, ast.Tuple):
+            yield node.target
+    elif isinstance(node, (ast.Assign, ast.Delete, ast.For, ast.AsyncFor)):
+        targets = [node.target] if isinstance(node, (ast.For, ast.AsyncFor)) else node.targets
+        for target in (inner for each in targets for inner in _targets_in(each)):
+            if isinstance(target, ast.Subscript):
+                yield target.value
+            elif dotted_name(target.value) != scope.self_name:
+                yield target
+    elif isinstance(node, ast.Call):
+        yield from _changed_by_call(scope, node)
+
+
+def _targets_in(target: ast.expr) -> Iterator[ast.Subscript | ast.Attribute]:
+    if isinstance(target, (ast.Subscript, ast.Attribute)):
+        yield target
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for each in target.elts:
+            yield from _targets_in(unstarred(each))
+
+
+def _changed_by_call(scope: Scope, call: ast.Call) -> Iterator[ast.expr]:
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    given = arguments(call)
+    options = {arg.keyword: arg.value for arg in given if arg.keyword is not None}
+    name = dotted_name(call.func) or method
+    last = name.rpartition(".")[2]
+    if IN_PLACE.fullmatch(last) is not None or _OPERATOR.fullmatch(last) is not None:
+        yield from _changed_in_place(scope, call)
+    elif isinstance(call.func, ast.Attribute):
+        is_known = any(isinstance(each, (Bound, Function)) for each in scope.evaluate(call.func))
+        if method in _FILLING or (_CHANGING.fullmatch(method) is not None and not is_known):
+            yield call.func.value
+    out = options.get("out")
+    if out is not None:
+        yield from map(unstarred, out.elts) if isinstance(out, ast.Tuple) else (out,)
+    # Functions that change their argument, such as `dropout(states, inplace=True)` and `next(noise)`.
+    is_flagged = "inplace" in options and not is_literal(options["inplace"], False)
+    is_got = name == "getattr" and any(IN_PLACE.fullmatch(text_of(arg.value) or "") for arg in given[1:])
+    if given and (is_flagged or is_got or name in ("next", "setattr") or _is_in_place(scope, call)):
+        yield given[0].value
+    if any(_is_method_in_place(arg.value) for arg in given):
+        # What gets such a method runs it.
+        yield from (arg.value for arg in given)
+
+
+def _is_method_in_place(value: ast.expr) -> bool:
+    return isinstance(value, ast.Attribute) and IN_PLACE.fullmatch(value.attr) is not None
+
+
+def _is_in_place(scope: Scope, call: ast.Call) -> bool:
+    """Return whether a function or module of torch may change its argument, as it is told by position."""
+    for value in scope.evaluate(call.func):
+        if isinstance(value, External):
+            place = known.IN_PLACE_AT.get(value.name.rpartition(".")[2])
+            given = () if place is None else call.args[place:]
+            if value.name.startswith("operator.") or not all(is_literal(each, False) for each in given):
+                return True
+        elif isinstance(value, ExternalInstance) and scope.owner is not None:
+            name = value.name.rpartition(".")[2]
+            return any(_makes_in_place(node, name) for base in scope.owner.mro for node in base.nodes)
+    return False
+
+
+def _makes_in_place(node: ast.AST, name: str) -> bool:
+    """Return whether a call makes a module of this name that changes its input."""
+    if not isinstance(node, ast.Call) or (dotted_name(node.func) or "").rpartition(".")[2] != name:
+        return False
+    given = arguments(node)
+    flags = [*given[known.IN_PLACE_AT.get(name, len(given)) :], *(arg for arg in given if arg.keyword)]
+    return any(arg.keyword in (None, "inplace") and not is_literal(arg.value, False) for arg in flags)
+
+
+def _changed_in_place(scope: Scope, call: ast.Call) -> Iterator[ast.expr]:
+    """Yield what a function or method changes whose name ends in an underscore.
+
+    Methods of tensors change the tensor alone; others, such as `torch.relu_(states)` and
+    `self.memory.update_(states)`, may change their arguments.
+    """
+    if isinstance(call.func, ast.Attribute):
+        holders = scope.evaluate(call.func.value)
+        if not any(isinstance(each, (External, ModuleValue)) for each in holders):
+            yield call.func.value
+            is_tensor = not any(isinstance(each, Instance) for each in holders)
+            if is_tensor and call.func.attr in _TENSORS_OWN:
+                return
+    yield from (arg.value for arg in arguments(call))
 
 
 def _behind(scope: Scope, loop: ast.AST) -> Iterator[ast.AST]:

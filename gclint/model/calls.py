@@ -9,6 +9,7 @@ from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.gradients import UNDIFFERENTIABLE, is_constant, is_unrecorded
 from gclint.model.names import names
+from gclint.model.notes import Kind, Root
 from gclint.model.objects import ITERATOR, Objects, is_operation
 from gclint.model.texts import of_method, texts
 from gclint.model.values import (
@@ -86,10 +87,11 @@ class Calls(Objects):
             return NEVER  # It raises an error.
         return self.deny(call, node, frame)
 
-    def deny(self, call: Call, node: ast.expr, frame: Frame) -> Value:
-        """Note that nothing is known of what a call does, and return what it may give."""
+    def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
+        """Note that nothing but a kind is known of what a call does, and return what it may give."""
         name = _name(node)
-        self.note(f"calls `{name}`, of which nothing is known", node, frame)
+        what = f"calls `{name}`, of which nothing is known" if kind is Kind.UNKNOWN else name
+        self.note(what, node, frame, kind)
         for value in call.all():
             for thing in value.things:
                 if isinstance(thing, Object):
@@ -191,7 +193,9 @@ class Calls(Objects):
         value = self.value(node, frame)
         if not all(isinstance(each, _WITHOUT_PARTS) for each in value.things):
             self.note(f"has a default value that may change meanwhile, `{_name(node)}`", node, frame)
-        return with_roots(value, (f"a default value of `{getattr(code, 'name', 'a lambda')}`",))
+        return with_roots(
+            value, (Root(Kind.SHARED, f"a default value of `{getattr(code, 'name', 'a lambda')}`"),)
+        )
 
     def _rest(self, node: ast.arg, call: Call, taken: int) -> Value:
         more = call.positional[taken:]
@@ -256,9 +260,15 @@ class Calls(Objects):
         if parent in ("", "functools", "builtins", "copy") and last in _SPECIAL:
             result: Value = getattr(self, f"_call_{last}")(call, node, frame)
             return result
+        if name in known.GENERATORS:
+            return of(Made(name))
+        if name in known.NEEDING_GRADIENTS:
+            return self.deny(call, node, frame, Kind.GRADIENTS)
+        if parent in known.DRAWING or name in known.DRAWING:
+            return self.deny(call, node, frame, Kind.RANDOM)
         out = dict(call.named).get("out")
         if out is not None:
-            self.change(out, node, frame)
+            self.change(Value(roots=shared((out,))), node, frame)
             self.mix(out, (TENSOR,))
         for each in call.all():
             if name in _CONSUMING and len(call.positional) == 1:
@@ -280,12 +290,14 @@ class Calls(Objects):
             return of(Made(name))
         if name in known.CACHES and all(map(_may_be_in_cache, call.all())):
             return of(Made(name.removesuffix(".from_legacy_cache")))
+        if name in known.OUTPUTS or parent in known.OUTPUTS:
+            return self.filled(node, name, call.all())
         if name in known.ITERATORS:
             return self._iterator(name, call, node, frame)
         if self.is_plain_module(name) and "max_norm" in dict(call.named):
             return self.deny(call, node, frame)  # It changes its weight while it runs.
         if self.is_plain_module(name):
-            return of(Made(name + _IN_PLACE if _is_in_place(call) else name))
+            return of(Made(name + _IN_PLACE if _is_in_place(last, call) else name))
         if name in _PARAMETERS:
             return TENSOR
         if name in known.LOGGERS:
@@ -305,9 +317,9 @@ class Calls(Objects):
         if name in known.COMPUTING:
             return self.tensor(call.all(), roots)
         if parent == "torch.nn.init":
-            for each in call.positional[:1]:
+            for each in _first(call):
                 self.change(each, node, frame)
-            return join(call.positional[:1])
+            return join(_first(call))
         if parent == "torch.Tensor" and call.positional:
             method = Method(call.positional[0], last)
             return self.call_method(
@@ -324,7 +336,7 @@ class Calls(Objects):
         if given is not None and not all(
             isinstance(each, (Plain, Constant, Setting)) for each in given.things
         ):
-            return self.deny(call, node, frame)
+            return self.deny(call, node, frame, Kind.GENERATOR)
         if _gives_several(last, call):
             pieces = self._pieces(
                 node, self.tensor(call.all(), roots if last in tensors.VIEWS else frozenset())
@@ -334,10 +346,10 @@ class Calls(Objects):
             self.change(Value(roots=roots), node, frame)
             self.mix(join(call.all()), call.all())
             return self.tensor(call.all(), roots)
-        if last.endswith("_") or _is_in_place(call):
-            self.change(Value(roots=shared(call.positional[:1])), node, frame)
-            self.mix(join(call.positional[:1]), call.all())
-            changed = call.positional[:1] if call.positional and last not in known.SHARING else call.all()
+        if last.endswith("_") or _is_in_place(last, call):
+            self.change(Value(roots=shared(_first(call))), node, frame)
+            self.mix(join(_first(call)), call.all())
+            changed = _first(call) if last not in known.SHARING else call.all()
             return self.tensor(call.all(), shared(changed))
         if last in tensors.VIEWS:
             return self.tensor(call.all(), roots)
@@ -357,7 +369,7 @@ class Calls(Objects):
     def _container(self, name: str, call: Call, node: ast.expr) -> Value:
         box = self.box(node, name)
         takes_each = name in ("torch.nn.Sequential",)
-        roots: set[str] = set()
+        roots: set[Root] = set()
         for value in (*call.positional, *(each for _, each in call.named)):
             is_pile = any(isinstance(each, (Box, Fixed, Unknown, Setting)) for each in value.things)
             inside = self.item(value) if is_pile and not (takes_each and _is_module(value)) else value
@@ -457,7 +469,7 @@ class Calls(Objects):
         if name in known.NAMED_TUPLES:
             return self.filled(node, "tuple", call.all())
         if name.endswith(_IN_PLACE):
-            for each in call.positional[:1]:
+            for each in _first(call):
                 self.change(each, node, frame)
         elif name not in known.MODULES and name != known.COMPUTING_OBJECT:
             return self.deny(call, node, frame)
@@ -496,7 +508,8 @@ class Calls(Objects):
                 return of(Tensor(), roots=receiver.roots)
             if self.quiet and name in known.MODULE_SETTINGS:
                 return receiver
-            return self.deny(call, node, frame)
+            is_drawing = thing.name in known.GENERATORS
+            return self.deny(call, node, frame, Kind.RANDOM if is_drawing else Kind.UNKNOWN)
         if isinstance(thing, Constant) and not call.named and call.rest is None:
             text = of_method(Value(frozenset((thing,))), name, call.positional)
             if text is not None:
@@ -522,15 +535,15 @@ class Calls(Objects):
         return self.deny(call, node, frame)
 
     def _call_of_tensor(
-        self, receiver: Value, name: str, call: Call, roots: frozenset[str], node: ast.expr, frame: Frame
+        self, receiver: Value, name: str, call: Call, roots: frozenset[Root], node: ast.expr, frame: Frame
     ) -> Value:
         out = dict(call.named).get("out")
         if out is not None:
-            self.change(out, node, frame)
+            self.change(Value(roots=shared((out,))), node, frame)
             self.mix(out, (TENSOR,))
         if name in known.SHARING:
             return self.deny(call, node, frame)
-        if (name.endswith("_") and not name.endswith("__")) or name in tensors.CHANGING:
+        if name in tensors.CHANGING:
             self.change(receiver, node, frame)
             self.mix(receiver, (TENSOR,) if name == "requires_grad_" else call.all())
             return self.tensor((receiver, *call.all()), receiver.roots)
@@ -633,9 +646,9 @@ _OF_QUEUES = frozenset(("get", "copy", "encode", "decode", "count", "index"))
 _WITHOUT_PARTS = (Plain, Constant, Setting, Function, Class, External)
 
 
-def shared(values: Iterable[Value]) -> frozenset[str]:
+def shared(values: Iterable[Value]) -> frozenset[Root]:
     """Return what a change of something would change that shares memory with all of these values."""
-    found: set[str] = set()
+    found: set[Root] = set()
     waiting, seen = list(values), set[int]()
     while waiting:
         value = waiting.pop()
@@ -650,14 +663,22 @@ def shared(values: Iterable[Value]) -> frozenset[str]:
     return frozenset(found)
 
 
+def _first(call: Call) -> tuple[Value, ...]:
+    """Return the first argument of a call; all of them if none is passed by position."""
+    return call.positional[:1] or call.all()
+
+
 def _gives_several(name: str, call: Call) -> bool:
     """Tell whether an operation gives more than one tensor."""
     along = len(call.positional) > 1 or "dim" in dict(call.named)
     return name in known.PAIRS or (name in known.PAIRS_ALONG and along)
 
 
-def _is_in_place(call: Call) -> bool:
+def _is_in_place(name: str, call: Call) -> bool:
+    """Tell whether a function or module may be told to change what it gets."""
     given = dict(call.named).get("inplace")
+    if given is None and name in known.IN_PLACE_AT:
+        given = call.argument(known.IN_PLACE_AT[name]) or call.rest or call.options
     return given is not None and any(
         not (isinstance(each, Constant) and each.value is False) for each in given.things
     )

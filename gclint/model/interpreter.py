@@ -14,8 +14,21 @@ from gclint.model import known
 from gclint.model.expressions import Expressions
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_unrecorded
+from gclint.model.notes import Kind
+from gclint.model.objects import is_argument
 from gclint.model.spaces import Imported, Space
-from gclint.model.values import NEVER, NONE, Box, External, Function, Value, join, of, unknown
+from gclint.model.values import (
+    NEVER,
+    NONE,
+    Box,
+    External,
+    Function,
+    Setting,
+    Value,
+    join,
+    of,
+    unknown,
+)
 
 _ROUNDS = 8
 _OF_SETTINGS = (
@@ -64,6 +77,11 @@ class Interpreter(Expressions):
 
     def _follow_expr(self, node: ast.Expr, frame: Frame) -> None:
         self.value(node.value, frame)
+        if isinstance(node.value, ast.Call):
+            called = self.quietly(node.value.func, frame).things
+            # Others are unknown, or what they do is followed.
+            if any(isinstance(each, Setting) or is_argument(each) for each in called):
+                self.note(ast.unparse(node.value.func), node, frame, Kind.CALLBACK)
 
     def _follow_return(self, node: ast.Return, frame: Frame) -> None:
         frame.returned.append(NONE if node.value is None else self.value(node.value, frame))
@@ -95,6 +113,10 @@ class Interpreter(Expressions):
         if self.may_change_in_place(old):
             self.change(old, node, frame)
             self.mix(old, (added,))
+        elif isinstance(node.target, ast.Subscript) or (
+            isinstance(node.target, ast.Attribute) and f".{node.target.attr}" not in frame.names
+        ):
+            self.change(self.quietly(node.target.value, frame), node, frame)
         new = self.combine(node, old, added, frame)
         for thing in old.things:
             if isinstance(thing, Box):
@@ -284,7 +306,7 @@ class Interpreter(Expressions):
     def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_same: bool = False) -> None:
         """Assign a value to a target; ``is_same`` if it is what the target was, changed in place."""
         if isinstance(target, ast.Name):
-            self.bind(target.id, value, frame)
+            self.bind(target.id, value, frame, target)
         elif isinstance(target, ast.Starred):
             box = self.box(target, "list")
             self.fill(box, self.item(value))
@@ -309,8 +331,8 @@ class Interpreter(Expressions):
                 if isinstance(thing, Box):
                     self.fill(thing, value)
 
-    def bind(self, name: str, value: Value, frame: Frame) -> None:
-        """Bind a name, here or where a statement says that it belongs."""
+    def bind(self, name: str, value: Value, frame: Frame, node: ast.AST | None = None) -> None:
+        """Bind a name, here or where a statement says that it belongs; ``node`` is where."""
         home = frame.declared.get(name, frame)
         if home is None or home is frame:
             frame.names[name] = value
@@ -318,7 +340,7 @@ class Interpreter(Expressions):
                 trail.append({name: value})
             return
         if home.outlives:
-            self.note(f"assigns `{name}`, which outlives the call", frame.space.tree, frame)
+            self.note(name, node, frame, Kind.GLOBAL)
         home.names[name] = join((home.names.get(name, NEVER), value))
         self.spaces.version += 1
 

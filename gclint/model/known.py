@@ -89,6 +89,34 @@ COMPUTING = names(
     """
 )
 """Functions that change nothing, and whose results may share memory with their arguments."""
+DRAWING = frozenset(("random", "numpy.random", "secrets", "uuid", "os.urandom"))
+"""Functions, and modules of functions, that draw random numbers otherwise than torch does."""
+GENERATORS = names(
+    """
+    random.Random random.SystemRandom numpy.random.default_rng numpy.random.Generator
+    numpy.random.RandomState
+    """
+)
+"""Classes of objects, and functions that make some, whose methods do so."""
+NEEDING_GRADIENTS = frozenset(("torch.is_grad_enabled", "torch.autograd.grad", "torch.autograd.backward"))
+"""Functions whose results depend on whether gradients are recorded."""
+ABOUT_GRADIENTS = names(
+    "requires_grad grad_fn is_leaf register_hook retain_grad backward register_post_accumulate_grad_hook"
+)
+"""Attributes and methods of tensors that do."""
+IN_PLACE_AT = {
+    **dict.fromkeys(("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Hardswish", "Hardsigmoid"), 0),
+    **dict.fromkeys(("LeakyReLU", "ELU", "CELU"), 1),
+    **dict.fromkeys(("Dropout", "Dropout1d", "Dropout2d", "Dropout3d"), 1),
+    **dict.fromkeys(("AlphaDropout", "FeatureAlphaDropout"), 1),
+    **dict.fromkeys(("Threshold", "Hardtanh", "RReLU"), 2),
+    **dict.fromkeys(("relu", "relu6", "selu", "silu", "mish", "hardswish", "hardsigmoid"), 1),
+    **dict.fromkeys(("leaky_relu", "elu", "celu"), 2),
+    **dict.fromkeys(("dropout", "dropout1d", "dropout2d", "dropout3d"), 3),
+    **dict.fromkeys(("alpha_dropout", "feature_alpha_dropout", "threshold", "hardtanh"), 3),
+    "rrelu": 4,
+}
+"""At which place modules, when they are made, and functions are told to change what they get."""
 TABLES = names(
     """
     transformers.activations.ACT2FN transformers.activations.ACT2CLS
@@ -151,6 +179,13 @@ CONTAINERS = frozenset(
         "collections.deque",
     )
 )
+OUTPUTS = names(
+    """
+    transformers.modeling_outputs transformers.utils.ModelOutput transformers.utils.generic.ModelOutput
+    transformers.file_utils.ModelOutput types.SimpleNamespace
+    """
+)
+"""Classes, and modules of classes, of objects that only hold what they are made with."""
 ITERATORS = frozenset(
     (
         "iter",

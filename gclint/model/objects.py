@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.names import names
+from gclint.model.notes import Kind, Note, Root
 from gclint.model.spaces import Space, Spaces
 from gclint.model.values import (
     CONSTANT,
     NEVER,
+    OF_SETTINGS,
+    OWN,
     PLAIN,
     TENSOR,
     Bound,
@@ -41,7 +43,6 @@ from gclint.model.values import (
     unknown,
     with_roots,
 )
-from gclint.source.file import SourceFile
 
 _MOST_STEPS = 150_000
 _ANY = "*"
@@ -70,19 +71,6 @@ _OF_FUNCTIONS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 _SAFE = (Plain, Constant, Function, Class, External)
 
 
-@dataclass(frozen=True)
-class Note:
-    """Something that code does to what outlives it, or that is not known."""
-
-    clause: str
-    """What, in words that follow the name of a function."""
-    where: str
-    """That name."""
-    file: SourceFile
-    row: int
-    """The line of the file; 0 if it is about the whole function."""
-
-
 class TooLong(Exception):
     """The code is too long to follow."""
 
@@ -105,6 +93,8 @@ class Objects:
         self.entered: dict[object, Value] = {}
         self.is_running = False
         """Whether it follows what is run, and not what makes it."""
+        self.subject: frozenset[Thing] = frozenset()
+        """The object whose ``forward`` is followed."""
         self.active: dict[object, Value] = {}
         """What was entered and not yet left, with what it gives as far as that is known."""
         self.unrecorded = 0
@@ -124,8 +114,8 @@ class Objects:
         if self._steps > self._most_steps:
             raise TooLong
 
-    def note(self, clause: str, node: ast.AST | None, frame: Frame) -> None:
-        """Note what a function does."""
+    def note(self, what: str, node: ast.AST | None, frame: Frame, kind: Kind = Kind.UNKNOWN) -> None:
+        """Note what a function does; ``what`` is that of a note."""
         if not self.quiet:
             owner = next((each.owner.node.name for each in frame.around() if each.owner is not None), None)
             function = next(
@@ -135,14 +125,14 @@ class Objects:
             where = f"{owner}.{name}" if owner else name
             file = frame.space.file
             row = 0 if node is None else file.position(frame.space.offset(node)).row
-            self.notes[Note(clause, where, file, row)] = None
+            self.notes[Note(kind, what, where, file, row)] = None
 
     def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Note that a value is changed in place, if that outlives the call."""
         for root in sorted(value.roots):
-            self.note(f"changes {root}, which recomputation repeats", node, frame)
+            self.note(root.what, node, frame, root.kind)
 
-    def tensor(self, values: Iterable[Value], roots: Iterable[str] = ()) -> Value:
+    def tensor(self, values: Iterable[Value], roots: Iterable[Root] = ()) -> Value:
         """Return a tensor that is computed from these."""
         given = tuple(values)
         return of(Tensor(is_constant=self.unrecorded > 0 or is_constant(*given)), roots=roots)
@@ -173,7 +163,7 @@ class Objects:
             is_kept = all(map(_is_kept, found.things))
             if not is_kept or name in space.touched or name in space.rebound or space.namespace:
                 self.note(f"reads the global `{name}`, which may change meanwhile", node, frame)
-        return with_roots(found, (f"the global `{name}`",))
+        return with_roots(found, (Root(Kind.GLOBAL, name),))
 
     def read_kept(self, name: str, found: Value, node: ast.AST, frame: Frame) -> None:
         """Note a variable of a function that was run when a module or an object was made."""
@@ -223,9 +213,7 @@ class Objects:
         """Note that items of something are used up, or that a method of its own gives them."""
         self.ask(value, node, frame)
         is_iterator = any(isinstance(each, Box) and each.kind == ITERATOR for each in value.things)
-        is_unknown = any(
-            isinstance(each, (Unknown, Made)) and not _is_argument(each) for each in value.things
-        )
+        is_unknown = any(isinstance(each, (Unknown, Made)) and not is_argument(each) for each in value.things)
         if is_iterator or is_unknown:
             self.change(value, node, frame)
 
@@ -440,8 +428,8 @@ class Objects:
             arguments = function.node.args
             for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs][1:]:
                 is_settings = "config" in each.arg or each.arg in _SETTINGS
-                given[each.arg] = of(Setting(), roots=("its settings",)) if is_settings else _OF_INIT
-        settings = of(Setting(), roots=("its settings",))
+                given[each.arg] = of(Setting(), roots=(OF_SETTINGS,)) if is_settings else _OF_INIT
+        settings = of(Setting(), roots=(OF_SETTINGS,))
         return self.make(kind, Call((), tuple(sorted(given.items())), settings, settings), kind.node, frame)
 
     def spoil(self, thing: Object, by: str) -> None:
@@ -488,13 +476,16 @@ class Objects:
         if frame.receiver is not None and value == frame.receiver:
             frame.names[f".{name}"] = given  # Blocks that read it from elsewhere note that it is assigned.
             is_plain = all(isinstance(each, (Plain, Constant, Setting)) for each in given.things)
+            if any(each in self.subject or self._is_no_module(each) for each in value.things):
+                self.change(value, node, frame)
             if not is_plain and self._is_read_elsewhere(name, value, frame):
-                self.note(f"keeps `{name}`, which others read", node, frame)
+                self.note(name, node, frame, Kind.KEPT)
         else:
             self.change(value, node, frame)
         for thing in value.things:
-            if isinstance(thing, External):
-                self.note(f"changes `{thing.name}`, which recomputation repeats", node, frame)
+            if isinstance(thing, (External, Class)):
+                name_of = thing.name if isinstance(thing, External) else thing.node.name
+                self.note(name_of, node, frame, Kind.GLOBAL)
             if isinstance(thing, Object):
                 held = thing.attributes
             elif isinstance(thing, Class):
@@ -526,6 +517,9 @@ class Objects:
         if all(isinstance(each, (Setting, External)) for each in value.things):
             names = frozenset()
         self.spaces.all_names_used[node] = None if names is None or before is None else before | names
+
+    def _is_no_module(self, thing: Thing) -> bool:
+        return isinstance(thing, Object) and not self.is_module(thing.kind)
 
     def _is_read_elsewhere(self, name: str, value: Value, frame: Frame) -> bool:
         """Tell whether another function than the one that is followed reads an attribute."""
@@ -590,8 +584,11 @@ class Objects:
             return Value(CONSTANT.things, value.roots)
         if name in _SAME:
             return self.tensor((value,), value.roots)
-        if name == "requires_grad" and value.roots == {"`self`"}:
+        if name == "requires_grad" and value.roots == {OWN}:
             return PLAIN  # Of a parameter, which does not ask whether gradients are recorded.
+        if name in known.ABOUT_GRADIENTS:
+            self.note(name, node, frame, Kind.GRADIENTS)
+            return unknown(f"`{name}`", value.roots)
         if isinstance(thing, Unknown) and not thing.is_argument:
             self.note(f"reads `{name}` of {what_of(thing)}, of which nothing is known", node, frame)
             return unknown(f"`{name}`", value.roots)
@@ -605,6 +602,8 @@ class Objects:
         return unknown(f"`{name}`", value.roots)
 
     def _of_made(self, thing: Made, value: Value, name: str) -> Value:
+        if thing.name in known.GENERATORS:
+            return of(Method(value, name))
         if thing.name == "logging.Logger" or name in known.MODULE_READS | known.MODULE_SETTINGS:
             return of(Method(value, name))
         if name in ("forward", "__call__"):
@@ -627,7 +626,7 @@ class Objects:
             or space.namespace
         ):
             self.note(f"reads the global `{name}`, which may change meanwhile", node, frame)
-        return with_roots(found, (f"the global `{name}`",))
+        return with_roots(found, (Root(Kind.GLOBAL, name),))
 
     def resolved(self, value: Value) -> Value:
         """Return a value with what is imported in place of the imports."""
@@ -653,17 +652,22 @@ class Objects:
             return join(methods)
         if name in kind.space.stored or name in frame.space.stored:
             self.note(f"reads `{kind.node.name}.{name}`, which is assigned elsewhere", node, frame)
-        return with_roots(value, (f"`{kind.node.name}.{name}`",))
+        return with_roots(value, (Root(Kind.SHARED, f"`{kind.node.name}.{name}`"),))
 
-    def _is_assigned_later(self, name: str, thing: Object, frame: Frame) -> bool:
-        """Tell whether code assigns an attribute of something that is made, which matters while it runs.
+    def _note_if_assigned_later(self, name: str, thing: Object, node: ast.AST, frame: Frame) -> None:
+        """Note that code assigns an attribute of something that is made, which matters while it runs.
 
         Before that, it only matters if something is assigned that can be called.
         """
         if self.quiet:
-            return False  # Nothing would be noted.
-        spaces = {frame.space, thing.kind.space}
-        return any(name in each.stored and self._may_be_of(each, each.stored[name], thing) for each in spaces)
+            return  # Nothing would be noted.
+        spaces = [each for each in {frame.space, thing.kind.space} if name in each.stored]
+        if any(self._may_be_of(each, each.stored[name], thing) for each in spaces):
+            inside = set(ast.walk(self.stack[-1]))
+            if any(place in inside for place in frame.space.stored.get(name, ())):
+                self.note(OWN.what, node, frame, OWN.kind)  # What it reads is what the last run left.
+            else:
+                self.note(f"reads `{name}` of an object, which is assigned after it is made", node, frame)
 
     def _set_up_elsewhere(self, name: str, thing: Object, frame: Frame) -> Iterator[Value]:
         """Yield what something else assigns to an attribute than what makes the object."""
@@ -687,8 +691,7 @@ class Objects:
         held = thing.attributes
         found = self.find(thing.kind, name)
         if found is not None and name not in held:
-            if self._is_assigned_later(name, thing, frame):
-                self.note(f"reads `{name}` of an object, which is assigned after it is made", node, frame)
+            self._note_if_assigned_later(name, thing, node, frame)
             result = self.bind_method(found[0], value, found[1], node, frame)
             if any(isinstance(each, (Unknown, Made)) for each in found[0].things):
                 self.note(f"reads `{name}` of a class, of which nothing is known", node, frame)
@@ -705,8 +708,8 @@ class Objects:
             )
             if is_own and f".{name}" in frame.names:
                 return frame.names[f".{name}"]  # It was assigned just now.
-            if value.roots and self._is_assigned_later(name, thing, frame):
-                self.note(f"reads `{name}` of an object, which is assigned after it is made", node, frame)
+            if value.roots:
+                self._note_if_assigned_later(name, thing, node, frame)
             more = [self.bind_method(found[0], value, found[1], node, frame)] if found else []
             more += self._set_up_elsewhere(name, thing, frame)
             return with_roots(join((held[name], *more)), value.roots)
@@ -714,7 +717,7 @@ class Objects:
             if name == "training":
                 return of(Constant(True))
             if name == "config":
-                return of(Setting(), roots=("its settings",))
+                return of(Setting(), roots=(OF_SETTINGS,))
             if name in ("device", "dtype"):
                 return PLAIN
             if name == "__call__":
@@ -755,7 +758,8 @@ def what_of(thing: Thing) -> str:
     return thing.what if isinstance(thing, Unknown) else "something"
 
 
-def _is_argument(thing: Thing) -> bool:
+def is_argument(thing: Thing) -> bool:
+    """Tell whether something is an argument of the ``forward`` that is followed, whatever that is."""
     return isinstance(thing, Unknown) and thing.is_argument
 
 
@@ -786,7 +790,6 @@ def is_operation(name: str) -> bool:
         or name in known.READING_METHODS
         or name in known.FILLING_METHODS
         or name in known.TAKING_METHODS
-        or (name.endswith("_") and not name.endswith("__"))
     )
 
 

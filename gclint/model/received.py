@@ -12,6 +12,7 @@ from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.interpreter import Interpreter
 from gclint.model.names import names
+from gclint.model.notes import Kind, Root
 from gclint.model.objects import TooLong
 from gclint.model.spaces import Space
 from gclint.model.values import (
@@ -209,15 +210,15 @@ class _Recorder(Interpreter):
             isinstance(one, Class) and one.node in self.blocks for kind in kinds for one in self.line(kind)
         )
 
-    def deny(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+    def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
         """Note that nothing is known of what a call does; it may run a block that it gets."""
-        result = super().deny(call, node, frame)
+        result = super().deny(call, node, frame, kind)
         for value in call.all():
             if self._is_block(map(_receiver, value.things)):
                 self.call(value, Call(rest=result), node, frame)
         return result
 
-    def tensor(self, values: Iterable[Value], roots: Iterable[str] = ()) -> Value:
+    def tensor(self, values: Iterable[Value], roots: Iterable[Root] = ()) -> Value:
         """Return a tensor that is computed from these, and record it if one was inside of a container."""
         values = tuple(values)
         if any(_is_inside(each, 3) for value in values for each in value.things):
@@ -228,7 +229,7 @@ class _Recorder(Interpreter):
 def argument(name: str) -> Value:
     """Return what is known of an argument by its name."""
     is_number = name.rpartition("_")[2] in _INTEGERS
-    return of(Unknown(name, is_argument=True, is_constant=is_number), roots=(f"`{name}`",))
+    return of(Unknown(name, is_argument=True, is_constant=is_number), roots=(Root(Kind.INPUT, name),))
 
 
 def _receiver(thing: Thing) -> Value:

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from gclint.model import known
 from gclint.model.interpreter import Interpreter
-from gclint.model.objects import Note, TooLong
+from gclint.model.notes import Kind, Note, Root
+from gclint.model.objects import TooLong
 from gclint.model.spaces import Spaces
 from gclint.model.values import (
+    NEVER,
     NONE,
+    OWN,
     Box,
     Call,
     Class,
@@ -34,6 +37,8 @@ _ROUNDS = 4
 def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
     """Return what a class's ``forward`` does to what outlives it, and what of it is not known.
 
+    Each cause is noted once: where something is known of a line, what is not known there is no more.
+
     Args:
         spaces: the modules of the project.
         file: what defines the class.
@@ -43,8 +48,8 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
     if space.tree is None:
         return ()  # Its grammar is newer than that of the running Python.
 
-    def note(clause: str, where: str) -> Note:
-        return Note(clause, where, file, 0)
+    def note(what: str, where: str, kind: Kind = Kind.UNKNOWN) -> Note:
+        return Note(kind, what, where, file, 0)
 
     reader = Interpreter(spaces, is_quiet=True)
     forward = f"{name}.forward"
@@ -54,28 +59,41 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
             return (note("is not the only class that this may be", name),)
         results = list(_results(reader, kinds[0]))
     except (TooLong, RecursionError):
-        return (*reader.notes, note("is too long to follow", forward))
+        return (*_causes(reader.notes), note("is too long to follow", forward))
     if not results:
         return (note("is no plain method", forward),)
-    containers = [
-        each for result, returns_cache in results for each in _containers(result, returns_cache=returns_cache)
-    ]
-    clause = "returns {}, whose tensors receive no gradient under reentrant checkpointing"
-    notes = sorted(reader.notes, key=lambda each: (str(each.file.path), each.row, each.where, each.clause))
-    return (*notes, *(note(clause.format(each), forward) for each in dict.fromkeys(containers)))
+    containers = [each for result, function in results for each in _containers(result, function)]
+    returned = (note(each, forward, Kind.CONTAINER) for each in dict.fromkeys(containers))
+    return (*_causes(reader.notes), *returned)
 
 
-def _results(reader: Interpreter, kind: Class) -> Iterator[tuple[Value, bool]]:
-    """Follow the ``forward`` of a class, and yield what it returns, and whether a cache may be among it."""
+def _causes(notes: Iterable[Note]) -> list[Note]:
+    """Return notes in order, and of each line what is known, or else the first thing that is not."""
+    of_lines: dict[tuple[str, int], list[Note]] = {}
+    for each in notes:
+        of_lines.setdefault((str(each.file.path), each.row), []).append(each)
+    found: list[Note] = []
+    for (_, row), several in sorted(of_lines.items()):
+        known_ones = [each for each in several if each.kind is not Kind.UNKNOWN]
+        found += sorted(known_ones, key=_order) or (several[:1] if row else several)
+    return found
+
+
+def _order(note: Note) -> tuple[str, str, str]:
+    return note.where, note.kind, note.what
+
+
+def _results(reader: Interpreter, kind: Class) -> Iterator[tuple[Value, Function]]:
+    """Follow the ``forward`` of a class, and yield what it returns, which is nothing if it runs later."""
     frame = kind.space.frame
     made = reader.make_anyhow(kind, frame)
     found = reader.find(kind, "forward")
-    reader.quiet, reader.is_running = 0, True
+    reader.quiet, reader.is_running, reader.subject = 0, True, made.things
     if any(isinstance(each, Class) and each.node in reader.spaces.hooked for each in reader.line(kind)):
-        reader.notes[Note("is made with hooks", kind.node.name, kind.space.file, 0)] = None
+        reader.notes[Note(Kind.UNKNOWN, "is made with hooks", kind.node.name, kind.space.file, 0)] = None
     for function in () if found is None else found[0].things:
         if isinstance(function, Function):
-            receiver = Value(made.things, frozenset(("`self`",)))
+            receiver = Value(made.things, frozenset((OWN,)))
             call = _arguments(receiver, function.node)
             owner = found[1] if found else None
             for _ in range(_ROUNDS):
@@ -83,40 +101,56 @@ def _results(reader: Interpreter, kind: Class) -> Iterator[tuple[Value, bool]]:
                 result = reader.enter(function, call, kind.node, frame, owner)
                 if version == reader.spaces.version:
                     break
-            yield result, _returns_cache(function)
+            runs_later = any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(function.node))
+            yield NEVER if runs_later else result, function
 
 
 def _returns_cache(function: Function) -> bool:
     """Tell whether a function takes a cache, or returns one behind the first item, as its name says."""
     arguments = function.node.args
-    returned = [each.value for each in ast.walk(function.node) if isinstance(each, ast.Return)]
-    later = [one for each in returned if isinstance(each, ast.Tuple) for one in each.elts[1:]]
-    names = [node.id for each in later for node in ast.walk(each) if isinstance(node, ast.Name)]
     return any(each.arg in EVER_NEUTRALISED for each in (*arguments.args, *arguments.kwonlyargs)) or any(
-        known.CACHED.search(name) for name in names
+        place > 0 and _names_cache(one) for place, one in _written(function)
     )
 
 
-def _containers(value: Value, *, returns_cache: bool) -> Iterator[str]:
+def _written(function: Function) -> Iterator[tuple[int, ast.expr]]:
+    """Yield the items of tuples that a function returns and that are written there, with their places."""
+    for each in ast.walk(function.node):
+        if isinstance(each, ast.Return) and isinstance(each.value, ast.Tuple):
+            yield from enumerate(each.value.elts)
+
+
+def _names_cache(node: ast.expr) -> bool:
+    names = (each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+    return any(map(known.CACHED.search, names))
+
+
+def _containers(value: Value, function: Function) -> Iterator[str]:
     """Yield in what tensors come out, from which reentrant checkpointing takes none.
 
-    A tuple behind the first item may be a cache, which needs no gradient.
+    A tuple behind the first item may be a cache, which needs no gradient, unless it is written as one of
+    something else.
     """
+    returns_cache = _returns_cache(function)
+    others = {
+        place for place, one in _written(function) if isinstance(one, ast.Tuple) and not _names_cache(one)
+    }
     for thing in value.things:
-        first, later = _first_and_later(thing)
-        for each in (*first, *(one for one in later if not (returns_cache and _is_tuple(one)))):
-            if _may_hold_tensors(each):
-                yield f"a tuple with {_kind(each)} in it"
+        for place, item in _items(thing):
+            may_be_cache = returns_cache and place > 0 and place not in others
+            for each in item.things:
+                if _may_hold_tensors(each) and not (may_be_cache and _is_tuple(each)):
+                    yield f"{_kind(each)} inside a tuple"
         if not _is_tuple(thing) and _may_hold_tensors(thing):
             yield _kind(thing)
 
 
-def _first_and_later(thing: Thing) -> tuple[list[Thing], list[Thing]]:
-    """Return what the first item of a tuple may be, and the others."""
+def _items(thing: Thing) -> Iterator[tuple[int, Value]]:
+    """Yield the items of a tuple with their places; any item of one that is not known stands behind."""
     if isinstance(thing, Fixed):
-        first = [one for each in thing.items[:1] for one in each.things]
-        return first, [one for each in thing.items[1:] for one in each.things]
-    return [], list(thing.item.things) if isinstance(thing, Box) and thing.kind == "tuple" else []
+        yield from enumerate(thing.items)
+    elif isinstance(thing, Box) and thing.kind == "tuple":
+        yield 1, thing.item
 
 
 def _is_tuple(thing: Thing) -> bool:
@@ -139,7 +173,10 @@ def _may_be_tensor(thing: Thing) -> bool:
 def _kind(thing: Thing) -> str:
     if isinstance(thing, Object):
         return f"a `{thing.kind.node.name}`"
-    return f"a {thing.kind}" if isinstance(thing, Box) else "a tuple"
+    if not isinstance(thing, Box):
+        return "a tuple"
+    module, _, last = thing.kind.rpartition(".")
+    return f"a `{last}`" if module else f"a {last}"
 
 
 def _arguments(receiver: Value, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Call:
@@ -156,4 +193,4 @@ def _given(name: str) -> Value:
         return of(Constant(False))
     if name in EVER_NEUTRALISED:
         return NONE
-    return of(Unknown(f"the argument `{name}`", is_argument=True), roots=(f"`{name}`",))
+    return of(Unknown(f"the argument `{name}`", is_argument=True), roots=(Root(Kind.INPUT, name),))

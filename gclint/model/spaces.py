@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gclint.model import known
 from gclint.model.frames import Frame
 from gclint.model.names import names
+from gclint.model.notes import Kind, Root
 from gclint.model.values import NEVER, Box, Class, External, Module, Object, Value, join, of, unknown
 from gclint.source.file import SourceFile, of_text
 from gclint.source.packages import LIBRARY
@@ -186,13 +187,13 @@ class Space:
             return of(External(full))
         space = self.spaces.of(file)
         if imported.name is None:
-            return of(Module(space), roots=(f"the module `{full}`",))
+            return of(Module(space), roots=(Root(Kind.GLOBAL, full),))
         found = space.value(imported.name)
         if found is None:
             inner = ".".join(filter(None, (imported.module, imported.name)))
             part = project.module(self.file, inner, imported.level)
             if part is not None:
-                return of(Module(self.spaces.of(part)), roots=(f"the module `{full}`",))
+                return of(Module(self.spaces.of(part)), roots=(Root(Kind.GLOBAL, full),))
         return found or unknown(f"`{imported.name}`")
 
     def _is_of_library(self, name: str) -> bool:

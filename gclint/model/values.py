@@ -7,12 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from gclint.model.notes import Kind, Root
+
 if TYPE_CHECKING:
     from gclint.model.frames import Frame
     from gclint.model.spaces import Space
 
-Root: TypeAlias = str
-"""What outlives a call, in words: an argument, ``self``, a global, settings."""
+OWN = Root(Kind.STATE, "the block")
+"""What the object holds whose ``forward`` is followed."""
+OF_SETTINGS = Root(Kind.SHARED, "its settings")
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from gclint.network.assignments import stops_gradients
-from gclint.network.changes import VIEWS
-from gclint.network.differentiable import SAME_ATTRIBUTES
+from gclint.network.differentiable import SAME_ATTRIBUTES, VIEWS
 from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.evaluation.walk import (
     LOOPS,

@@ -11,7 +11,7 @@ from gclint.model.names import names
 from gclint.network.evaluation.body import Body, unstarred
 from gclint.network.evaluation.classes import ClassInfo, remembered, words_of
 from gclint.network.evaluation.signature import listed_parameters
-from gclint.network.evaluation.walk import FUNCTIONS, dotted_name, is_constant, structure, text_of, walk
+from gclint.network.evaluation.walk import FUNCTIONS, dotted_name, is_constant, text_of, walk
 from gclint.source.tree import DEFINITIONS
 
 if TYPE_CHECKING:
@@ -180,20 +180,6 @@ def stores_on_self(info: ClassInfo) -> bool:
     return any(_stores_on(node, name) or _fills(node, name) for node, name in _forward_code(info))
 
 
-@remembered
-def changes_own_state(info: ClassInfo) -> bool:
-    """Return whether each call of ``forward`` changes the state of the object: it counts or collects.
-
-    An attribute that only stores the latest result does not count.
-    """
-    return any(
-        _fills(node, name)
-        or (isinstance(node, (ast.AugAssign, ast.Call)) and _stores_on(node, name))
-        or (isinstance(node, ast.Assign) and _continues(node, name))
-        for node, name in _forward_code(info)
-    )
-
-
 def forward_nodes(info: ClassInfo) -> Iterator[ast.AST]:
     """Yield the nodes of ``forward``, and of the object's own methods that it calls."""
     return (node for node, _ in _forward_code(info))
@@ -224,16 +210,6 @@ def _fills(node: ast.AST, name: str | None) -> bool:
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in FILLING
         and _is_part_of(name, node.func.value)
-    )
-
-
-def _continues(node: ast.Assign, name: str | None) -> bool:
-    """Return whether an attribute of ``name`` is computed from its old value."""
-    read = {structure(each) for each in walk(node.value) if isinstance(each, ast.Attribute)}
-    return any(
-        _is_part_of(name, target) and (isinstance(target, ast.Subscript) or structure(target) in read)
-        for each in node.targets
-        for target in _targets(each)
     )
 
 

@@ -61,8 +61,8 @@ _HELD = [found(LAYER, "unsafe", "returns a container")]
     ),
     Pair(
         "one side of a choice",
-        _returning(f"{_STATES} if mask else [1]"),
-        ("else [1]", "else (1,)"),
+        _returning(f"{_STATES} if mask else [mask]"),
+        ("else [mask]", "else (mask,)"),
         _HELD,
         _SAFE,
     ),

@@ -107,10 +107,10 @@ def _effect(decision: str, statements: str, change: tuple[str, str], *kinds: str
     ),
     _effect(
         "a number is not changed",
-        "count = self.count[0]\ncount.append(1)",
-        ("count.append(1)", "count += 1"),
+        "count = self.count[0]\ncount += count",
+        ("([1],)", "(1,)"),
         "changes state",
-        init="self.count = (1,)",
+        init="self.count = ([1],)",
     ),
     Pair(
         "by a method that calls the instance by another name",
@@ -167,8 +167,8 @@ def _part(statement: str, of_model: str = "", init: str = "") -> str:
     ),
     Pair(
         "a part fills",
-        _part("self.seen.append(1)"),
-        ("self.seen", "[]"),
+        _part("self.seen.append(1)", init="self.seen = []"),
+        ("self.seen.append", "[].append"),
         [found(LAYER, "unsafe", "changes state")],
         _SAFE,
     ),
@@ -251,7 +251,7 @@ def _part(statement: str, of_model: str = "", init: str = "") -> str:
         ),
         ("def add_one(", "def other("),
         _SAFE,
-        [found(LAYER, "unsafe", "changes state")],
+        [found(LAYER, "unsafe", "unknown")],
     ),
 )
 def test_parts(decision: Decision, outside: Outside) -> None:
@@ -321,12 +321,12 @@ _INPUT = ("changes its input",)
     ),
     _effect("a dict is filled", "mask.update(x=1)", ("mask.update", "{}.update"), *_INPUT),
     _effect("an item is taken out", "mask.pop()", ("mask.pop()", "mask.shape[0]"), *_INPUT),
-    _effect("a method that records", "mask.push(1)", ("mask.push(1)", "mask.size(1)"), *_INPUT),
+    _effect("a method that records", "mask.push(1)", ("mask.push(1)", "mask.size(1)"), "unknown"),
     Pair(
         "a method of something unknown",
         _doing("x = torch.zeros(1)\nx.store_(hidden_states)"),
         ("store_(", "copy_("),
-        [found(LAYER, "unsafe", *_INPUT)],
+        [found(LAYER, "unsafe", "unknown")],
         _SAFE,
     ),
     Pair(
@@ -378,7 +378,7 @@ _INPUT = ("changes its input",)
     ),
     _effect(
         "a cache is to be changed",
-        "if past_key_values is not None:\n    mask.append(1)",
+        "if mask is not None:\n    mask.append(1)",
         ("mask.append", "past_key_values.append"),
         *_INPUT,
         takes="hidden_states, past_key_values=None, mask=None",
@@ -454,7 +454,7 @@ def _global(statements: str) -> str:
         "a list of another package",
         _global("MEMORY.append(1)").replace("import math\n", "from otters import MEMORY\n"),
         ("MEMORY.append", "[].append"),
-        [found(LAYER, "unsafe", "global")],
+        [found(LAYER, "unsafe", "unknown")],
         _SAFE,
     ),
     Pair(

@@ -1,0 +1,79 @@
+"""What recomputing a block repeats or does otherwise, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from gclint.model.attributes import spaces_of
+from gclint.model.notes import Kind, Note
+from gclint.model.recomputation import unknowns
+from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.traits import stores_on_self
+from gclint.source.file import SourceFile
+from gclint.source.paths import shown
+from gclint.wording import listed
+
+_WORDS: Mapping[Kind, str] = {
+    Kind.INPUT: "changes `{}` in place, which recomputation repeats",
+    Kind.STATE: "changes the state of {}, which recomputation repeats",
+    Kind.GLOBAL: "changes the global `{}`, which recomputation repeats",
+    Kind.SHARED: "changes {}, which recomputation repeats",
+    Kind.KEPT: (
+        "keeps `{}` for others, and losses computed from it have no gradient under reentrant checkpointing"
+    ),
+    Kind.RANDOM: "draws random numbers that are not torch's, so recomputation draws different ones",
+    Kind.GENERATOR: (
+        "draws random numbers with a `generator` of its own, whose state checkpointing does not restore, "
+        "so recomputation draws different ones"
+    ),
+    Kind.GRADIENTS: (
+        "uses `{}`, which needs gradients to be enabled, but reentrant checkpointing disables them in the "
+        "forward pass"
+    ),
+    Kind.CALLBACK: "calls `{}`, which recomputation repeats",
+    Kind.CONTAINER: "returns {}, whose tensors receive no gradient under reentrant checkpointing",
+    Kind.UNKNOWN: "{}",
+}
+"""What the kinds of notes say, behind the name of a function."""
+
+
+def recomputation_doubts(info: ClassInfo) -> list[str]:
+    """Return what is known to go wrong if a block is recomputed that was not, or in one mode only."""
+    return list(_said(info, (each for each in _notes(info) if each.kind is not Kind.UNKNOWN)))
+
+
+def unknown_doubts(info: ClassInfo) -> list[str]:
+    """Return what is not known to be right if a block is recomputed."""
+    return list(_said(info, (each for each in _notes(info) if each.kind is Kind.UNKNOWN)))
+
+
+@remembered
+def _notes(info: ClassInfo) -> tuple[Note, ...]:
+    notes = unknowns(spaces_of(info.module.library.project), info.file, info.name)
+    if not stores_on_self(info):
+        return notes
+    own = {each.name for each in info.mro}
+    # That a block assigns to itself is said of it anyway.
+    return tuple(
+        each for each in notes if each.kind is not Kind.STATE or each.where.partition(".")[0] not in own
+    )
+
+
+def _said(info: ClassInfo, notes: Iterable[Note]) -> Iterator[str]:
+    """Yield what notes say, each cause with all of its lines."""
+    found: dict[tuple[str, SourceFile], list[Note]] = {}
+    for note in notes:
+        clause = f"`{note.where}` {_WORDS[note.kind].format(note.what)}"
+        found.setdefault((clause, note.file), []).append(note)
+    for (clause, _), several in found.items():
+        yield f"{clause}{_place(several, info)}"
+
+
+def _place(notes: list[Note], info: ClassInfo) -> str:
+    """Return in which lines notes are made, which are of one file."""
+    rows = [str(row) for row in sorted({each.row for each in notes}) if row]
+    if not rows:
+        return ""
+    file = notes[0].file
+    lines = f"line {rows[0]}" if len(rows) == 1 else f"lines {listed(rows)}"
+    return f" ({lines}{'' if file is info.file else f' of {shown(file.path)}'})"

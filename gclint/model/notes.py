@@ -1,0 +1,48 @@
+"""What code does to what outlives a call, and what of it is not known: by kinds, each at its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from gclint.source.file import SourceFile
+
+
+class Kind(str, Enum):
+    """A kind of what a function does, or of what it may do."""
+
+    INPUT = "changes an argument in place"
+    STATE = "changes what its object holds"
+    GLOBAL = "changes what a module holds"
+    SHARED = "changes something else that all calls share"
+    KEPT = "keeps an attribute that other code reads"
+    RANDOM = "draws random numbers that are not torch's"
+    GENERATOR = "draws random numbers with a generator of its own"
+    GRADIENTS = "asks whether gradients are recorded"
+    CALLBACK = "calls what it was given, for its effect alone"
+    CONTAINER = "returns tensors in a container"
+    UNKNOWN = "does something of which not all is known"
+
+
+class Root(NamedTuple):
+    """What outlives a call: an argument, the object, a global, settings."""
+
+    kind: Kind
+    """What a change of it is."""
+    what: str
+    """Its name, or what it is, in words."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that a function does to what outlives a call, or that is not known of it."""
+
+    kind: Kind
+    what: str
+    """The name of what the kind is about; for what is not known, words that follow the function's name."""
+    where: str
+    """The name of the function."""
+    file: SourceFile
+    row: int
+    """The line of the file; 0 if it is about the whole function."""
