@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gclint.codemod.branch import is_spared
-from gclint.codemod.evidence import applicability
 from gclint.codemod.places import argument_place
-from gclint.codemod.received import cache_doubts
 from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
 from gclint.network.cache_origins import no_cache
 from gclint.network.caches import has_flag, live_caches
@@ -149,11 +147,8 @@ def _remedy(network: Network, site: RunSite, name: str, arg: Arg) -> Fix | Refus
         return Refusal(other)
     start, _ = site.span(arg.value)
     repair = Repair(Part.CALL, network.file.path, *site.span(site.call))
-    doubts = list(cache_doubts(network, site.blocks, (name,)))
     return Fix(
         f"Disable `{name}` while checkpointing",
         (Edit(network.file.path, start, start, _GUARD.format(site.scope.self_name)),),
-        applicability(doubts, ()),
-        "; ".join(doubts) or None,
-        (repair,),
+        repairs=(repair,),
     )

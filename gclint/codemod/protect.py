@@ -29,7 +29,7 @@ from gclint.codemod.group import (
 from gclint.codemod.leftover import leftover
 from gclint.codemod.outputs import output_doubts
 from gclint.codemod.patched import patch_doubts
-from gclint.codemod.received import cache_doubts, container_doubts
+from gclint.codemod.received import container_doubts
 from gclint.codemod.recomputed import recomputation_doubts, unknown_doubts
 from gclint.codemod.release import import_doubts, release_doubts, too_old
 from gclint.codemod.replacement import unused_helpers
@@ -37,7 +37,6 @@ from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
 from gclint.codemod.surroundings import surrounding_doubts
 from gclint.codemod.switching import switch_changes, switch_obstacle
 from gclint.finding import Edit, Fix, Part, Refusal, Repair
-from gclint.network.cache_origins import DROPPED
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, remembered
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
@@ -130,11 +129,10 @@ def _doubts(network: Network, group: Group) -> list[str]:
 
 def _unknown(network: Network, group: Group) -> list[str]:
     """Return what is not known of blocks that are recomputed and were not, if nothing else is in doubt."""
-    doubts = list(cache_doubts(network, group.blocks, DROPPED))
-    if newly_checkpointed(network, group) or has_own_mode(group):
-        doubts += [doubt for info in group.blocks for doubt in unknown_doubts(info)]
-        doubts += container_doubts(network, group.blocks)
-    return doubts
+    if not newly_checkpointed(network, group) and not has_own_mode(group):
+        return []
+    doubts = [doubt for info in group.blocks for doubt in unknown_doubts(info)]
+    return [*doubts, *container_doubts(network, group.blocks)]
 
 
 def layers_to_be(network: Network) -> frozenset[ClassInfo]:

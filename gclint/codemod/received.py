@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from gclint.model.received import Received, Records, records
-from gclint.network.cache_origins import is_named_cache
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.model import Network
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
-
-
-def cache_doubts(network: Network, blocks: Collection[ClassInfo], names: Collection[str]) -> Iterator[str]:
-    """Yield where something else than a cache may be passed under the names of caches, which is dropped."""
-    found = _records(network)
-    yield from _incomplete(found, network)
-    for each, info in _of(found, blocks):
-        if each.parameter in names and not each.is_cache:
-            yield (
-                f"`{each.parameter}` of `{info.name}` may get something else than a cache on line "
-                f"{each.row}, which checkpointing would drop"
-            )
 
 
 def container_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
@@ -65,4 +52,4 @@ def _records(network: Network) -> Records:
         for site in (*network.run_sites, *network.foreign_sites)
         for info in site.blocks
     }
-    return records(network.project, [network.file], tuple(blocks), is_named_cache)
+    return records(network.project, [network.file], tuple(blocks))

@@ -13,7 +13,6 @@ from gclint.codemod.onlookers import onlooker_doubts
 from gclint.codemod.outputs import output_doubts
 from gclint.codemod.places import argument_place
 from gclint.codemod.protect import layers_to_be
-from gclint.codemod.received import cache_doubts
 from gclint.codemod.receivers import other_bindings, receiver_doubts
 from gclint.codemod.release import keyword_doubt
 from gclint.codemod.signature import reorder_forward
@@ -84,8 +83,6 @@ class SiteDefects:
             doubts += onlooker_doubts(self.site)
             if any(self._moves(bound) for binding in self.bindings for bound in binding.binding.arguments):
                 doubts += output_doubts((self.site,), self.site.blocks)
-            if self.positional_caches and not doubts:
-                doubts += cache_doubts(self.network, self.site.blocks, names)
             return Fix(
                 f"Pass activations to `{self.symbol}` by position and caches by keyword",
                 repaired.edits,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -21,14 +21,11 @@ from gclint.model.values import (
     Box,
     Call,
     Class,
-    Constant,
     Fixed,
     Function,
-    Made,
     Method,
     Object,
     Partial,
-    Plain,
     Tensor,
     Thing,
     Unknown,
@@ -57,8 +54,6 @@ class Received:
     parameter: str
     row: int
     """The line of the call."""
-    is_cache: bool
-    """Whether it is None, or a cache: an argument that is called so, or of a class of caches."""
     holds_gradients: bool
     """Whether it may be a container with a tensor that requires grad."""
     is_pile: bool
@@ -82,7 +77,6 @@ def records(
     project: Project,
     files: Iterable[SourceFile],
     blocks: Collection[Block],
-    is_named_cache: Callable[[str], bool],
 ) -> Records:
     """Follow what some modules run, with any arguments, and return what the blocks get there.
 
@@ -90,7 +84,6 @@ def records(
         project: the files of a run.
         files: the modules.
         blocks: the classes, by file and name; only what their own ``forward`` gets is recorded.
-        is_named_cache: tells whether an argument has the name of a cache.
     """
     found = Records()
     for file in files:
@@ -107,7 +100,7 @@ def records(
                 found.is_complete = False
         except (TooLong, RecursionError):
             found.is_complete = False
-        found.received += reader.judged(is_named_cache)
+        found.received += reader.judged()
         found.computes |= reader.computes
         found.is_mixed |= reader.is_mixed
     return found
@@ -124,6 +117,7 @@ class _Recorder(Interpreter):
         self.computes = False
         """Whether something is computed with what was inside of a container."""
         self._marks = _Marks()
+        self._is_setting = False
 
     def run_all(self) -> None:
         """Follow what may run a block: methods of what holds one, and functions that may make that."""
@@ -196,13 +190,11 @@ class _Recorder(Interpreter):
             self.received[key] = join((self.received.get(key, NEVER), value))
         return self._marks.of(super().enter(function, call, node, frame, owner))
 
-    def judged(self, is_named_cache: Callable[[str], bool]) -> Iterator[Received]:
+    def judged(self) -> Iterator[Received]:
         """Yield what was recorded, without the values, which hold on to all that was followed."""
         for (block, row, name), value in self.received.items():
             is_pile = any(isinstance(each, (Fixed, Box, Object)) for each in value.things)
-            yield Received(
-                block, name, row, _is_cache(value, is_named_cache), _holds_gradients(value), is_pile
-            )
+            yield Received(block, name, row, _holds_gradients(value), is_pile)
 
     def _is_block(self, receivers: Iterable[Value]) -> bool:
         kinds = [each.kind for value in receivers for each in value.things if isinstance(each, Object)]
@@ -210,13 +202,28 @@ class _Recorder(Interpreter):
             isinstance(one, Class) and one.node in self.blocks for kind in kinds for one in self.line(kind)
         )
 
+    def call(self, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Return what a call gives; where it may run a block, what else it may be is judged by itself."""
+        blocks = frozenset(each for each in function.things if self._is_block([of(each)]))
+        return super().call(Value(blocks, function.roots) if blocks else function, call, node, frame)
+
     def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
         """Note that nothing is known of what a call does; it may run a block that it gets."""
         result = super().deny(call, node, frame, kind)
-        for value in call.all():
+        for value in () if self._is_setting else call.all():
             if self._is_block(map(_receiver, value.things)):
                 self.call(value, Call(rest=result), node, frame)
         return result
+
+    def set_by_name(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Assign an attribute by a name, which runs nothing, whatever the name is."""
+        self._is_setting = True
+        try:
+            return super().set_by_name(call, node, frame)
+        finally:
+            self._is_setting = False
+
+    _call_setattr = set_by_name
 
     def tensor(self, values: Iterable[Value], roots: Iterable[Root] = ()) -> Value:
         """Return a tensor that is computed from these, and record it if one was inside of a container."""
@@ -298,24 +305,6 @@ def _is_inside(thing: Thing, depth: int) -> bool:
         and isinstance(thing, Box)
         and any(_is_inside(each, depth - 1) for each in thing.item.things)
     )
-
-
-def _is_cache(value: Value, is_named_cache: Callable[[str], bool]) -> bool:
-    return all(_may_be_dropped(each, is_named_cache) for each in value.things)
-
-
-def _may_be_dropped(thing: Thing, is_named_cache: Callable[[str], bool]) -> bool:
-    if isinstance(thing, Unknown):
-        return thing.is_argument and is_named_cache(thing.what)
-    if isinstance(thing, Made):
-        return thing.name.endswith("Cache")
-    if isinstance(thing, Object):
-        return thing.kind.node.name.endswith("Cache")
-    if isinstance(thing, Fixed):
-        return all(_is_cache(each, is_named_cache) for each in thing.items)
-    if isinstance(thing, Box):
-        return _is_cache(thing.item, is_named_cache)
-    return isinstance(thing, (Constant, Plain))
 
 
 def _holds_gradients(value: Value) -> bool:

@@ -32,10 +32,10 @@ from gclint.releases import EVER_NEUTRALISED
 from gclint.source.outline import Definition
 from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
 
-DROPPED = EVER_NEUTRALISED - {USE_CACHE}
+_DROPPED = EVER_NEUTRALISED - {USE_CACHE}
 """The keywords whose values the base class replaces by None."""
 _ARGUMENT = re.compile(
-    rf"(?:\w+_)?(?:{'|'.join(sorted(DROPPED))}|caches?|past)|{'|'.join(sorted(PLAIN_CACHES))}"
+    rf"(?:\w+_)?(?:{'|'.join(sorted(_DROPPED))}|caches?|past)|{'|'.join(sorted(PLAIN_CACHES))}"
 )
 """Matches the names under which a model receives a cache as an argument."""
 _MAKING = re.compile(r"(?:\w+\.)*(?:[A-Z]\w*)?Cache(?:\.from_legacy_cache)?")
@@ -91,15 +91,10 @@ def no_cache(site: RunSite, args: Iterable[Arg], gradients: Gradients) -> str | 
     return None
 
 
-def is_named_cache(name: str) -> bool:
-    """Tell whether an argument of a model is called like a cache."""
-    return _ARGUMENT.fullmatch(name) is not None
-
-
 def dropped(bindings: Iterable[BoundArgument]) -> Iterator[Arg]:
     """Yield the arguments that a checkpointing layer drops once they are passed by their names."""
     for bound in bindings:
-        if bound.arg.star == "**" or _name(bound) in DROPPED:
+        if bound.arg.star == "**" or _name(bound) in _DROPPED:
             yield bound.arg
 
 
@@ -162,7 +157,7 @@ class _Caches(Gradients):
         if arg.star != "**":
             return _is_cache(self.at(site, arg.value))
         place = place_of(site.scope, site.call)
-        return all(_is_cache(self._unpacked(place, arg.value, name)) for name in sorted(DROPPED))
+        return all(_is_cache(self._unpacked(place, arg.value, name)) for name in sorted(_DROPPED))
 
     def of(self, place: Place, value: ast.expr, path: tuple[int, ...] = ()) -> Carries:
         """Return what an expression is."""
