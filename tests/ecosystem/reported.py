@@ -15,7 +15,7 @@ from typing import Any
 MODELS = "transformers/models"
 """Where a release has its models."""
 
-_PLACE = re.compile(r" (?:in|on) line \d+")
+_PLACE = re.compile(r" (?:in|on) line \d+| \(lines? \d+(?:, \d+)*(?: and \d+)?(?: of [^)]*)?\)")
 _UNREAD = re.compile(r"\d+ files? looks? like ")
 """What is said of files that have stacks and another name."""
 
