@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
-from gclint.source.tree import DEFINITIONS, DefinitionNode, Places, Tree, blocks_of
+from gclint.source.tree import DEFINITIONS, DefinitionNode, Places, Tree, statements_around
 
 
 class Text(Protocol):
@@ -168,9 +168,7 @@ class Outline:
         self.imports: list[ImportStatement] = []
         tree = file.tree
         if tree is not None:
-            self._numbers = {node: number for number, node in enumerate(tree.definitions)}
-            self._scan(tree.module.body, None)
-            del self._numbers  # It holds the tree's nodes.
+            self._scan(tree.module.body)
 
     @cached_property
     def classes(self) -> dict[str, Definition]:
@@ -211,17 +209,13 @@ class Outline:
                 bounds += [definition.start, definition.end]
         return list(pairwise([*bounds, len(self.file.text)]))
 
-    def _scan(self, body: Sequence[ast.stmt], parent: Definition | None) -> None:
-        # Not by recursion: code may be nested deeply.
-        waiting = [(each, parent) for each in reversed(body)]
-        while waiting:
-            statement, inside = waiting.pop()
+    def _scan(self, body: Sequence[ast.stmt]) -> None:
+        known: dict[DefinitionNode | None, Definition | None] = {None: None}
+        for statement, around in statements_around(body):
             if isinstance(statement, DEFINITIONS):
-                inside = self._definition(statement, inside)
+                known[statement] = self._definition(statement, known[around])
             elif isinstance(statement, (ast.Import, ast.ImportFrom)):
                 self.imports.append(self._import(statement))
-            for block in reversed(list(blocks_of(statement))):
-                waiting += [(each, inside) for each in reversed(block)]
 
     def _definition(self, node: DefinitionNode, parent: Definition | None) -> Definition:
         file = self.file
@@ -232,7 +226,7 @@ class Outline:
         positional = [] if isinstance(node, ast.ClassDef) else [*node.args.posonlyargs, *node.args.args]
         definition = Definition(
             self,
-            self._numbers[node],
+            len(self.definitions),  # They are visited in the same order as those of the tree.
             isinstance(node, ast.ClassDef),
             node.name,
             file.text[line:header],

@@ -10,11 +10,15 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache, cached_property
 from itertools import chain
 from typing import TypeAlias
 
 DefinitionNode: TypeAlias = "ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef"
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_BRANCHES = ("handlers", "cases")
+_BLOCKS = ("body", *_BRANCHES, "orelse", "finalbody")
+"""In the order of the text."""
 _LINE_END = re.compile("\n")
 _ANY_LINE_END = re.compile(r"\r\n?|\n")
 
@@ -37,10 +41,14 @@ class Tree:
             Unparsable: the running Python cannot parse it.
         """
         self.module = _parsed(text)
-        self.definitions = tuple(_definitions(self.module.body))
-        """The nodes of all classes and functions, in the order of the text."""
         self.facts: dict[object, object] = {}
         """Facts that others have derived and that hold nodes of the tree."""
+
+    @cached_property
+    def definitions(self) -> tuple[DefinitionNode, ...]:
+        """The nodes of all classes and functions, in the order of the text."""
+        found = (statement for statement, _ in statements_around(self.module.body))
+        return tuple(each for each in found if isinstance(each, DEFINITIONS))
 
 
 def _parsed(text: str) -> ast.Module:
@@ -66,24 +74,34 @@ def _no_collector() -> Iterator[None]:
 
 def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
     """Yield the lists of statements that are directly in a statement."""
-    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
-        found = getattr(statement, name, None)
-        if found and name in ("handlers", "cases"):
+    for name in _blocks_in(type(statement)):
+        found = getattr(statement, name)
+        if found and name in _BRANCHES:
             for each in found:
                 yield each.body
         elif found:
             yield found
 
 
-def _definitions(body: Sequence[ast.stmt]) -> Iterator[DefinitionNode]:
-    """Yield all definitions in statements, also in others, each before those in it."""
-    waiting = list(reversed(body))
+@cache
+def _blocks_in(kind: type[ast.stmt]) -> tuple[str, ...]:
+    """Return the fields of a kind of statements that hold others; most kinds have none."""
+    return tuple(name for name in _BLOCKS if name in kind._fields)
+
+
+def statements_around(
+    body: Sequence[ast.stmt],
+) -> Iterator[tuple[ast.stmt, DefinitionNode | None]]:
+    """Yield all statements, each before those in it, with the definition that is directly around it."""
+    # Not by recursion: code may be nested deeply.
+    waiting: list[tuple[ast.stmt, DefinitionNode | None]] = [(each, None) for each in reversed(body)]
     while waiting:
-        statement = waiting.pop()
-        if isinstance(statement, DEFINITIONS):
-            yield statement
-        for block in reversed(list(blocks_of(statement))):
-            waiting += reversed(block)
+        pair = statement, around = waiting.pop()
+        yield pair
+        if _blocks_in(type(statement)):
+            inside = statement if isinstance(statement, DEFINITIONS) else around
+            for block in reversed(list(blocks_of(statement))):
+                waiting += [(each, inside) for each in reversed(block)]
 
 
 def line_starts(text: str) -> Sequence[int]:
