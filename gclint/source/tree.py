@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain
 from typing import TypeAlias
 
@@ -83,10 +83,15 @@ def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
             yield found
 
 
-@cache
 def _blocks_in(kind: type[ast.stmt]) -> tuple[str, ...]:
     """Return the fields of a kind of statements that hold others; most kinds have none."""
-    return tuple(name for name in _BLOCKS if name in kind._fields)
+    known = _FIELDS.get(kind)
+    if known is None:
+        known = _FIELDS[kind] = tuple(name for name in _BLOCKS if name in kind._fields)
+    return known
+
+
+_FIELDS: dict[type[ast.stmt], tuple[str, ...]] = {}
 
 
 def statements_around(
