@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gclint.codemod.imports import drop_unused_imports
 from gclint.codemod.protect import remedies
 from gclint.codemod.removal import dotted_names
-from gclint.codemod.switching import override_doubts, remove_override
+from gclint.codemod.switching import computed_doubts, override_doubts, remove_override
 from gclint.finding import Applicability, Fix, Refusal
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, words_of
 from gclint.network.index import subclasses
@@ -30,7 +30,7 @@ def without_override(network: Network, override: OldOverride) -> Fix | Refusal:
         return min(together, key=lambda fix: fix.applicability is Applicability.UNSAFE)
     names = dotted_names((override.method,))
     imports = drop_unused_imports(network.project, override.model.file, names, (removal,))
-    doubts = [*override_doubts(override), *_doubts(network, override)]
+    doubts = [*override_doubts(override), *_doubts(network, override)] or computed_doubts(override)
     return Fix(
         f"Remove `{override.model.name}.{LIBRARY_SWITCH}`",
         (removal, *imports),

@@ -35,7 +35,7 @@ from gclint.codemod.release import import_doubts, release_doubts, too_old
 from gclint.codemod.replacement import unused_helpers
 from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
 from gclint.codemod.surroundings import surrounding_doubts
-from gclint.codemod.switching import switch_changes, switch_obstacle
+from gclint.codemod.switching import computed_doubts, switch_changes, switch_obstacle
 from gclint.finding import Edit, Fix, Part, Refusal, Repair
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, remembered
 from gclint.network.model import Network, UnprotectedBlock
@@ -72,7 +72,10 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
     sites = site_edits(network, group)
     switching = switch_changes(network, sites_of(network, group))
     doubts = [*_doubts(network, group), *elsewhere.doubts, *switching.doubts, *sites.doubts]
-    doubts = doubts or _unknown(network, group)
+    doubts = doubts or [
+        *_unknown(network, group),
+        *(doubt for override in switching.overrides for doubt in computed_doubts(override)),
+    ]
     edits = list(elsewhere.edits)
     edits += branch_edits(network, group, sites.edits, switching.overrides)
     edits += [*bases, *edits_outside(group, sites.edits)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from gclint.codemod.computed import computed_uses
 from gclint.codemod.removal import remove_functions
@@ -69,17 +70,25 @@ def override_doubts(override: OldOverride) -> list[str]:
             f"without the override of `{override.model.name}`, which does not name {others[0]}, "
             f"{others[0]} would be enabled as well"
         )
-    used = next(uses_of(override), None) or next(computed_uses(override), None)
-    if used is not None:
-        doubts.append(
-            f"`{LIBRARY_SWITCH}` is used on {used}, where that of `{override.model.name}` may be meant"
-        )
+    doubts += [_used(override, place) for place in islice(uses_of(override), 1)]
     doubts += [
         f"only the override of `{override.model.name}` gives `{info.name}` a flag"
         for info in override.named or ()
         if not any(setting.is_librarys for setting in flag_settings(info))
     ]
     return doubts
+
+
+def computed_doubts(override: OldOverride) -> list[str]:
+    """Return where an override may be used by a name that is put together.
+
+    What reads attributes by names has to be followed for this, so ask only if nothing else is in doubt.
+    """
+    return [_used(override, place) for place in islice(computed_uses(override), 1)]
+
+
+def _used(override: OldOverride, place: str) -> str:
+    return f"`{LIBRARY_SWITCH}` is used on {place}, where that of `{override.model.name}` may be meant"
 
 
 def _overrides(sites: Sequence[RunSite]) -> tuple[OldOverride, ...]:
