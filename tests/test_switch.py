@@ -9,9 +9,11 @@ import pytest
 
 from gclint.engine.check import check
 from gclint.finding import Applicability, Finding, Fix, Refusal
-from gclint.network.outside import outside_switches
+from gclint.network import outside
+from gclint.network.outside import outside_switches, sets_only_own_flags, switches_in
 from gclint.rule import all_rules
 from gclint.settings import Settings
+from gclint.source.file import SourceFile
 from gclint.source.project import Project
 from tests.toy_models import IMPORTS
 from tests.toy_models import LAYERS as ALL_LAYERS
@@ -183,6 +185,51 @@ def test_unreadable_neighbour_ends_nothing(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_bytes(b"# coding: utf-8\nx.gradient_checkpointing = '\xff'\n")
     assert _is_safe(_missing_layer(project))
     assert outside_switches(project, project.file(project.paths[0])) == ()
+
+
+_OWN = """
+class Own:
+    def set(self):
+        self.gradient_checkpointing = True
+"""
+_NOT_ONLY_OWN = {
+    "a function": "def on(model):\n    model.gradient_checkpointing = True\n",
+    "a function with self": "def on(self):\n    self.gradient_checkpointing = True\n",
+    "another object": _OWN + "        self.model.gradient_checkpointing = True\n",
+    "by name": _OWN + "        setattr(self.model, 'gradient_checkpointing', True)\n",
+    "as a variable": _OWN + "        vars(self.model)['gradient_checkpointing'] = True\n",
+    "a static method": _OWN + "    @staticmethod\n    def on(m):\n        def f(self):\n"
+    "            self.gradient_checkpointing = True\n",
+    "a nested class": _OWN + "    class Deep:\n        def f(_):\n            def on(self):\n"
+    "                self.gradient_checkpointing = True\n",
+    "after the class": _OWN + "x.gradient_checkpointing = True\n",
+    "a string that begins like a class": 'T = """\nclass A:\n    def f(self):\n        """\n'
+    "def on(model):\n    model.gradient_checkpointing = True\n",
+    "strings the other way round": 'T = """\nclass A:\n    def f(self):\n        """\nif x:\n'
+    '    def on(self):\n        self.gradient_checkpointing = True\n    T = """\n"""\n',
+    "a class in a string around code": 'T = """\nclass A:\n    def f(self):\n        self.a = """, on(\n'
+    "   x), setattr(x, 'gradient_checkpointing', 1)\n",
+    "a condition": "if x:\n    def on(self):\n        self.gradient_checkpointing = True\n",
+    "a line that ends otherwise": "class A: pass\rx.gradient_checkpointing = True\r",
+}
+
+
+@pytest.mark.parametrize("text", _NOT_ONLY_OWN.values(), ids=_NOT_ONLY_OWN)
+def test_no_switch_is_overlooked_because_only_some_classes_are_parsed(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> list[tuple[int, str]]:
+        file = SourceFile(Path("train.py"), f"import torch\n{text}".encode())
+        return [(each.offset, each.receiver) for each in switches_in(file)]
+
+    quickly = found()
+    monkeypatch.setattr(outside, "sets_only_own_flags", lambda _file: False)
+    assert quickly == found() != []
+
+
+def test_a_file_whose_classes_set_their_own_flags_is_not_parsed_as_a_whole() -> None:
+    text = f"import torch\n{_OWN}\n\nsupports_gradient_checkpointing = True\n"
+    assert sets_only_own_flags(SourceFile(Path("modeling_toy.py"), text.encode()))
 
 
 # -- whose model

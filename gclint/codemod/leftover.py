@@ -9,13 +9,14 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from gclint.codemod.branch import LegacyBranch, legacy_branch
 from gclint.codemod.differences import differences
 from gclint.network.checkpoints import calls_between, checkpoint_calls, may_call_checkpoint
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.holders import accessors, held_classes
-from gclint.network.importers import import_words
+from gclint.network.importers import import_words, words_in
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
@@ -138,14 +139,14 @@ def _functions(network: Network) -> Iterator[Definition]:
 
 def _others(network: Network, blocks: Collection[ClassInfo]) -> Iterator[Network]:
     """Yield the other files that name a block or what runs it, and call a checkpoint function."""
-    index = _by_name(network.project)
+    index = _callers(network.project)
     owners = _owners(network, blocks)
     words = {info.name for info in (*blocks, *owners)} | {network.file.path.stem}
     for word in words:
-        found = (file.path for file in index.get(word, ()))
+        found = (file.path for file in index.importing(word))
         network.project.questions.ask(network.file.path, CHECKPOINTING, word, found)
     seen = {network.file}
-    for file in (file for word in sorted(words) for file in index.get(word, ())):
+    for file in (file for word in sorted(words) for file in index.importing(word)):
         if file not in seen and not is_modular(file.path):
             seen.add(file)
             yield Network(network.project, network.project.consult(network.file, file.path))
@@ -179,28 +180,45 @@ def _can_go(site: RunSite, network: Network) -> bool:
     )
 
 
-def _by_name(project: Project) -> Mapping[str, list[SourceFile]]:
-    """Return the files of a run, and around it, that call a checkpoint function, by the names they import."""
-    known = project.derived.get(_by_name)
-    if isinstance(known, dict):
-        return known
-    with project.read_for(None):
-        found = _indexed(project)
-    project.derived[_by_name] = dict(found)
-    return found
+@dataclass(frozen=True)
+class _Callers:
+    """The files that may call a checkpoint function."""
+
+    given: Mapping[str, Sequence[SourceFile]]
+    """Those of the run, by the words in their imports."""
+    beside: Sequence[SourceFile]
+    """Those around it, of which only the ones with a word in their texts are parsed."""
+
+    def importing(self, word: str) -> Iterator[SourceFile]:
+        """Yield the files with a word in their imports."""
+        yield from self.given.get(word, ())
+        yield from (each for each in self.beside if word in words_in(each) and word in import_words(each))
 
 
-def _indexed(project: Project) -> Mapping[str, list[SourceFile]]:
-    found: defaultdict[str, list[SourceFile]] = defaultdict(list)
+def _callers(project: Project) -> _Callers:
+    known = project.derived.get(_callers)
+    if not isinstance(known, _Callers):
+        with project.read_for(None):
+            known = project.derived[_callers] = _indexed(project)
+    return known
+
+
+def _indexed(project: Project) -> _Callers:
+    given: defaultdict[str, list[SourceFile]] = defaultdict(list)
+    beside: list[SourceFile] = []
     for path in dict.fromkeys((*project.paths, *files_mentioning(project, "checkpoint"))):
         try:
             file = project.file(path)
         except (OSError, UnreadableFile):
             continue  # The run reports it if it is one of its files; it calls nothing.
-        if may_call_checkpoint(file.text):
-            for word in import_words(file):
-                found[word].append(file)
-    return found
+        if not may_call_checkpoint(file.text):
+            continue
+        if path not in project.given:
+            beside.append(file)
+            continue
+        for word in import_words(file):
+            given[word].append(file)
+    return _Callers(given, beside)
 
 
 def _checkpoints(file: SourceFile, word: str) -> bool:

@@ -12,7 +12,15 @@ from gclint.facts import entries, matching, search
 from gclint.finding import Edit
 from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place, place_at
-from gclint.source.copies import MARKER, CopyComment, copy_comments, module_of, origin_module, twin_of
+from gclint.source.copies import (
+    MARKER,
+    CopyComment,
+    copy_comments,
+    module_of,
+    named_origins,
+    origin_module,
+    twin_of,
+)
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.project import Project
 from gclint.source.questions import Topic
@@ -49,7 +57,7 @@ class Tree:
     def scan(self) -> None:
         """Ask all files at once: later, only some of them are read."""
         self.lineage.scan()
-        _ = self._copying
+        _ = self._naming
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
@@ -67,9 +75,9 @@ class Tree:
         return Lineage(library_of(self._project), self.paths)
 
     @cached_property
-    def _copying(self) -> Mapping[str, Sequence[Path]]:
-        """The files that call something a copy, by the modules of its origins."""
-        found: defaultdict[str, list[Path]] = defaultdict(list)
+    def _naming(self) -> Mapping[str, Sequence[SourceFile]]:
+        """The files that may call something a copy, by the modules of its origins."""
+        found: defaultdict[str, list[SourceFile]] = defaultdict(list)
         for path in self.paths:
             try:
                 if path not in self._project.given and MARKER.encode() not in search(path):
@@ -77,9 +85,13 @@ class Tree:
                 file = self._project.file(path)
             except (OSError, UnreadableFile):
                 continue  # The run reports it if it is one of its files.
-            for module in {origin_module(comment.path) for comment in copy_comments(file)} - {None}:
-                found[str(module)].append(path)
+            for module in named_origins(file):
+                found[module].append(file)
         return found
+
+    def _copying(self, module: str) -> Iterator[Path]:
+        """Yield the files that call something a copy of code in a module; hardly any other is parsed."""
+        return (file.path for file in self._naming.get(module, ()) if _copies_from(file, module))
 
     def touched(self, path: Path, edits: list[Edit]) -> Iterator[Twin]:
         """Yield the twins that ``edits`` of the file at ``path`` change on one side."""
@@ -103,7 +115,7 @@ class Tree:
         module = module_of(self._project, file)
         if module is None:
             return
-        others = self._project.asked(COPIES, module, lambda: self._copying.get(module, ()))
+        others = self._project.asked(COPIES, module, lambda: self._copying(module))
         for path in self._in_order({*others, file.path}):
             copy = self._project.file(path)
             if module_of(self._project, copy) is not None:

@@ -83,7 +83,7 @@ def _around(project: Project, user: SourceFile, name: str) -> Iterator[Path]:
     with project.read_for(None):
         for path in _beside(project):
             try:
-                if name in _words(project.file(path)):
+                if name in words_in(project.file(path)):
                     found.append(path)
             except (OSError, UnreadableFile):
                 continue  # The file is not part of the run, so this is not reported.
@@ -125,7 +125,7 @@ class _Index:
 
 
 @of_text
-def _words(file: SourceFile) -> frozenset[str]:
+def words_in(file: SourceFile) -> frozenset[str]:
     """Return the words of a file around the given ones, in which the names of all classes are looked up."""
     return frozenset(_WORD.findall(file.text))
 
@@ -181,7 +181,7 @@ def _imports(file: SourceFile, name: str) -> bool:
 
 
 def _is_beside(file: SourceFile, name: str) -> bool:
-    return FLAG in file.text and name in _words(file)
+    return FLAG in file.text and name in words_in(file)
 
 
 IMPORTERS = Topic("importers", _imports_from)

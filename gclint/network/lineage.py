@@ -23,6 +23,7 @@ from gclint.source.questions import Topic
 from gclint.source.twins import Region, Renaming, Twin, definition_region, header_region
 
 _STEM = re.compile(r"(?:modeling|modular)_")
+_MODELING = re.compile(r"\bmodeling_\w*")
 _MODULE = frozenset((External("torch.nn.Module"),))
 
 
@@ -74,8 +75,8 @@ class Lineage:
         self._modulars = [path for path in paths if is_modular(path)]
 
     def scan(self) -> None:
-        """Read the imports of all modular files at once."""
-        _ = self._importers
+        """Read all modular files at once."""
+        _ = self._naming
 
     def source(self, place: Place) -> Place | None:
         """Return the place that a header or method is generated from; None if it is not generated."""
@@ -147,16 +148,20 @@ class Lineage:
             yield self._library.module(file)
             return
         name = file.path.stem
-        found = self._library.project.asked(FOLLOWERS, name, lambda: self._importers.get(name, ()))
+        found = self._library.project.asked(FOLLOWERS, name, lambda: self._importing(name))
         yield from filter(None, (self._module(path) for path in self._modulars if path in found))
 
+    def _importing(self, name: str) -> Iterator[Path]:
+        """Yield the modular files that import from a modeling file; of the others, hardly any is parsed."""
+        return (file.path for file in self._naming.get(name, ()) if name in imported_models(file))
+
     @cached_property
-    def _importers(self) -> Mapping[str, list[Path]]:
-        """The modular files by the modeling files that they import from."""
-        found: defaultdict[str, list[Path]] = defaultdict(list)
+    def _naming(self) -> Mapping[str, list[SourceFile]]:
+        """The modular files by the modeling files whose names are in their texts."""
+        found: defaultdict[str, list[SourceFile]] = defaultdict(list)
         for modular in filter(None, map(self._module, self._modulars)):
-            for name in imported_models(modular.file):
-                found[name].append(modular.file.path)
+            for name in set(_MODELING.findall(modular.file.text)):
+                found[name].append(modular.file)
         return found
 
     def _module(self, path: Path) -> Module | None:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gclint.network.evaluation.classes import nodes_of
-from gclint.network.evaluation.walk import children, dotted_name, is_constant, text_of, walk
+from gclint.network.evaluation.walk import FUNCTIONS, children, dotted_name, is_constant, text_of, walk
 from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.outline import Definition
 from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
-from gclint.source.tree import blocks_of
+from gclint.source.tree import Places, Tree, Unparsable, blocks_of, line_starts
 
 FLAG = "gradient_checkpointing"
 CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"
 LIBRARY_SWITCH = "_set_gradient_checkpointing"
+_MENTION = re.compile(rf"(?<!\w){FLAG}(?!\w)")
+_PIECE = re.compile(r"\n[^\s#)\]}]")
+"""Before a line on which a statement of a module may begin."""
 _SETTING_CALLS = ("setattr", "__setattr__")
 # Objects with these names hold options, not modules.
 _OPTIONS = (
@@ -61,7 +65,7 @@ def outside_switches(project: Project, user: SourceFile) -> tuple[OutsideSwitch,
 
 
 def _sets_flag(file: SourceFile, _key: str) -> bool:
-    return FLAG in file.text and any(True for _ in _in_file(file))
+    return bool(switches_in(file))
 
 
 SWITCHES = Topic("switches", _sets_flag, is_about_others=True)
@@ -80,7 +84,47 @@ def _found(project: Project) -> Iterator[OutsideSwitch]:
 @of_text
 def switches_in(file: SourceFile) -> tuple[OutsideSwitch, ...]:
     """Return the statements in a file that set flags from outside."""
-    return tuple(_in_file(file))
+    return () if sets_only_own_flags(file) else tuple(_in_file(file))
+
+
+def sets_only_own_flags(file: SourceFile) -> bool:
+    """Return whether only methods name the flag, that of their own object; this may only save work.
+
+    Most files are like that, and only their classes that name the flag are parsed.
+    """
+    pieces: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    mentions = [match.start() for match in _MENTION.finditer(file.text)]
+    starts = [match.start() + 1 for match in _PIECE.finditer(file.text)] if mentions else []
+    for mention in mentions:
+        index = bisect_right(starts, mention)
+        if not index:
+            return False
+        start, end = starts[index - 1], (*starts[index:], len(file.text))[0]
+        pieces[start, end].add(mention - start)
+    return all(_own_flags(file.text[start:end]) >= found for (start, end), found in pieces.items())
+
+
+def _own_flags(piece: str) -> set[int]:
+    """Return where the methods of a single class name the flag of their first parameter.
+
+    What is code here is inside a string in the file if ``class`` stands in one, and sets nothing there;
+    where it is in a string here, it is not found.
+    """
+    try:
+        body = Tree(piece).module.body if piece.startswith("class") else []
+    except Unparsable:
+        return set()
+    if len(body) != 1 or not isinstance(body[0], ast.ClassDef):
+        return set()
+    places = Places(piece, line_starts(piece))
+    found: set[int] = set()
+    for method in body[0].body:
+        if isinstance(method, FUNCTIONS):
+            first = next((each.arg for each in (*method.args.posonlyargs, *method.args.args)), None)
+            for node in walk(method):
+                if isinstance(node, ast.Attribute) and dotted_name(node) == f"{first}.{FLAG}":
+                    found.add(places.end(node) - len(FLAG))
+    return found
 
 
 def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:

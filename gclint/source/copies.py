@@ -52,15 +52,28 @@ def copy_comments(file: SourceFile) -> tuple[CopyComment, ...]:
 
 def _copy_comments(file: SourceFile) -> Iterator[CopyComment]:
     above: _Above = {}
-    # A line is one comment, even if it repeats the words.
-    rows = dict.fromkeys(file.position(match.start()).row for match in _MARKERS.finditer(file.text))
-    for row in rows:
-        match = _COMMENT.fullmatch(file.line(row))
-        if match is None or _GONE in match["before"] or begins_in_string(file, row):
+    for row, match in _marked_rows(file):
+        if begins_in_string(file, row):
             continue
         definition = _below(file, file.line_starts[row - 1] + match.end(), above)
         if definition is not None:
             yield CopyComment(definition, match["path"], parse_renaming(match["rest"]))
+
+
+def _marked_rows(file: SourceFile) -> Iterator[tuple[int, re.Match[str]]]:
+    """Yield the rows with such a comment, or with one in a string."""
+    # A line is one comment, even if it repeats the words.
+    rows = dict.fromkeys(file.position(match.start()).row for match in _MARKERS.finditer(file.text))
+    for row in rows:
+        match = _COMMENT.fullmatch(file.line(row))
+        if match is not None and _GONE not in match["before"]:
+            yield row, match
+
+
+def named_origins(file: SourceFile) -> frozenset[str]:
+    """Return the modules that the comments of a file name as origins, be it in strings; parse nothing."""
+    modules = (origin_module(match["path"]) for _, match in _marked_rows(file))
+    return frozenset(filter(None, modules))
 
 
 def parse_renaming(text: str) -> Renaming:

@@ -19,6 +19,10 @@ DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _BRANCHES = ("handlers", "cases")
 _BLOCKS = ("body", *_BRANCHES, "orelse", "finalbody")
 """In the order of the text."""
+_BLOCKS_OF = {
+    kind: tuple(name for name in _BLOCKS if name in kind._fields) for kind in ast.stmt.__subclasses__()
+}
+"""The fields that hold other statements; most kinds of statements have none."""
 _LINE_END = re.compile("\n")
 _ANY_LINE_END = re.compile(r"\r\n?|\n")
 
@@ -74,24 +78,13 @@ def _no_collector() -> Iterator[None]:
 
 def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
     """Yield the lists of statements that are directly in a statement."""
-    for name in _blocks_in(type(statement)):
+    for name in _BLOCKS_OF[type(statement)]:
         found = getattr(statement, name)
         if found and name in _BRANCHES:
             for each in found:
                 yield each.body
         elif found:
             yield found
-
-
-def _blocks_in(kind: type[ast.stmt]) -> tuple[str, ...]:
-    """Return the fields of a kind of statements that hold others; most kinds have none."""
-    known = _FIELDS.get(kind)
-    if known is None:
-        known = _FIELDS[kind] = tuple(name for name in _BLOCKS if name in kind._fields)
-    return known
-
-
-_FIELDS: dict[type[ast.stmt], tuple[str, ...]] = {}
 
 
 def statements_around(
@@ -103,7 +96,7 @@ def statements_around(
     while waiting:
         pair = statement, around = waiting.pop()
         yield pair
-        if _blocks_in(type(statement)):
+        if _BLOCKS_OF[type(statement)]:
             inside = statement if isinstance(statement, DEFINITIONS) else around
             for block in reversed(list(blocks_of(statement))):
                 waiting += [(each, inside) for each in reversed(block)]
