@@ -93,10 +93,11 @@ def load_fixtures(folder: Path = FIXTURES) -> list[Fixture]:
         for path in sorted(rule_folder.iterdir())
         if not _is_result(path)
     ]
-    return [each for each in fixtures if not any(map(_is_too_new, each.before.values()))]
+    return [each for each in fixtures if not any(map(is_too_new, each.before.values()))]
 
 
-def _is_too_new(text: str) -> bool:
+def is_too_new(text: str) -> bool:
+    """Tell whether a text is in syntax that the running Python does not know."""
     problem = syntax_problem(SourceFile(Path("x.py"), text.encode()))
     return problem is not None and "newer Python" in problem.message
 

@@ -21,7 +21,6 @@ _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
 _FOREIGN = {"site-packages", "dist-packages"}
 _LINES_TAKEN = {"some": 3, "many": 80}
 """Of a longer fixture, every second line is left out in turn, or every third."""
-_FIXTURE_FILES = sorted(path for path in FIXTURES.rglob("*.py") if path.stat().st_size)
 
 
 def _standard_library() -> list[Path]:
@@ -62,6 +61,7 @@ def test_standard_library_is_fixed_without_a_crash() -> None:
     assert result.changed == {}
 
 
+_FIXTURE_FILES = sorted(path for path in FIXTURES.rglob("*.py") if path.stat().st_size and _is_compiled(path))
 _each_file = pytest.mark.parametrize(
     "path", _FIXTURE_FILES, ids=lambda path: path.relative_to(FIXTURES).as_posix()
 )

@@ -309,8 +309,6 @@ def _is_inside(thing: Thing, depth: int) -> bool:
 
 def _holds_gradients(value: Value) -> bool:
     return any(
-        not isinstance(each, Tensor)
-        and not (isinstance(each, Unknown) and each.is_argument)
-        and not is_constant(Value(frozenset((each,))))
+        isinstance(each, (Fixed, Box, Object)) and not is_constant(Value(frozenset((each,))))
         for each in value.things
     )

@@ -154,6 +154,7 @@ KINDS: Mapping[str, str] = {
     "so the fix reorders it": "reordered",
     "would still be wrong": "call stays wrong",
     "passes activations inside": "container stays",
+    "may get tensors that require grad inside of something": "holds gradients",
     "calls `forward` directly": "direct forward",
     "is passed by keyword, and may require grad": "uncertain keyword",
     "whose parameters do not match": "others do not match",

@@ -120,7 +120,7 @@ def _loop(loop: str, **more: str) -> str:
             "    every.append(out)"
         ),
         ("every.append(out)", "every.count(out)"),
-        _SAFE,
+        [found(LAYER, "unsafe", "holds gradients")],
         [silent(LAYER, "not fed back")],
     ),
     Pair(
