@@ -17,10 +17,12 @@ from gclint.model.objects import TooLong
 from gclint.model.spaces import Space
 from gclint.model.values import (
     NEVER,
+    NONE,
     Bound,
     Box,
     Call,
     Class,
+    Constant,
     Fixed,
     Function,
     Method,
@@ -35,6 +37,7 @@ from gclint.model.values import (
 )
 from gclint.source.file import SourceFile
 from gclint.source.project import Project
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
 
 _ROUNDS = 4
 _MOST_STEPS = 200_000
@@ -225,6 +228,15 @@ class _Recorder(Interpreter):
 
     _call_setattr = set_by_name
 
+    def narrow(self, test: ast.expr, frame: Frame, *, holds: bool) -> None:
+        """Take from a name what it cannot be where a test holds; also whether it is a tuple."""
+        super().narrow(test, frame, holds=holds)
+        name = _asked_for_tuple(test)
+        if name in frame.names:
+            value = frame.names[name]
+            kept = (each for each in value.things if _may_be_tuple(each, is_one=holds))
+            frame.names[name] = Value(frozenset(kept), value.roots)
+
     def tensor(self, values: Iterable[Value], roots: Iterable[Root] = ()) -> Value:
         """Return a tensor that is computed from these, and record it if one was inside of a container."""
         values = tuple(values)
@@ -234,9 +246,25 @@ class _Recorder(Interpreter):
 
 
 def argument(name: str) -> Value:
-    """Return what is known of an argument by its name."""
+    """Return what is known of an argument by its name: nobody trains with a cache while checkpointing."""
+    if name in CACHE_ARGUMENTS:
+        return of(Constant(False)) if name == USE_CACHE else NONE
     is_number = name.rpartition("_")[2] in _INTEGERS
     return of(Unknown(name, is_argument=True, is_constant=is_number), roots=(Root(Kind.INPUT, name),))
+
+
+def _asked_for_tuple(test: ast.expr) -> str:
+    """Return the name of which a test asks whether it is a tuple; nothing for any other test."""
+    is_asking = isinstance(test, ast.Call) and getattr(test.func, "id", "") == "isinstance"
+    given = [getattr(each, "id", "") for each in test.args] if isinstance(test, ast.Call) else []
+    return given[0] if is_asking and given[1:] == ["tuple"] else ""
+
+
+def _may_be_tuple(thing: Thing, *, is_one: bool) -> bool:
+    """Tell whether something may be a tuple, or may be something else than one."""
+    if isinstance(thing, Fixed) or (isinstance(thing, Box) and thing.kind == "tuple"):
+        return is_one
+    return not (is_one and isinstance(thing, (Tensor, Constant, Box)))
 
 
 def _receiver(thing: Thing) -> Value:
