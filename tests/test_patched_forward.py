@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +11,11 @@ import pytest
 
 from gclint.engine.check import check
 from gclint.finding import Applicability, Fix
+from gclint.model.replacements import replacements
 from gclint.releases import releases
 from gclint.rule import all_rules
 from gclint.settings import Settings
+from gclint.source.file import SourceFile
 from gclint.source.project import Project
 from tests.test_leftover import toy
 from tests.toy_models import LAYERS, LOOP
@@ -54,3 +58,32 @@ def test_replaced_forward_is_not_recomputed_by_later_releases(script: str, tmp_p
 @pytest.mark.parametrize("script", _OTHER.values(), ids=list(_OTHER))
 def test_what_is_replaced_elsewhere_changes_nothing(script: str, tmp_path: Path) -> None:
     assert _reason(tmp_path, script, ">=4.53") is None
+
+
+_ODD = (
+    "layer . forward = f\n",
+    "layer.\\\n    forward = f\n",
+    "(layer\n    .forward) = f\n",
+    "layer.__call__, x = f, 1\n",
+    "for layer.forward in fs:\n    pass\n",
+    "setattr (layer, 'for' 'ward', f)\n",
+    "setattr(\n    layer,\n    name,\n    f,\n)\n",
+    "@patch.object(layer, 'forward')\ndef f():\n    pass\n",
+    "@other\n@patch(\n    forward=f)\nclass C:\n    pass\n",
+    "vars (layer)['x'] = f\n",
+    "layer . __dict__['x'] = f\n",
+    "x = [run(layer, '_call_impl') for layer in layers if layer]\n",
+    "match x:\n    case 1:\n        layer.forward = f\n",
+    "mock(layer, forward=f)\n",
+)
+
+
+@pytest.mark.parametrize("text", _ODD)
+def test_the_filter_skips_no_place(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def places() -> list[str]:
+        found = replacements(SourceFile(Path("x.py"), text.encode()))
+        return [ast.dump(each, include_attributes=True) for each in found]
+
+    filtered = places()
+    monkeypatch.setattr("gclint.model.replacements._MAY_REPLACE", re.compile("^", re.MULTILINE))
+    assert filtered == places() != []

@@ -58,13 +58,19 @@ def _readable(project: Project, paths: Iterable[Path]) -> Iterator[SourceFile]:
 @of_text
 def computed_names(file: SourceFile) -> tuple[ast.Call, ...]:
     """Return the calls of a file that read an attribute whose name is no literal, and may call it then."""
-    tree = tree_of(file) if any(word in file.text for word in _WORDS) else None
-    if tree is None:
+    read = file.tree if any(word in file.text for word in _WORDS) else None
+    if read is None or not _computing(read.module):
         return ()
-    calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call) and _is_computed(each)]
+    tree = tree_of(file)  # Only now, since this tree stays.
+    assert tree is not None  # it was read just now
+    calls = _computing(tree)
     return tuple(
         each for each in calls if not is_only_looked_into(tree, each) and not is_handed_on(tree, _name(each))
     )
+
+
+def _computing(tree: ast.Module) -> list[ast.Call]:
+    return [each for each in ast.walk(tree) if isinstance(each, ast.Call) and _is_computed(each)]
 
 
 def _is_computed(node: ast.Call) -> bool:

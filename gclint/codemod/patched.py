@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
 from gclint.model.replacements import RUN, WORDS, classes_replaced, is_plain, replacements
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.holders import held_classes
 from gclint.network.model import Network
 from gclint.source.file import SourceFile, UnreadableFile
@@ -94,6 +94,7 @@ def _holds_others(name: str, network: Network, blocks: Collection[ClassInfo]) ->
     return bool(held) and all(held_classes(each).isdisjoint(blocks) for each in held)
 
 
+@remembered
 def _replacing(network: Network) -> list[SourceFile]:
     """Return the files of a run, or around it, that replace a ``forward``."""
     project, found = network.project, []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 
 from gclint.model.interpreter import Interpreter
 from gclint.model.spaces import Space, Spaces, tree_of
@@ -15,23 +16,58 @@ RUN = frozenset(("forward", "__call__", "_call_impl"))
 """The methods that a run of a module goes through."""
 _SETTERS = frozenset(("setattr", "__setattr__"))
 _DICTS = frozenset(("vars", "__dict__"))
-WORDS = (".forward", "setattr", "__dict__", "vars(", '"forward"', "'forward'", "_call_impl", ".__call__")
-"""Of these, every text that replaces a ``forward`` has one."""
-_MAY_REPLACE = re.compile(
-    r"\.(?:forward|__call__|_call_impl)\b(?!\()|setattr|__dict__|vars\(|[\"']forward[\"']"
+WORDS = (
+    ".forward",
+    "forward=",
+    "setattr",
+    "__dict__",
+    "vars",
+    '"forward"',
+    "'forward'",
+    "_call_impl",
+    ".__call__",
 )
-"""Matches in each of these texts; it may only skip work."""
+"""Of these, every text that replaces a ``forward`` has one, unless blanks stand around a dot."""
+_NAMES = "forward|__call__|_call_impl"
+_MAY_REPLACE = re.compile(
+    rf"\.[\s\\]*(?:{_NAMES})\b(?!\()|setattr|__dict__|vars|[\"'](?:{_NAMES})\b|\b(?:{_NAMES})[\s\\]*=(?!=)"
+)
+"""Matches in each of these places; it may only skip work."""
 
 
 @of_text
 def replacements(file: SourceFile) -> tuple[ast.AST, ...]:
     """Return the places of a file that may replace a ``forward``, of whatever it is."""
-    tree = tree_of(file) if _MAY_REPLACE.search(file.text) is not None else None
-    return () if tree is None else tuple(_replacing(tree))
+    rows = sorted({file.places.row(each.start()) for each in _MAY_REPLACE.finditer(file.text)})
+    tree = file.tree if rows else None
+    if tree is None or next(_replacing(tree.module, rows), None) is None:
+        return ()
+    kept = tree_of(file)  # Only now, since this tree stays.
+    return () if kept is None else tuple(_replacing(kept, rows))
 
 
-def _replacing(tree: ast.Module) -> Iterator[ast.AST]:
-    for node in ast.walk(tree):
+def _walk(tree: ast.Module, rows: Sequence[int]) -> Iterator[ast.AST]:
+    """Yield the nodes of a tree that stand on one of some sorted rows, or around it."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for child in ast.iter_child_nodes(node):
+            last = getattr(child, "end_lineno", None)
+            # Arguments and the like have no place of their own.
+            if last is None or bisect_left(rows, _begin(child)) < bisect_right(rows, last):
+                waiting.append(child)
+
+
+def _begin(node: ast.AST) -> int:
+    """Return the row on which a node begins, a definition with its decorators."""
+    decorators = getattr(node, "decorator_list", ())
+    row: int = getattr(node, "lineno", 0)
+    return min(row, decorators[0].lineno) if decorators else row
+
+
+def _replacing(tree: ast.Module, rows: Sequence[int]) -> Iterator[ast.AST]:
+    for node in _walk(tree, rows):
         if isinstance(node, ast.Attribute):
             is_kept = isinstance(node.ctx, ast.Load)
             if (node.attr in RUN and not is_kept) or node.attr in _DICTS:

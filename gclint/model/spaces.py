@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,7 +21,6 @@ from gclint.source.project import Project
 if TYPE_CHECKING:
     from gclint.model.values import Call
 
-_LINE_END = re.compile(r"\r\n?|\n")
 _SETTERS = frozenset(
     ("setattr", "__setattr__", "register_buffer", "register_parameter", "register_module", "add_module")
 )
@@ -142,14 +139,7 @@ class Space:
 
     def offset(self, node: ast.AST) -> int:
         """Return where a node begins in the text, in characters."""
-        row, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
-        start = self._starts[row - 1]
-        return start + len(self.file.text[start:].encode()[:column].decode(errors="ignore"))
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        """The offset of each line, as Python counts them."""
-        return [0, *(each.end() for each in _LINE_END.finditer(self.file.text))]
+        return self.file.places.offset(getattr(node, "lineno", 1), getattr(node, "col_offset", 0))
 
     def class_node(self, name: str) -> ast.ClassDef | None:
         """Return the definition of a class of the module; None if there is not exactly one."""
@@ -301,13 +291,8 @@ class Space:
 
 @of_text
 def tree_of(file: SourceFile) -> ast.Module | None:
-    """Return the tree of a file; None if Python cannot parse it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(file.text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+    """Return the tree of a file, which stays as long as the file; None if Python cannot parse it."""
+    return None if file.tree is None else file.tree.module
 
 
 def _reached(tree: ast.Module, *, with_computed: bool = True) -> set[ast.AST]:
