@@ -35,10 +35,11 @@ def computed_uses(override: OldOverride) -> Iterator[str]:
         files = [each for each in _readable(project, paths) if computed_names(each)]
     project.questions.ask(model.file.path, COMPUTING, "", (each.path for each in files))
     for file in files:
-        space = spaces_of(project).of(file)
-        is_near = file is model.file or names_any(space, {model.file}, {model.name})
+        spaces = spaces_of(project)
+        is_near = file is model.file or names_any(spaces, file, {model.file}, {model.name})
         if not is_near and len(files) > _MOST_FILES:
             continue
+        space = spaces.of(file)
         project.consult(model.file, file.path)
         for node in computed_names(file):
             names = space.names_used(node) if _fits(node, name) else frozenset()

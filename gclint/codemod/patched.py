@@ -38,7 +38,7 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
     named, words = {each.file for each in around} | {network.file}, {each.name for each in around}
     files = _replacing(network)
     for file in files:
-        is_near = file is network.file or names_any(spaces.of(file), named, words)
+        is_near = file is network.file or names_any(spaces, file, named, words)
         if not is_near and len(files) > _MOST_FILES:
             continue
         for node in replacements(file):

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Set
 
-from gclint.model.spaces import Imported, Space
+from gclint.model.spaces import Imported, Spaces
 from gclint.model.values import Class, External, Function, Thing
 from gclint.source.file import SourceFile
 
 _PACKAGE = "__init__"
 
 
-def names_any(space: Space, files: Set[SourceFile], words: Set[str]) -> bool:
-    """Tell whether a module imports one of some files, or something of them by one of these names.
+def names_any(spaces: Spaces, user: SourceFile, files: Set[SourceFile], words: Set[str]) -> bool:
+    """Tell whether a file imports one of some files, or something of them by one of these names.
 
     What is called so and is found elsewhere, or is of another package, is something else.
     """
     stems = {each.path.parent.name if each.path.stem == _PACKAGE else each.path.stem for each in files}
     folders = stems.union(*(each.path.parts for each in files))
-    for imported in _imports(space):
-        things = space.resolve(imported).things if imported.name in words else ()
-        if any(_may_be_of(each, files, folders) for each in things):
-            return True
-        for module in _modules(imported):
-            if module.rpartition(".")[2] in stems:
-                found = space.spaces.project.module(space.file, module, imported.level)
-                if found in files or (found is None and module.partition(".")[0] in folders):
+    for name, module, level in _imports(user):
+        if name in words:  # Only now, since its tree stays.
+            space = spaces.of(user)
+            things = space.resolve(Imported(module, level, name, space)).things
+            if any(_may_be_of(each, files, folders) for each in things):
+                return True
+        for full in (module, ".".join(filter(None, (module, name)))):
+            if full.rpartition(".")[2] in stems:
+                found = spaces.project.module(user, full, level)
+                if found in files or (found is None and full.partition(".")[0] in folders):
                     return True
     return False
 
@@ -37,17 +38,13 @@ def _may_be_of(thing: Thing, files: Set[SourceFile], folders: Set[str]) -> bool:
     return not isinstance(thing, External) or thing.name.partition(".")[0] in folders
 
 
-def _modules(imported: Imported) -> Iterator[str]:
-    """Yield the names of modules that an import may be about."""
-    yield imported.module
-    if imported.name is not None:
-        yield ".".join(filter(None, (imported.module, imported.name)))
-
-
-def _imports(space: Space) -> Iterator[Imported]:
-    """Yield what a module imports anywhere."""
-    for node in () if space.tree is None else ast.walk(space.tree):
-        if isinstance(node, ast.Import):
-            yield from (Imported(each.name, 0, None, space) for each in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (Imported(node.module or "", node.level, each.name, space) for each in node.names)
+def _imports(file: SourceFile) -> Iterator[tuple[str | None, str, int]]:
+    """Yield what a file imports anywhere: a name, unless it is a module itself, the module and its level."""
+    for statement in file.outline.imports:
+        module = statement.module
+        for item in statement.items:
+            if module is None:
+                yield None, item.path, 0
+            else:
+                bare = module.lstrip(".")
+                yield item.path, bare, len(module) - len(bare)
