@@ -10,7 +10,7 @@ from pathlib import Path
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
 from gclint.model.looking import is_handed_on, is_only_looked_into, is_singled_out
-from gclint.model.spaces import READING_BY_NAME, tree_of
+from gclint.model.usage import READING_BY_NAME, usage_of
 from gclint.network.override import OldOverride
 from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.paths import shown
@@ -62,7 +62,7 @@ def computed_names(file: SourceFile) -> tuple[ast.Call, ...]:
     read = file.tree if any(word in file.text for word in _WORDS) else None
     if read is None or not _computing(read.module):
         return ()
-    tree = tree_of(file)  # Only now, since this tree stays.
+    tree = usage_of(file).tree  # Only now, since this tree stays.
     assert tree is not None  # it was read just now
     calls = _computing(tree)
     return tuple(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Sequence
+from functools import cache
 from operator import add, mod
 
 from gclint.model import known
 from gclint.model.calls import Calls
 from gclint.model.frames import Frame
 from gclint.model.objects import ITERATOR
-from gclint.model.spaces import Imported
 from gclint.model.texts import computed, texts
 from gclint.model.values import (
     CONSTANT,
@@ -24,6 +24,7 @@ from gclint.model.values import (
     External,
     Fixed,
     Function,
+    Imported,
     Made,
     Object,
     Plain,
@@ -49,7 +50,7 @@ class Expressions(Calls):
     def value(self, node: ast.expr, frame: Frame) -> Value:
         """Follow an expression, and return what it may be."""
         self.count(node, frame)
-        follow = getattr(self, f"_value_{type(node).__name__.lower()}", None)
+        follow = getattr(self, _method_of(type(node).__name__), None)
         if follow is None:
             self.note(f"has an expression that is not known, `{type(node).__name__}`", node, frame)
             return unknown("an expression")
@@ -280,7 +281,7 @@ class Expressions(Calls):
         index = self.value(node.slice, frame)
         self.ask(value, node, frame)
         for each in value.things:
-            is_touched = isinstance(node.value, ast.Name) and node.value.id in frame.space.touched
+            is_touched = isinstance(node.value, ast.Name) and node.value.id in frame.space.usage.touched
             if isinstance(each, External) and (each.name not in known.TABLES or is_touched):
                 self.note(f"reads an item of `{each.name}`, which may change meanwhile", node, frame)
                 if each.name == known.MODULES_BY_NAME:
@@ -497,3 +498,9 @@ def _is_none(value: Value) -> bool | None:
         for each in value.things
     )
     return None if may_be else False
+
+
+@cache
+def _method_of(kind: str) -> str:
+    """Return the name of the method that follows a kind of expression."""
+    return f"_value_{kind.lower()}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
-from gclint.model.spaces import Imported, Spaces
-from gclint.model.values import Class, External, Function, Thing
+from gclint.model.spaces import Spaces
+from gclint.model.values import Class, External, Function, Imported, Thing
 from gclint.source.file import SourceFile
 
 _PACKAGE = "__init__"

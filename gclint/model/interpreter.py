@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import cache
 
 from gclint.model import known
 from gclint.model.expressions import Expressions
@@ -16,13 +17,14 @@ from gclint.model.frames import Frame
 from gclint.model.gradients import is_unrecorded
 from gclint.model.notes import Kind
 from gclint.model.objects import is_argument
-from gclint.model.spaces import Imported, Space
+from gclint.model.spaces import Space
 from gclint.model.values import (
     NEVER,
     NONE,
     Box,
     External,
     Function,
+    Imported,
     Setting,
     Value,
     join,
@@ -67,7 +69,7 @@ class Interpreter(Expressions):
             if frame.is_dead:
                 return
             self.count(statement, frame)
-            follow = getattr(self, f"_follow_{type(statement).__name__.lower()}", None)
+            follow = getattr(self, _method_of(type(statement).__name__), None)
             if follow is None:
                 self.note("uses a statement that is not known", statement, frame)
             else:
@@ -141,7 +143,7 @@ class Interpreter(Expressions):
     def _follow_import(self, node: ast.Import, frame: Frame) -> None:
         for each in node.names:
             module = each.name if each.asname else each.name.partition(".")[0]
-            self.bind(each.asname or module, self._imported(Imported(module, 0, None, frame.space)), frame)
+            self.bind(each.asname or module, of(Imported(module, 0, None, frame.space)), frame)
 
     def _follow_importfrom(self, node: ast.ImportFrom, frame: Frame) -> None:
         for each in node.names:
@@ -149,11 +151,7 @@ class Interpreter(Expressions):
                 frame.space.stars.append(Imported(node.module or "", node.level, "*", frame.space))
                 continue
             imported = Imported(node.module or "", node.level, each.name, frame.space)
-            self.bind(each.asname or each.name, self._imported(imported), frame)
-
-    @staticmethod
-    def _imported(imported: Imported) -> Value:
-        return Value(frozenset((imported,)))  # type: ignore[arg-type]
+            self.bind(each.asname or each.name, of(imported), frame)
 
     def _follow_functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> None:
         inside = frame if frame is not frame.space.frame else None
@@ -360,3 +358,9 @@ def _as_load(target: ast.expr) -> ast.expr:
     if isinstance(target, ast.Subscript):
         return ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
     return target
+
+
+@cache
+def _method_of(kind: str) -> str:
+    """Return the name of the method that follows a kind of statement."""
+    return f"_follow_{kind.lower()}"

@@ -154,20 +154,25 @@ class Objects:
         """Return a value of a module, and note it if it may change between two readings."""
         name, space = node.id, frame.space
         if all(map(_is_safe, found.things)):
-            if name in space.rebound or space.namespace:
+            if space.usage.may_rebind(name):
                 self.note(f"reads `{name}`, which functions assign", node, frame)
             return found
         if all(isinstance(each, Made) and each.name == "logging.Logger" for each in found.things):
             return found
         if any(not isinstance(each, (*_SAFE, Setting)) for each in found.things):
             is_kept = all(map(_is_kept, found.things))
-            if not is_kept or name in space.touched or name in space.rebound or space.namespace:
+            if (
+                not is_kept
+                or name in space.usage.touched
+                or name in space.usage.rebound
+                or space.usage.has_namespace
+            ):
                 self.note(f"reads the global `{name}`, which may change meanwhile", node, frame)
         return with_roots(found, (Root(Kind.GLOBAL, name),))
 
     def read_kept(self, name: str, found: Value, node: ast.AST, frame: Frame) -> None:
         """Note a variable of a function that was run when a module or an object was made."""
-        if name in frame.space.rebound or not all(
+        if name in frame.space.usage.rebound or not all(
             isinstance(each, (*_SAFE, Setting)) for each in found.things
         ):
             self.note(f"reads `{name}` of a function around it, which may change meanwhile", node, frame)
@@ -273,10 +278,10 @@ class Objects:
 
     def class_of(self, node: ast.ClassDef, space: Space, frame: Frame | None) -> Class:
         """Return the class of a definition."""
-        for each in self.spaces.members:
-            if each.node is node and each.frame is frame:
-                return each
-        made = Class(node, space, frame)
+        made = self.spaces.classes.get((node, frame))
+        if made is not None:
+            return made
+        made = self.spaces.classes[node, frame] = Class(node, space, frame)
         self.spaces.members[made] = {}
         inner = Frame(space, frame or space.frame, made, outlives=True, is_of_class=True)
         self.quiet += 1
@@ -533,7 +538,7 @@ class Objects:
         return any(
             function is not self.stack[-1] and may_be(space.targets.get(node), line)
             for space in spaces
-            for node, function in space.loaded[name]
+            for node, function in space.usage.loaded[name]
         )
 
     def attribute(
@@ -566,12 +571,16 @@ class Objects:
             return of(External(f"{thing.name}.{name}"), roots=value.roots)
         if isinstance(thing, Module):
             return self._of_module(thing.space, value, name, node, frame)
-        if name in frame.space.stored and not isinstance(thing, (Function, Bound)) and name not in _SAME:
+        if (
+            name in frame.space.usage.stored
+            and not isinstance(thing, (Function, Bound))
+            and name not in _SAME
+        ):
             self.note(f"reads `{name}` of something, which is assigned after it is made", node, frame)
         if isinstance(thing, Made):
             return self._of_made(thing, value, name)
         if isinstance(thing, Setting):
-            if frame.space.namespace:
+            if frame.space.usage.has_namespace:
                 self.note(f"reads the setting `{name}`, which may change meanwhile", node, frame)
             return of(Method(value, name)) if name in known.READING_METHODS else value
         if isinstance(thing, (Function, Bound, Partial)):
@@ -621,9 +630,8 @@ class Objects:
         found = self.resolved(found)
         if (
             not all(map(_is_safe, found.things))
-            or name in frame.space.stored
-            or name in space.rebound
-            or space.namespace
+            or name in frame.space.usage.stored
+            or space.usage.may_rebind(name)
         ):
             self.note(f"reads the global `{name}`, which may change meanwhile", node, frame)
         return with_roots(found, (Root(Kind.GLOBAL, name),))
@@ -650,7 +658,7 @@ class Objects:
                 for each in value.things
             ]
             return join(methods)
-        if name in kind.space.stored or name in frame.space.stored:
+        if name in kind.space.usage.stored or name in frame.space.usage.stored:
             self.note(f"reads `{kind.node.name}.{name}`, which is assigned elsewhere", node, frame)
         return with_roots(value, (Root(Kind.SHARED, f"`{kind.node.name}.{name}`"),))
 
@@ -661,10 +669,10 @@ class Objects:
         """
         if self.quiet:
             return  # Nothing would be noted.
-        spaces = [each for each in {frame.space, thing.kind.space} if name in each.stored]
-        if any(self._may_be_of(each, each.stored[name], thing) for each in spaces):
+        spaces = [each for each in {frame.space, thing.kind.space} if name in each.usage.stored]
+        if any(self._may_be_of(each, each.usage.stored[name], thing) for each in spaces):
             inside = set(ast.walk(self.stack[-1]))
-            if any(place in inside for place in frame.space.stored.get(name, ())):
+            if any(place in inside for place in frame.space.usage.stored.get(name, ())):
                 self.note(OWN.what, node, frame, OWN.kind)  # What it reads is what the last run left.
             else:
                 self.note(f"reads `{name}` of an object, which is assigned after it is made", node, frame)
@@ -672,7 +680,7 @@ class Objects:
     def _set_up_elsewhere(self, name: str, thing: Object, frame: Frame) -> Iterator[Value]:
         """Yield what something else assigns to an attribute than what makes the object."""
         for space in {frame.space, thing.kind.space} if self.is_running else ():
-            for node in space.set_up.get(name, ()):
+            for node in space.usage.set_up.get(name, ()):
                 if self._may_be_of(space, [node], thing):
                     yield space.reading.given.get(node, unknown(f"`{name}`"))
 

@@ -8,7 +8,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from gclint.model.interpreter import Interpreter
-from gclint.model.spaces import Space, Spaces, tree_of
+from gclint.model.spaces import Space, Spaces
+from gclint.model.usage import usage_of
 from gclint.model.values import NEVER, Class, Function
 from gclint.source.file import SourceFile, of_text
 
@@ -42,7 +43,7 @@ def replacements(file: SourceFile) -> tuple[ast.AST, ...]:
     tree = file.tree if rows else None
     if tree is None or next(_replacing(tree.module, rows), None) is None:
         return ()
-    kept = tree_of(file)  # Only now, since this tree stays.
+    kept = usage_of(file).tree  # Only now, since this tree stays.
     return () if kept is None else tuple(_replacing(kept, rows))
 
 

@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from gclint.model import known
 from gclint.model.frames import Frame
-from gclint.model.names import names
 from gclint.model.notes import Kind, Root
-from gclint.model.values import NEVER, Box, Class, External, Module, Object, Value, join, of, unknown
-from gclint.source.file import SourceFile, of_text
+from gclint.model.usage import usage_of
+from gclint.model.values import (
+    NEVER,
+    Box,
+    Class,
+    External,
+    Imported,
+    Module,
+    Object,
+    Value,
+    join,
+    of,
+    unknown,
+)
+from gclint.source.file import SourceFile
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
 
 if TYPE_CHECKING:
     from gclint.model.values import Call
 
-_SETTERS = frozenset(
-    ("setattr", "__setattr__", "register_buffer", "register_parameter", "register_module", "add_module")
-)
-_SETTING_UP = frozenset(("__init__", "__post_init__", "_init_weights", "reset_parameters", "__setstate__"))
-_RUNNING = names(
-    """
-    forward backward __call__ __enter__ __exit__ __getitem__ __setitem__ __getattr__ __get__ __set__
-    __iter__ __next__ __del__
-    """
-)
-READING_BY_NAME = frozenset(("getattr", "attrgetter", "methodcaller", "__getattribute__"))
-"""The functions that read attributes whose names are computed."""
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_NAMESPACES = frozenset(("globals", "vars", "exec", "eval", "locals", "__import__", "delattr"))
-_NAMESPACE_ATTRIBUTES = frozenset(
-    ("__dict__", "__class__", "__setattr__", "__bases__", "__code__", "__defaults__")
-)
 _KNOWN = (
     known.FUNCTIONS
     | known.COMPUTING
@@ -56,17 +49,6 @@ Targets: TypeAlias = "dict[ast.AST, set[ast.ClassDef | str]]"
 
 
 Search: TypeAlias = "Callable[[Space, frozenset[ast.AST] | None], Spaces]"
-
-
-@dataclass(frozen=True)
-class Imported:
-    """A name that an import statement binds."""
-
-    module: str
-    level: int
-    name: str | None
-    """None for the module itself."""
-    space: Space
 
 
 class Spaces:
@@ -96,6 +78,8 @@ class Spaces:
         self.all_names_used: dict[ast.AST, frozenset[str] | None] = {}
         """The names under which attributes are read by ``getattr``, by its place; None for any."""
         self.objects: dict[tuple[Class, Call | None], Object] = {}
+        self.classes: dict[tuple[ast.ClassDef, Frame | None], Class] = {}
+        """The classes, by their definitions and the frames of functions around them."""
         self.members: dict[Class, dict[str, Value]] = {}
         self.version = 0
         """How often it has become known that something may be more than was known before."""
@@ -119,7 +103,8 @@ class Space:
         """Parse ``file``; a text that is not Python defines nothing that is known."""
         self.spaces = spaces
         self.file = file
-        self.tree = tree_of(file)
+        self.usage = usage_of(file)
+        self.tree = self.usage.tree
         self.frame = Frame(self, outlives=True)
         self.is_run = False
         self.stars: list[Imported] = []
@@ -209,22 +194,6 @@ class Space:
         return ".".join(filter(None, (*kept, imported.module)))
 
     @cached_property
-    def stored(self) -> defaultdict[str, list[ast.AST]]:
-        """Where code that a run may reach assigns attributes to what is made already, by their names."""
-        return self._stores(self.running)
-
-    @cached_property
-    def set_up(self) -> defaultdict[str, list[ast.AST]]:
-        """The same for all code: methods that somebody calls before the model is run, or between two runs."""
-        return self._stores(None)
-
-    def _stores(self, functions: frozenset[ast.AST] | None) -> defaultdict[str, list[ast.AST]]:
-        found: defaultdict[str, list[ast.AST]] = defaultdict(list)
-        for node, name in () if self.tree is None else _stores(self.tree, functions):
-            found[name].append(node)
-        return found
-
-    @cached_property
     def targets(self) -> Targets:
         """What has the attributes that running code reads and assigns."""
         return self.reading.targets
@@ -237,224 +206,10 @@ class Space:
     @cached_property
     def reading_by_name(self) -> Spaces:
         """The same, if only what leads to where names of attributes are computed is followed."""
-        return self.spaces.search(self, frozenset() if self.tree is None else _leading_to_names(self.tree))
+        return self.spaces.search(self, self.usage.leading_to_names)
 
     def targets_at(self, nodes: tuple[ast.AST, ...]) -> Targets:
         """Return what has attributes at some places, if only those functions are followed that lead there."""
         if nodes not in self._targets_at:
-            functions = frozenset() if self.tree is None else _leading_to(self.tree, set(nodes).__contains__)
-            self._targets_at[nodes] = self.spaces.search(self, functions).targets
+            self._targets_at[nodes] = self.spaces.search(self, self.usage.leading_to(nodes)).targets
         return self._targets_at[nodes]
-
-    @cached_property
-    def loaded(self) -> defaultdict[str, list[tuple[ast.AST, ast.AST]]]:
-        """Where attributes are read, or their names are texts, and in which function; but not to set up."""
-        found: defaultdict[str, list[tuple[ast.AST, ast.AST]]] = defaultdict(list)
-        waiting: list[tuple[ast.AST, ast.AST]] = [(self.tree, self.tree)] if self.tree is not None else []
-        while waiting:
-            node, function = waiting.pop()
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                if node.name in _SETTING_UP:
-                    continue
-                function = node
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                found[node.attr].append((node, function))
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found[node.value].append((node, function))
-            waiting += [(child, function) for child in ast.iter_child_nodes(node)]
-        return found
-
-    @cached_property
-    def running(self) -> frozenset[ast.AST]:
-        """The functions that a forward or a backward pass may run."""
-        return frozenset() if self.tree is None else frozenset(_reached(self.tree))
-
-    @cached_property
-    def namespace(self) -> str | None:
-        """What running code uses to assign names that cannot be known."""
-        running = frozenset() if self.tree is None else _reached(self.tree, with_computed=False)
-        return next((each for node in running for each in _namespaces(node)), None)
-
-    @cached_property
-    def rebound(self) -> frozenset[str]:
-        """The module-level names that functions assign."""
-        nodes = () if self.tree is None else ast.walk(self.tree)
-        return frozenset(
-            name for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
-        )
-
-    @cached_property
-    def touched(self) -> frozenset[str]:
-        """The names that are used in another way than to read something from them."""
-        return frozenset() if self.tree is None else frozenset(_touched(self.tree))
-
-
-@of_text
-def tree_of(file: SourceFile) -> ast.Module | None:
-    """Return the tree of a file, which stays as long as the file; None if Python cannot parse it."""
-    return None if file.tree is None else file.tree.module
-
-
-def _reached(tree: ast.Module, *, with_computed: bool = True) -> set[ast.AST]:
-    """Return the functions that running a model may run, by their names, or because something holds them.
-
-    Args:
-        tree: the module.
-        with_computed: whether a name that is put together may be that of any function.
-    """
-    functions: dict[str, list[ast.AST]] = {}
-    waiting: list[ast.AST] = []
-    held = set[str]()
-    for node, is_setting_up in _with_place(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            functions.setdefault(node.name, []).append(node)
-            if node.name in _RUNNING:
-                waiting.append(node)
-        elif isinstance(node, ast.Call):
-            if "hook" in _last(node.func):
-                waiting.append(node)
-        elif is_setting_up and isinstance(node, (ast.Name, ast.Attribute)):
-            held.add(_last(node))
-    for name in held:
-        waiting += [each for each in functions.get(name, ()) if each not in waiting]
-    running = set(waiting)
-    named = set[str]()
-    while waiting:
-        for node in ast.walk(waiting.pop()):
-            if with_computed and _names_any(node):
-                return {each for several in functions.values() for each in several}
-            name = _last(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
-            if name and name not in named and name not in _SETTING_UP:
-                named.add(name)
-                new = set(functions.get(name, ())) - running
-                running |= new
-                waiting += new
-    return running
-
-
-def _with_place(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield all nodes, and whether they are names in code that sets up, where nothing calls them at once."""
-    waiting: list[tuple[ast.AST, bool]] = [(tree, True)]
-    while waiting:
-        node, is_setting_up = waiting.pop()
-        yield node, is_setting_up
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            is_setting_up = getattr(node, "name", "") in _SETTING_UP
-        called = node.func if isinstance(node, ast.Call) else None
-        waiting += [(each, is_setting_up and each is not called) for each in ast.iter_child_nodes(node)]
-
-
-def _names_any(node: ast.AST) -> bool:
-    """Tell whether a node gets an attribute whose name is put together."""
-    if not (isinstance(node, ast.Call) and _last(node.func) == "getattr" and len(node.args) > 1):
-        return False
-    holder = node.args[0]
-    return not isinstance(node.args[1], ast.Constant) and isinstance(holder, ast.Name) and holder.id == "self"
-
-
-def _leading_to_names(tree: ast.Module) -> frozenset[ast.AST]:
-    """Return the functions that compute names of attributes, and those that may call one."""
-    return _leading_to(
-        tree,
-        lambda node: isinstance(node, (ast.Name, ast.Attribute)) and _last(node) in READING_BY_NAME,
-    )
-
-
-def _leading_to(tree: ast.Module, is_wanted: Callable[[ast.AST], bool]) -> frozenset[ast.AST]:
-    """Return the functions that contain certain nodes, and those that may call one, by their names."""
-    nodes = list(ast.walk(tree))
-    words = {each: _mentioned(each) for each in nodes if isinstance(each, _FUNCTIONS)}
-    classes = frozenset(each.name for each in nodes if isinstance(each, ast.ClassDef))
-    found: set[ast.AST] = {each for each in words if any(map(is_wanted, ast.walk(each)))}
-    waiting, done = set(found), set[ast.AST]()
-    while waiting:
-        function = waiting.pop()
-        done.add(function)
-        name = getattr(function, "name", "")
-        if name.startswith("__") and name != "__init__":
-            return frozenset(words)  # It is called without its name.
-        calling = {name} if name != "__init__" else {name, *classes}
-        found |= {each for each in words if not words[each].isdisjoint(calling)}
-        waiting |= found - done
-    return frozenset(found)
-
-
-def _mentioned(node: ast.AST) -> frozenset[str]:
-    return frozenset(_last(each) for each in ast.walk(node) if isinstance(each, (ast.Name, ast.Attribute)))
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-
-
-def _stores(tree: ast.Module, functions: frozenset[ast.AST] | None) -> Iterator[tuple[ast.AST, str]]:
-    """Yield where attributes are assigned, with their names, but for those that a method sets up on its own.
-
-    Args:
-        tree: the module.
-        functions: the functions in which this counts; None for all of the module.
-    """
-    waiting: list[tuple[ast.AST, str | None, bool]] = [(tree, None, functions is None)]
-    while waiting:
-        node, own, is_inside = waiting.pop()
-        is_inside = is_inside or (functions is not None and node in functions)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = [*node.args.posonlyargs, *node.args.args][:1]
-            own = first[0].arg if first and node.name in _SETTING_UP else None
-        if is_inside:
-            yield from ((node, name) for name in _assigned(node, own))
-        waiting += [(child, own, is_inside) for child in ast.iter_child_nodes(node)]
-
-
-def _assigned(node: ast.AST, own: str | None) -> Iterator[str]:
-    """Yield the attribute that a node assigns to something else than what has this name."""
-    if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-        if not (isinstance(node.value, ast.Name) and node.value.id == own):
-            yield node.attr
-    elif isinstance(node, ast.Call) and _last(node.func) in _SETTERS:
-        holder = node.func.value if isinstance(node.func, ast.Attribute) else None
-        if isinstance(holder, ast.Name) and holder.id == own:
-            return
-        names_given = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
-        yield from (each for each in names_given[:1] if isinstance(each, str))
-
-
-def _namespaces(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in _NAMESPACES:
-            yield node.id
-        elif isinstance(node, ast.Attribute) and node.attr in _NAMESPACE_ATTRIBUTES:
-            if node.attr != "__class__" or not isinstance(node.ctx, ast.Load):
-                yield node.attr
-        elif isinstance(node, ast.Attribute):
-            if node.attr == "modules" and _last(node.value) == "sys":
-                yield "sys.modules"
-        elif isinstance(node, ast.Call) and _last(node.func) == "setattr" and not _has_literal_name(node):
-            yield "setattr"
-
-
-def _has_literal_name(node: ast.Call) -> bool:
-    return len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
-
-
-def _touched(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that stand where more than an item may be read from what they are."""
-    for node in ast.walk(tree):
-        for child in ast.iter_child_nodes(node):
-            if (isinstance(child, ast.Name) and not _only_reads(node, child)) or (
-                isinstance(child, ast.Name)
-                and isinstance(node, ast.Attribute)
-                and node.attr not in known.READING_METHODS
-            ):
-                yield child.id
-
-
-def _only_reads(node: ast.AST, name: ast.Name) -> bool:
-    """Tell whether a node only reads an item of what a name is, or binds the name."""
-    if isinstance(name.ctx, ast.Store):
-        return not isinstance(node, ast.AugAssign)
-    if isinstance(node, ast.Subscript):
-        return node.slice is name or isinstance(node.ctx, ast.Load)
-    if isinstance(node, (ast.For, ast.comprehension)):
-        return node.iter is name
-    return isinstance(node, (ast.Attribute, ast.Compare))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gclint.model.notes import Kind, Root
 
@@ -18,8 +18,7 @@ OWN = Root(Kind.STATE, "the block")
 OF_SETTINGS = Root(Kind.SHARED, "its settings")
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """What an expression may be.
 
     Attributes:
@@ -90,19 +89,17 @@ class Object:
     """The names of what was registered as a buffer."""
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(NamedTuple):
     """A function or lambda."""
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-    space: Space = field(repr=False)
-    frame: Frame | None = field(repr=False, default=None)
+    space: Space
+    frame: Frame | None = None
     """Where it is defined, if that is in a function."""
     owner: Class | None = None
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """A method with its object."""
 
     function: Function
@@ -125,6 +122,17 @@ class External:
     """A name of another package."""
 
     name: str
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A name that an import statement binds."""
+
+    module: str
+    level: int
+    name: str | None
+    """None for the module itself."""
+    space: Space = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -187,8 +195,7 @@ class Partial:
     named: tuple[tuple[str, Value], ...]
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """The arguments of a call."""
 
     positional: tuple[Value, ...] = ()
@@ -222,6 +229,7 @@ Thing: TypeAlias = (
     | Bound
     | Super
     | External
+    | Imported
     | Module
     | Made
     | Method
@@ -250,9 +258,12 @@ def unknown(what: str, roots: Iterable[Root] = ()) -> Value:
 
 def join(values: Iterable[Value]) -> Value:
     """Return what may be any of these."""
+    several = list(dict.fromkeys(values))
+    if len(several) == 1:
+        return several[0]
     things: set[Thing] = set()
     roots: set[Root] = set()
-    for value in values:
+    for value in several:
         things |= value.things
         roots |= value.roots
     if len(things) > _MOST_THINGS:

@@ -1,0 +1,272 @@
+"""What the code of a module does with names and attributes, whatever they turn out to be."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from typing import TypeAlias
+
+from gclint.model import known
+from gclint.model.names import names
+from gclint.network.evaluation.walk import children, walk
+from gclint.source.file import SourceFile, of_text
+
+READING_BY_NAME = frozenset(("getattr", "attrgetter", "methodcaller", "__getattribute__"))
+"""The functions that read attributes whose names are computed."""
+_SETTERS = frozenset(
+    ("setattr", "__setattr__", "register_buffer", "register_parameter", "register_module", "add_module")
+)
+_SETTING_UP = frozenset(("__init__", "__post_init__", "_init_weights", "reset_parameters", "__setstate__"))
+_RUNNING = names(
+    """
+    forward backward __call__ __enter__ __exit__ __getitem__ __setitem__ __getattr__ __get__ __set__
+    __iter__ __next__ __del__
+    """
+)
+_NAMESPACES = frozenset(("globals", "vars", "exec", "eval", "locals", "__import__", "delattr"))
+_NAMESPACE_ATTRIBUTES = frozenset(
+    ("__dict__", "__class__", "__setattr__", "__bases__", "__code__", "__defaults__")
+)
+_METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_FUNCTIONS = (*_METHODS, ast.Lambda)
+
+Stores: TypeAlias = "dict[str, list[ast.AST]]"
+_Around: TypeAlias = "tuple[ast.AST, ...]"
+
+
+class Usage:
+    """What the code of a module mentions and assigns, with the functions where it does; read once."""
+
+    def __init__(self, tree: ast.Module | None) -> None:
+        """Read a tree; None is a text that the running Python cannot parse."""
+        self.tree = tree
+        self.touched = set[str]()
+        """The names that are used in another way than to read something from them."""
+        self.rebound = set[str]()
+        """The module-level names that functions assign."""
+        self._words: dict[ast.AST, set[str]] = {}
+        """What functions, and calls that register hooks, mention."""
+        self._by_name: defaultdict[str, list[ast.AST]] = defaultdict(list)
+        self._classes = set[str]()
+        self._begun: list[ast.AST] = []
+        """What is run by its name or position alone."""
+        self._held = set[str]()
+        """What code that sets up mentions, without calling it at once."""
+        self._computing = set[ast.AST]()
+        """The functions that get an attribute of ``self`` whose name is put together."""
+        self._stores: list[tuple[ast.AST, str, _Around]] = []
+        self._namespaces: list[_Around] = []
+        if tree is not None:
+            self._read(tree)
+
+    def _read(self, tree: ast.Module) -> None:
+        waiting: list[tuple[ast.AST, _Around, bool, str | None]] = [(tree, (), True, None)]
+        while waiting:
+            node, around, is_setting_up, own = waiting.pop()
+            called = None
+            if isinstance(node, (ast.Name, ast.Attribute)):
+                name = _last(node)
+                if is_setting_up:
+                    self._held.add(name)
+                for each in around:
+                    self._words[each].add(name)
+            elif isinstance(node, _FUNCTIONS):
+                name = getattr(node, "name", "")
+                is_setting_up = name in _SETTING_UP
+                if isinstance(node, _METHODS):
+                    own = _first_parameter(node) if is_setting_up else None
+                    self._by_name[name].append(node)
+                    self._begun += [node] if name in _RUNNING else []
+                around = self._within(node, around)
+            elif isinstance(node, ast.Call):
+                called = node.func
+                if "hook" in _last(called):
+                    self._begun.append(node)
+                    around = self._within(node, around)
+                self._computing.update(around if _names_any(node) else ())
+            elif isinstance(node, ast.ClassDef):
+                self._classes.add(node.name)
+            elif isinstance(node, (ast.Global, ast.Nonlocal)):
+                self.rebound.update(node.names)
+            if isinstance(node, (ast.Name, ast.Attribute, ast.Call)):
+                self._stores += ((node, name, around) for name in _assigned(node, own))
+                if around and _is_namespace(node):
+                    self._namespaces.append(around)
+            for child in children(node):
+                if isinstance(child, ast.Name) and _may_touch(node, child):
+                    self.touched.add(child.id)
+                waiting.append((child, around, is_setting_up and child is not called, own))
+
+    def _within(self, node: ast.AST, around: _Around) -> _Around:
+        self._words[node] = set()
+        return (*around, node)
+
+    @cached_property
+    def set_up(self) -> Stores:
+        """Where attributes of what is made already are assigned, by their names.
+
+        This may be between two runs, or before the model is run.
+        """
+        return _by_name((node, name) for node, name, _ in self._stores)
+
+    @cached_property
+    def stored(self) -> Stores:
+        """The same, where a run may reach it."""
+        running = self._reached(with_computed=True)
+        return _by_name((node, name) for node, name, around in self._stores if not running.isdisjoint(around))
+
+    def may_rebind(self, name: str) -> bool:
+        """Tell whether functions may assign a name of the module."""
+        return name in self.rebound or self.has_namespace
+
+    @cached_property
+    def has_namespace(self) -> bool:
+        """Whether running code assigns names that cannot be known."""
+        running = self._reached(with_computed=False)
+        return any(not running.isdisjoint(around) for around in self._namespaces)
+
+    def _reached(self, *, with_computed: bool) -> set[ast.AST]:
+        """Return what a forward or backward pass may run, by its names, or because something holds it.
+
+        Args:
+            with_computed: whether a name that is put together may be that of any function.
+        """
+        waiting = [*self._begun, *(each for name in self._held for each in self._by_name.get(name, ()))]
+        running, named = set(waiting), set[str]()
+        while waiting:
+            function = waiting.pop()
+            if with_computed and function in self._computing:
+                return {each for several in self._by_name.values() for each in several}
+            for name in self._words[function] - named - _SETTING_UP:
+                named.add(name)
+                new = [each for each in self._by_name.get(name, ()) if each not in running]
+                running.update(new)
+                waiting += new
+        return running
+
+    @cached_property
+    def loaded(self) -> defaultdict[str, list[tuple[ast.AST, ast.AST]]]:
+        """Where attributes are read, or their names are texts, and in which function; but not to set up."""
+        found: defaultdict[str, list[tuple[ast.AST, ast.AST]]] = defaultdict(list)
+        waiting: list[tuple[ast.AST, ast.AST]] = [] if self.tree is None else [(self.tree, self.tree)]
+        while waiting:
+            node, function = waiting.pop()
+            if isinstance(node, _METHODS):
+                if node.name in _SETTING_UP:
+                    continue
+                function = node
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                found[node.attr].append((node, function))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found[node.value].append((node, function))
+            waiting += [(child, function) for child in children(node)]
+        return found
+
+    @cached_property
+    def leading_to_names(self) -> frozenset[ast.AST]:
+        """The functions that compute names of attributes, and those that may call one."""
+        return self._leading_to(
+            {each for each, words in self._functions() if not words.isdisjoint(READING_BY_NAME)}
+        )
+
+    def leading_to(self, nodes: Collection[ast.AST]) -> frozenset[ast.AST]:
+        """Return the functions that contain certain nodes, and those that may call one."""
+        wanted = set(nodes)
+        return self._leading_to(
+            {each for each, _ in self._functions() if any(one in wanted for one in walk(each))}
+        )
+
+    def _functions(self) -> Iterator[tuple[ast.AST, set[str]]]:
+        return ((each, words) for each, words in self._words.items() if isinstance(each, _FUNCTIONS))
+
+    def _leading_to(self, found: set[ast.AST]) -> frozenset[ast.AST]:
+        """Return functions, and those that may call one, by their names."""
+        waiting, done = set(found), set[ast.AST]()
+        while waiting:
+            function = waiting.pop()
+            done.add(function)
+            name = getattr(function, "name", "")
+            if name.startswith("__") and name != "__init__":
+                return frozenset(each for each, _ in self._functions())  # It is called without its name.
+            calling = {name} if name != "__init__" else {name, *self._classes}
+            found |= {each for each, words in self._functions() if not words.isdisjoint(calling)}
+            waiting |= found - done
+        return frozenset(found)
+
+
+@of_text
+def usage_of(file: SourceFile) -> Usage:
+    """Return what the code of a file uses; its tree stays as long as the file."""
+    return Usage(None if file.tree is None else file.tree.module)
+
+
+def _by_name(stores: Iterator[tuple[ast.AST, str]]) -> Stores:
+    found: defaultdict[str, list[ast.AST]] = defaultdict(list)
+    for node, name in stores:
+        found[name].append(node)
+    return dict(found)
+
+
+def _first_parameter(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
+    first = [*node.args.posonlyargs, *node.args.args][:1]
+    return first[0].arg if first else None
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _names_any(node: ast.Call) -> bool:
+    """Tell whether a call gets an attribute whose name is put together."""
+    if _last(node.func) != "getattr" or len(node.args) < 2:
+        return False
+    holder = node.args[0]
+    return not isinstance(node.args[1], ast.Constant) and isinstance(holder, ast.Name) and holder.id == "self"
+
+
+def _assigned(node: ast.AST, own: str | None) -> Iterator[str]:
+    """Yield the attribute that a node assigns to something else than what has this name."""
+    if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+        if not (isinstance(node.value, ast.Name) and node.value.id == own):
+            yield node.attr
+    elif isinstance(node, ast.Call) and _last(node.func) in _SETTERS:
+        holder = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if isinstance(holder, ast.Name) and holder.id == own:
+            return
+        names_given = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
+        yield from (each for each in names_given[:1] if isinstance(each, str))
+
+
+def _is_namespace(node: ast.AST) -> bool:
+    """Tell whether a node may assign names that cannot be known."""
+    if isinstance(node, ast.Name):
+        return node.id in _NAMESPACES
+    if isinstance(node, ast.Attribute):
+        if node.attr in _NAMESPACE_ATTRIBUTES:
+            return node.attr != "__class__" or not isinstance(node.ctx, ast.Load)
+        return node.attr == "modules" and _last(node.value) == "sys"
+    return isinstance(node, ast.Call) and _last(node.func) == "setattr" and not _has_literal_name(node)
+
+
+def _has_literal_name(node: ast.Call) -> bool:
+    return len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
+
+
+def _may_touch(node: ast.AST, name: ast.Name) -> bool:
+    """Tell whether a name stands where more than an item may be read from what it is."""
+    if isinstance(node, ast.Attribute) and node.attr not in known.READING_METHODS:
+        return True
+    return not _only_reads(node, name)
+
+
+def _only_reads(node: ast.AST, name: ast.Name) -> bool:
+    """Tell whether a node only reads an item of what a name is, or binds the name."""
+    if isinstance(name.ctx, ast.Store):
+        return not isinstance(node, ast.AugAssign)
+    if isinstance(node, ast.Subscript):
+        return node.slice is name or isinstance(node.ctx, ast.Load)
+    if isinstance(node, (ast.For, ast.comprehension)):
+        return node.iter is name
+    return isinstance(node, (ast.Attribute, ast.Compare))
