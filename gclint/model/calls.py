@@ -120,7 +120,9 @@ class Calls(Objects):
             version = self.spaces.version
             is_unrecorded = self._records_nothing(function)
             self.unrecorded += is_unrecorded
-            result = self._enter(function, call, frame, owner)
+            inner = self.frame_of(key, function.space, function.frame, owner or function.owner)
+            inner.outlives = self.quiet > 0
+            result = self._enter(function, call, inner)
             self.unrecorded -= is_unrecorded
             is_settled = key not in self.again or result == self.active[key]
             self.active[key] = result
@@ -131,9 +133,8 @@ class Calls(Objects):
         self.entered[key, version] = self.active.pop(key)
         return self.entered[key, version]
 
-    def _enter(self, function: Function, call: Call, frame: Frame, owner: Class | None) -> Value:
+    def _enter(self, function: Function, call: Call, inner: Frame) -> Value:
         code = function.node
-        inner = Frame(function.space, function.frame, owner or function.owner, outlives=self.quiet > 0)
         arguments = code.args
         named = dict(call.named)
         parameters = [*arguments.posonlyargs, *arguments.args]

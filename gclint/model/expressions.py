@@ -165,7 +165,8 @@ class Expressions(Calls):
     def _value_listcomp(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame
     ) -> Value:
-        inner = Frame(frame.space, frame, frame.owner, frame.receiver)
+        inner = self.frame_of((node, frame), frame.space, frame, frame.owner)
+        inner.receiver = frame.receiver
         for _ in range(2):
             for each in node.generators:
                 iterated = self.value(each.iter, inner)

@@ -38,6 +38,11 @@ class Frame:
     trails: list[list[dict[str, Value]]] = field(default_factory=list)
     """For each ``try`` around the place, what names were bound to in it."""
 
+    def clear(self) -> None:
+        """Forget what was followed, to follow the function once more."""
+        self.names, self.declared, self.returned, self.is_dead = {}, {}, [], False
+        self.loops, self.trails, self.receiver = [], [], None
+
     def around(self) -> Iterator[Frame]:
         """Yield the frame and those of the functions that it is defined in."""
         frame: Frame | None = self

@@ -149,6 +149,8 @@ NAMED_TUPLES = frozenset(("collections.namedtuple",))
 """Functions that make classes of tuples."""
 MODULES_BY_NAME = "sys.modules"
 """The table of modules."""
+REGISTRY = "auto"
+"""The package beside the library's models that makes them by their names, whatever they are."""
 LOGGERS = frozenset(("transformers.utils.logging.get_logger", "logging.getLogger", "logging.get_logger"))
 LOGGING = names(
     """

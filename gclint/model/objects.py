@@ -91,6 +91,8 @@ class Objects:
         self.quiet = int(is_quiet)
         self.stack: list[ast.AST] = []
         self.entered: dict[object, Value] = {}
+        self._frames: dict[object, Frame] = {}
+        """The names of what was entered, so that functions which it defines are the same ones each time."""
         self.is_running = False
         """Whether it follows what is run, and not what makes it."""
         self.subject: frozenset[Thing] = frozenset()
@@ -105,6 +107,14 @@ class Objects:
         """What of this was entered once more with the same values."""
         self._steps = 0
         self._most_steps = most_steps
+
+    def frame_of(self, key: object, space: Space, parent: Frame | None, owner: Class | None) -> Frame:
+        """Return the names of what is entered, with nothing bound; one for each ``key``."""
+        found = self._frames.get(key)
+        if found is None:
+            found = self._frames[key] = Frame(space, parent, owner)
+        found.clear()
+        return found
 
     # -- what is noted
 

@@ -40,7 +40,7 @@ from gclint.source.project import Project
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
 
 _ROUNDS = 4
-_MOST_STEPS = 600_000
+_MOST_STEPS = 300_000
 _INTEGERS = names("ids id mask masks position positions index indices lengths size sizes shape shapes labels")
 """The last words of names of arguments that require no grad."""
 

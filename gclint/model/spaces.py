@@ -152,7 +152,7 @@ class Space:
     def _resolve(self, imported: Imported) -> Value:
         name = self._absolute(imported)
         full = ".".join(filter(None, (name, imported.name)))
-        if full in _KNOWN or (self._is_of_library(name) and not name.startswith(f"{LIBRARY}.models.")):
+        if full in _KNOWN or (self._is_of_library(name) and not self._is_of_model(name)):
             return of(External(full))
         project = self.spaces.project
         if self._is_of_neighbour(name):
@@ -173,6 +173,10 @@ class Space:
 
     def _is_of_library(self, name: str) -> bool:
         return name == LIBRARY or name.startswith(f"{LIBRARY}.")
+
+    def _is_of_model(self, name: str) -> bool:
+        """Tell whether a module of the library defines a model, and does not only find one by its name."""
+        return name.startswith(f"{LIBRARY}.models.") and name.split(".")[2] != known.REGISTRY
 
     def _is_of_neighbour(self, name: str) -> bool:
         """Tell whether a module is of another package that is installed where this one is."""
