@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-SECONDS = 20.0
-"""Of the CPU time that a program gets itself; the slowest files of transformers need one."""
+SECONDS = 60.0
+"""Of the CPU time that a program gets itself; the slowest files of transformers need three."""
 
 
 class TookTooLong(BaseException):

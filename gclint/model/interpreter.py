@@ -31,6 +31,7 @@ from gclint.model.values import (
     of,
     unknown,
 )
+from gclint.network.evaluation.walk import walk
 
 _ROUNDS = 8
 _OF_SETTINGS = (
@@ -40,10 +41,6 @@ _OF_SETTINGS = (
     ast.UnaryOp,
     ast.Constant,
     ast.Call,
-    ast.cmpop,
-    ast.boolop,
-    ast.unaryop,
-    ast.expr_context,
 )
 _Ways = list[dict[str, Value]]
 
@@ -185,15 +182,12 @@ class Interpreter(Expressions):
 
     def _asks_only_for_settings(self, test: ast.expr, frame: Frame) -> bool:
         """Tell whether a test is about settings and literals alone, which are the same in each run."""
-        called = [each.func for each in ast.walk(test) if isinstance(each, ast.Call)]
-        functions = [thing for each in called for thing in self.quietly(each, frame).things]
-        names = {id(each) for func in called for each in ast.walk(func)}
-        bases = {id(each.value) for each in ast.walk(test) if isinstance(each, ast.Attribute)}
-        return all(isinstance(each, External) and each.name in known.FUNCTIONS for each in functions) and all(
-            isinstance(each, _OF_SETTINGS)
-            or id(each) in names
-            or (isinstance(each, ast.Name) and each.id == "self" and id(each) in bases)
-            for each in ast.walk(test)
+        if test not in self.tests:
+            self.tests[test] = _called_with_settings(test)
+        called = self.tests[test]
+        things = (thing for each in called or () for thing in self.quietly(each, frame).things)
+        return called is not None and all(
+            isinstance(each, External) and each.name in known.FUNCTIONS for each in things
         )
 
     def _follow_match(self, node: ast.Match, frame: Frame) -> None:
@@ -364,3 +358,18 @@ def _as_load(target: ast.expr) -> ast.expr:
 def _method_of(kind: str) -> str:
     """Return the name of the method that follows a kind of statement."""
     return f"_follow_{kind.lower()}"
+
+
+def _called_with_settings(test: ast.expr) -> list[ast.expr] | None:
+    """Return what a test calls; None if it may be about more than literals and attributes of ``self``."""
+    nodes = list(walk(test))
+    called = [each.func for each in nodes if isinstance(each, ast.Call)]
+    names = {id(each) for func in called for each in walk(func)}
+    bases = {id(each.value) for each in nodes if isinstance(each, ast.Attribute)}
+    is_plain = all(
+        isinstance(each, _OF_SETTINGS)
+        or id(each) in names
+        or (isinstance(each, ast.Name) and each.id == "self" and id(each) in bases)
+        for each in nodes
+    )
+    return called if is_plain else None

@@ -93,6 +93,8 @@ class Objects:
         self.entered: dict[object, Value] = {}
         self._frames: dict[object, Frame] = {}
         """The names of what was entered, so that functions which it defines are the same ones each time."""
+        self.tests: dict[ast.expr, list[ast.expr] | None] = {}
+        """What tests call that are about settings; None for those that may be about more."""
         self.is_running = False
         """Whether it follows what is run, and not what makes it."""
         self.subject: frozenset[Thing] = frozenset()
