@@ -20,6 +20,8 @@ from gclint.source.surroundings import files_mentioning
 
 _WORDS = sorted(READING_BY_NAME)
 _MOST_FILES = 40
+_LONGEST = 100_000
+"""Files of more characters are only followed if they name the class or its module: it takes seconds."""
 
 
 def computed_uses(override: OldOverride) -> Iterator[str]:
@@ -37,7 +39,7 @@ def computed_uses(override: OldOverride) -> Iterator[str]:
     for file in files:
         spaces = spaces_of(project)
         is_near = file is model.file or names_any(spaces, file, {model.file}, {model.name})
-        if not is_near and len(files) > _MOST_FILES:
+        if not is_near and (len(files) > _MOST_FILES or len(file.text) > _LONGEST):
             continue
         space = spaces.of(file)
         project.consult(model.file, file.path)
