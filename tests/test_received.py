@@ -15,6 +15,12 @@ from gclint.source.project import Project
 _MODEL = """\
 import torch
 from torch import nn
+from transformers.modeling_outputs import BaseModelOutput
+
+
+class Solver:
+    def __init__(self, step):
+        self.step = step
 
 
 class Layer(nn.Module):
@@ -26,19 +32,24 @@ class Encoder(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.bias = nn.Linear(4, 4)
+        self.steps = 0
         self.register_buffer("table", torch.linspace(0, 1, 4))
         self.layers = nn.ModuleList([Layer() for _ in range(2)])
 
     def forward(self, states, past_key_values=None):
+        {before}
         for layer in self.layers:
             states = layer(states, {held})
         return states
+
+{after}
 """
 
 
-def _received(folder: Path, *, held: str) -> dict[str, Received]:
+def _received(folder: Path, *, held: str, before: str = "pass", after: str = "") -> dict[str, Received]:
     path = folder / "modeling_toy.py"
-    path.write_text(_MODEL.replace("{held}", held), encoding="utf-8")
+    code = _MODEL.replace("{held}", held).replace("{before}", before).replace("{after}", after)
+    path.write_text(code, encoding="utf-8")
     project = Project(Settings(), [path], [folder])
     file = project.file(path)
     found = records(project, [file], [(file, "Layer")])
@@ -54,6 +65,66 @@ def test_a_container_with_what_requires_grad_is_recorded(held: str, tmp_path: Pa
 @pytest.mark.parametrize("held", ["(self.table * 2,)", "(self.bias(states).detach(),)", "states"])
 def test_other_containers_are_not(held: str, tmp_path: Path) -> None:
     assert not _received(tmp_path, held=held)["held"].holds_gradients
+
+
+_PAIR = "(self.table, (self.bias(states),))"
+
+
+@pytest.mark.parametrize(
+    ("code", "taken"),
+    [
+        (f"found = (states,) + {_PAIR}", "found[0]"),
+        (f"found = ((states,) if past_key_values else (states, states)) + {_PAIR}", "found[0]"),
+        (f"found = ({_PAIR} + (states,))[2:]", "found[0]"),
+        (f"found = tuple(each for each in [states * 1, {_PAIR}, None] if each is not None)", "found[0]"),
+        (
+            f"found = BaseModelOutput(last_hidden_state=states * 1, hidden_states={_PAIR})",
+            "found[0]",
+        ),
+        (f"found = {_PAIR} if self.steps > 1 else states", "found"),
+    ],
+)
+def test_what_comes_first_is_known(code: str, taken: str, tmp_path: Path) -> None:
+    held = _received(tmp_path, held=taken, before=code)["held"]
+    assert not held.is_pile
+
+
+@pytest.mark.parametrize(
+    ("code", "taken"),
+    [
+        (f"found = (states,) + {_PAIR}", "found[2]"),
+        (f"found = {_PAIR} + (states,)", "found[1:][0]"),
+        (f"found = tuple(each for each in [past_key_values, {_PAIR}] if each is not None)", "found[0]"),
+        (f"found = BaseModelOutput(last_hidden_state=states * 1)\n        found[0] = {_PAIR}", "found[0]"),
+        (
+            f"found = BaseModelOutput(last_hidden_state=states * 1)\n"
+            f"        found.last_hidden_state = {_PAIR}",
+            "found[0]",
+        ),
+        (
+            f"one = (each for each in [states * 1, {_PAIR}])\n        next(one)\n        found = tuple(one)",
+            "found[0]",
+        ),
+    ],
+)
+def test_what_may_come_first_is_not_forgotten(code: str, taken: str, tmp_path: Path) -> None:
+    assert _received(tmp_path, held=taken, before=code)["held"].is_pile
+
+
+_MIXING = "filled = torch.zeros(4)\n        filled[0] = self.bias(states)"
+
+
+def test_what_is_put_into_others_counts_only_where_it_is_run(tmp_path: Path) -> None:
+    other = f"    def other(self, states):\n        {_MIXING}\n        return filled\n"
+    assert _received(tmp_path, held="(self.table,)", before=_MIXING)["held"].is_mixed
+    assert not _received(tmp_path, held="(self.table,)", after=other)["held"].is_mixed
+    kept = other.replace("return filled", "self.kept = filled")
+    assert _received(tmp_path, held="(self.kept,)", after=kept)["held"].is_mixed
+
+
+def test_objects_of_inner_functions_are_followed_to_the_end(tmp_path: Path) -> None:
+    code = "def step(at):\n            return at * states\n        solver = Solver(step)"
+    assert not _received(tmp_path, held="solver.step(0)", before=code)["held"].is_pile
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def container_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterato
                 f"`{each.parameter}` of `{info.name}` may get tensors that require grad inside of something "
                 f"on line {each.row}, where reentrant checkpointing gives no gradient to them"
             )
-        elif each.parameter not in CACHE_ARGUMENTS and found.is_mixed and each.is_pile:
+        elif each.parameter not in CACHE_ARGUMENTS and each.is_mixed and each.is_pile:
             yield (
                 f"`{each.parameter}` of `{info.name}` gets tensors inside of something on line "
                 f"{each.row}, and what requires grad is put into others in place"

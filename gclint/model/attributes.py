@@ -12,7 +12,7 @@ from gclint.source.project import Project
 
 _ANYTHING = unknown("an argument")
 _ROUNDS = 6
-_MOST_STEPS = 500_000
+_MOST_STEPS = 150_000
 
 
 def spaces_of(project: Project) -> Spaces:

@@ -26,6 +26,7 @@ from gclint.model.values import (
     External,
     Fixed,
     Function,
+    Imported,
     Made,
     Method,
     Object,
@@ -44,6 +45,8 @@ from gclint.model.values import (
 from gclint.releases import EVER_NEUTRALISED
 
 _DEEPEST = 40
+_FIRST_OUTPUT = "last_hidden_state"
+"""The field that comes first in every output that has it."""
 _MOST_RECURSIONS = 4
 _IN_PLACE = " in place"
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
@@ -202,11 +205,7 @@ class Calls(Objects):
         more = call.positional[taken:]
         if call.rest is None:
             return of(Fixed(tuple(more)))
-        is_new = (node, "tuple") not in self.spaces.boxes
-        box = self.box(node, "tuple")
-        box.first[:] = more if is_new else [join(each) for each in zip(box.first, more, strict=False)]
-        self.fill(box, call.rest)
-        return of(box)
+        return self.led(node, "tuple", (call.rest,), more)
 
     def run(self, body: list[ast.stmt], frame: Frame) -> Value:
         """Follow the body of a function."""
@@ -292,7 +291,10 @@ class Calls(Objects):
         if name in known.CACHES and all(map(_may_be_in_cache, call.all())):
             return of(Made(name.removesuffix(".from_legacy_cache")))
         if name in known.OUTPUTS or parent in known.OUTPUTS:
-            return self.filled(node, name, call.all())
+            # Items are the fields that are not None, in the order of the class: this one is the first.
+            first = dict(call.named).get(_FIRST_OUTPUT)
+            is_first = first is not None and is_none(first) is False
+            return self.led(node, name, call.all(), [first] if first is not None and is_first else [])
         if name in known.ITERATORS:
             return self._iterator(name, call, node, frame)
         if self.is_plain_module(name) and "max_norm" in dict(call.named):
@@ -368,6 +370,7 @@ class Calls(Objects):
                 self.call(value, Call(rest=anything), node, frame)
 
     def _container(self, name: str, call: Call, node: ast.expr) -> Value:
+        is_new = (node, name) not in self.spaces.boxes
         box = self.box(node, name)
         takes_each = name in ("torch.nn.Sequential",)
         roots: set[Root] = set()
@@ -381,6 +384,12 @@ class Calls(Objects):
         for each in (call.rest, call.options):
             if each is not None:
                 self.fill(box, each)
+        if name == "tuple":
+            given = node.args[:1] if isinstance(node, ast.Call) else []
+            is_used = _may_be_iterator(call) and not any(isinstance(each, ast.GeneratorExp) for each in given)
+            self.lead(
+                box, front(call.positional[0])[0] if call.positional and not is_used else (), is_new=is_new
+            )
         return of(box)
 
     def filled(self, node: ast.AST, kind: str, values: Iterable[Value]) -> Value:
@@ -712,6 +721,42 @@ def _is_module(value: Value) -> bool:
         isinstance(each, (Object, Made)) or (isinstance(each, Box) and "nn." in each.kind)
         for each in value.things
     )
+
+
+def _may_be_iterator(call: Call) -> bool:
+    """Tell whether a call gets what may have given some of its items already."""
+    return any(isinstance(each, Box) and each.kind == ITERATOR for one in call.all() for each in one.things)
+
+
+def is_none(value: Value) -> bool | None:
+    """Tell whether a value is None; None if it may be."""
+    if not value.things:
+        return None
+    if all(isinstance(each, Constant) and each.value is None for each in value.things):
+        return True
+    may_be = any(
+        isinstance(each, (Unknown, Setting, Plain, Imported))
+        or (isinstance(each, Constant) and each.value is None)
+        for each in value.things
+    )
+    return None if may_be else False
+
+
+def front(value: Value) -> tuple[tuple[Value, ...], bool]:
+    """Return the items that are known to be in front, and whether they are all."""
+    ways: list[tuple[tuple[Value, ...], bool]] = []
+    for each in value.things:
+        if isinstance(each, Fixed):
+            ways.append((each.items, True))
+        elif isinstance(each, Box) and each.kind in ("tuple", ITERATOR):
+            ways.append((tuple(each.first), False))
+        elif not isinstance(each, (Tensor, Constant)):  # These are in no container's place.
+            return (), False
+    first = tuple(
+        Value(join(at).things, join(at).roots | value.roots)
+        for at in zip(*(one for one, _ in ways), strict=False)
+    )
+    return first, all(is_all and len(one) == len(first) for one, is_all in ways)
 
 
 def _second(value: Value) -> Value:

@@ -6,10 +6,10 @@ import ast
 import builtins
 from collections.abc import Sequence
 from functools import cache
-from operator import add, mod
+from operator import add, eq, ge, gt, le, lt, mod, ne
 
 from gclint.model import known
-from gclint.model.calls import Calls
+from gclint.model.calls import Calls, front, is_none
 from gclint.model.frames import Frame
 from gclint.model.objects import ITERATOR
 from gclint.model.texts import computed, texts
@@ -39,6 +39,15 @@ from gclint.model.values import (
     with_roots,
 )
 
+_ORDERS = {
+    ast.Lt: lt,
+    ast.LtE: le,
+    ast.Gt: gt,
+    ast.GtE: ge,
+    ast.Eq: eq,
+    ast.NotEq: ne,
+}
+"""What comparisons of numbers compute."""
 _DEEPEST = 3
 _LONGEST = 12
 _BUILTINS = frozenset(dir(builtins))
@@ -159,7 +168,7 @@ class Expressions(Calls):
     def fixed(self, node: ast.AST, values: Sequence[Value]) -> Value:
         """Return a tuple; one that holds many others is like a list."""
         if _depth(values) >= _DEEPEST or len(values) > _LONGEST:
-            return self.filled(node, "tuple", values)
+            return self.led(node, "tuple", values, values)
         return of(Fixed(tuple(values)))
 
     def _value_listcomp(
@@ -179,8 +188,27 @@ class Expressions(Calls):
             else:
                 value = self.value(node.elt, inner)
             kind = ITERATOR if isinstance(node, ast.GeneratorExp) else "list"
-            filled = self.filled(node, kind, [value])
+            first = self._first_of(node, inner) if isinstance(node, ast.GeneratorExp) else ()
+            filled = self.led(node, kind, [value], first)
         return filled
+
+    def _first_of(self, node: ast.GeneratorExp, frame: Frame) -> Sequence[Value]:
+        """Return what comes first where one goes over items that are written there."""
+        (only,) = node.generators if len(node.generators) == 1 else (None,)
+        if only is None or not isinstance(only.iter, (ast.List, ast.Tuple)):
+            return ()
+        first: list[Value] = []
+        for each in only.iter.elts:
+            if isinstance(each, ast.Starred):
+                break
+            self.assign(only.target, self.quietly(each, frame), frame)
+            decided = [self.decide(test, frame) for test in only.ifs]
+            if False in decided:
+                continue
+            if None in decided:
+                break
+            first.append(self.quietly(node.elt, frame))
+        return first
 
     _value_setcomp = _value_generatorexp = _value_dictcomp = _value_listcomp
 
@@ -243,7 +271,10 @@ class Expressions(Calls):
         ):
             return self.tensor((left, right))
         is_tuple = all(isinstance(each, Fixed) or each.kind == "tuple" for each in piles)
-        pile = self.filled(node, "tuple" if is_tuple else "list", [self.item(left), self.item(right)])
+        first, is_all = front(left) if is_tuple else ((), False)
+        first += front(right)[0] if is_all else ()
+        kind = "tuple" if is_tuple else "list"
+        pile = self.led(node, kind, [self.item(left), self.item(right)], first[:_LONGEST])
         return pile if len(piles) == len(both) else join((self.tensor((left, right)), pile))
 
     def _value_compare(self, node: ast.Compare, frame: Frame) -> Value:
@@ -289,13 +320,32 @@ class Expressions(Calls):
                     return of(External("a module"))
                 return unknown(f"an item of `{each.name}`")
         if isinstance(node.slice, ast.Slice):
-            kept = [each for each in value.things if not isinstance(each, Fixed)]
-            if len(kept) == len(value.things):
-                return value
-            return Value(self.filled(node, "tuple", [self.item(value)]).things | frozenset(kept), value.roots)
+            return self._sliced(node, node.slice, value, frame)
         (only,) = index.things if len(index.things) == 1 else (None,)
         number = only.value if isinstance(only, Constant) and isinstance(only.value, int) else None
         return self.item(value, number)
+
+    def _sliced(self, node: ast.Subscript, part: ast.Slice, value: Value, frame: Frame) -> Value:
+        """Return some of the items of a value."""
+        bounds = [
+            _number(self.quietly(each, frame)) if each else None
+            for each in (part.lower, part.upper, part.step)
+        ]
+        is_known = all(
+            (bound is None) == (each is None)
+            for bound, each in zip(bounds, (part.lower, part.upper, part.step), strict=True)
+        )
+        found: list[Value] = []
+        for each in value.things:
+            if isinstance(each, Fixed) and is_known and bounds[2] != 0:
+                found.append(self.fixed(node, each.items[slice(*bounds)]))
+            elif isinstance(each, Fixed) or (isinstance(each, Box) and each.first):
+                is_front = is_known and part.step is None and all((one or 0) >= 0 for one in bounds)
+                first = front(of(each))[0][slice(*bounds)] if is_front else ()
+                found.append(self.led(node, "tuple", [self.item(of(each))], first))
+            else:
+                found.append(of(each))
+        return with_roots(join(found), value.roots)
 
     def _value_slice(self, node: ast.Slice, frame: Frame) -> Value:
         for each in (node.lower, node.upper, node.step):
@@ -407,11 +457,16 @@ class Expressions(Calls):
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             (right,) = test.comparators
             if isinstance(right, ast.Constant) and right.value is None:
-                is_none = _is_none(self.quietly(test.left, frame))
+                none = is_none(self.quietly(test.left, frame))
                 if isinstance(test.ops[0], (ast.Is, ast.Eq)):
-                    return is_none
-                if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)) and is_none is not None:
-                    return not is_none
+                    return none
+                if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)) and none is not None:
+                    return not none
+            compare = _ORDERS.get(type(test.ops[0]))
+            if compare is not None:
+                one, other = (_numbers(self.quietly(each, frame)) for each in (test.left, right))
+                answers = {compare(left, against) for left in one for against in other}
+                return answers.pop() if len(answers) == 1 else None
         return None
 
     def quietly(self, node: ast.expr, frame: Frame) -> Value:
@@ -483,22 +538,21 @@ def _items(value: Value) -> tuple[Value, ...]:
     return tuple(with_roots(each, value.roots) for each in only.items) if isinstance(only, Fixed) else ()
 
 
+def _number(value: Value) -> int | None:
+    (only,) = value.things if len(value.things) == 1 else (None,)
+    return only.value if isinstance(only, Constant) and isinstance(only.value, int) else None
+
+
+def _numbers(value: Value) -> list[float]:
+    """Return the numbers that a value may be; none if it may be anything else."""
+    found = [each.value for each in value.things if isinstance(each, Constant)]
+    numbers = [each for each in found if isinstance(each, (int, float))]
+    return numbers if len(numbers) == len(value.things) else []
+
+
 def _truth(value: Value) -> bool | None:
     found = {bool(each.value) if isinstance(each, Constant) else None for each in value.things}
     return found.pop() if len(found) == 1 else None
-
-
-def _is_none(value: Value) -> bool | None:
-    if not value.things:
-        return None
-    if all(isinstance(each, Constant) and each.value is None for each in value.things):
-        return True
-    may_be = any(
-        isinstance(each, (Unknown, Setting, Plain, Imported))
-        or (isinstance(each, Constant) and each.value is None)
-        for each in value.things
-    )
-    return None if may_be else False
 
 
 @cache

@@ -39,16 +39,17 @@ def is_handed_on(tree: ast.Module, name: ast.expr | None) -> bool:
 
 
 def is_singled_out(tree: ast.Module | None, asked: ast.expr | None, name: str) -> bool:
-    """Tell whether code lets pass only names with certain beginnings and ends, of which ``name`` has all.
+    """Tell whether code lets pass only names with certain beginnings and ends, and ``name`` is one of them.
 
     Args:
         tree: the module.
         asked: the variable that holds the name of an attribute.
         name: a name that it may hold.
     """
+    parents = {child: node for node in ast.walk(tree or ast.Pass()) for child in ast.iter_child_nodes(node)}
     tests = [
-        (each.func.attr, each.args[0].value)
-        for each in (() if tree is None else ast.walk(tree))
+        (each.func.attr, each.args[0].value, _lets_pass(each, parents))
+        for each in parents
         if isinstance(each, ast.Call)
         and isinstance(each.func, ast.Attribute)
         and each.func.attr in ("startswith", "endswith")
@@ -59,7 +60,19 @@ def is_singled_out(tree: ast.Module | None, asked: ast.expr | None, name: str) -
         and isinstance(each.args[0], ast.Constant)
         and isinstance(each.args[0].value, str)
     ]
-    return bool(tests) and all(getattr(name, test)(text) for test, text in tests)
+    return any(passes for *_, passes in tests) and all(
+        getattr(name, test)(text) is passes for test, text, passes in tests
+    )
+
+
+def _lets_pass(test: ast.expr, parents: Mapping[ast.AST, ast.AST]) -> bool:
+    """Tell whether code goes on with what a test is true of, and not with what it is false of."""
+    passes, node = True, parents.get(test)
+    while isinstance(node, (ast.UnaryOp, ast.BoolOp)):
+        passes ^= isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+        node = parents.get(node)
+    is_left = isinstance(node, ast.If) and isinstance(node.body[-1], (ast.Continue, ast.Return, ast.Raise))
+    return passes ^ is_left
 
 
 def _names_given(node: ast.AST | None) -> Set[str]:

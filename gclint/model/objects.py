@@ -60,6 +60,8 @@ _SETTINGS = frozenset(("cfg", "args", "hparams"))
 _OF_INIT = of(Plain(), Unknown("an argument of `__init__`"))
 ITERATOR = "iterator"
 """The kind of containers whose items are used up."""
+_FIXED = ("tuple", ITERATOR)
+"""The kinds of containers that get no other items once they are made."""
 _USUAL = names(
     """
     __init__ __call__ __repr__ __str__ __post_init__ __doc__ __module__ __slots__ __constants__
@@ -197,10 +199,31 @@ class Objects:
 
     def fill(self, box: Box, value: Value) -> None:
         """Add what an item may be."""
+        if box.kind not in _FIXED:
+            self.lead(box, (), is_new=False)
+        self._put(box, value)
+
+    def _put(self, box: Box, value: Value) -> None:
         if any(each is box for each in value.things):
             value = Value(value.things - {box}, value.roots)
         if box.put(value):
             self.spaces.version += 1
+
+    def lead(self, box: Box, items: Sequence[Value], *, is_new: bool) -> None:
+        """Say what comes first in a container, as far as that is known of all that the place makes."""
+        after = list(items) if is_new else [join(pair) for pair in zip(box.first, items, strict=False)]
+        if after != box.first:
+            box.first[:] = after
+            self.spaces.version += 1
+
+    def led(self, node: ast.AST, kind: str, values: Iterable[Value], first: Sequence[Value]) -> Value:
+        """Return the container that is made at a place, with these among its items and these in front."""
+        is_new = (node, kind) not in self.spaces.boxes
+        box = self.box(node, kind)
+        for each in values:
+            self._put(box, each)
+        self.lead(box, first, is_new=is_new)
+        return of(box)
 
     def item(self, value: Value, index: int | None = None) -> Value:
         """Return an item of a value: a certain one, or any."""
@@ -213,7 +236,8 @@ class Objects:
                 return thing.items[index]
             return NEVER if index is not None else join(thing.items)
         if isinstance(thing, Box):
-            return thing.first[index] if index is not None and 0 <= index < len(thing.first) else thing.item
+            is_first = index is not None and 0 <= index < len(thing.first) and thing.kind != ITERATOR
+            return thing.first[index or 0] if is_first else thing.item
         if isinstance(thing, External):
             if thing.name in known.TABLES:
                 return of(Made(known.COMPUTING_OBJECT))
@@ -507,6 +531,9 @@ class Objects:
                 held = thing.attributes
             elif isinstance(thing, Class):
                 held = self.spaces.members[thing]
+            elif isinstance(thing, Box):
+                self.fill(thing, given)  # A field of an output, which is one of its items.
+                continue
             else:
                 continue
             joined = join((held.get(name, NEVER), given))

@@ -61,6 +61,8 @@ class Received:
     """Whether it may be a container with a tensor that requires grad."""
     is_pile: bool
     """Whether it is a container."""
+    is_mixed: bool
+    """Whether something that requires grad may have been put into what seems to require none, on the way."""
 
 
 @dataclass
@@ -72,8 +74,6 @@ class Records:
     """Whether something is computed with what a block returns inside of a container."""
     is_complete: bool = True
     """Whether all code was followed to the end."""
-    is_mixed: bool = False
-    """Whether something that requires grad may have been put into what seems to require none."""
 
 
 def records(
@@ -105,8 +105,26 @@ def records(
             found.is_complete = False
         found.received += reader.judged()
         found.computes |= reader.computes
-        found.is_mixed |= reader.is_mixed
     return found
+
+
+@dataclass
+class _Effects:
+    """What following a function has shown."""
+
+    is_mixed: bool = False
+    kept: set[str] = field(default_factory=set)
+    """The attributes that are given what seems to require no grad."""
+    read: set[str] = field(default_factory=set)
+    """The attributes that are read."""
+    recorded: set[tuple[Block, int, str]] = field(default_factory=set)
+
+    def add(self, other: _Effects) -> None:
+        """Add what following another one has shown."""
+        self.is_mixed |= other.is_mixed
+        self.kept |= other.kept
+        self.read |= other.read
+        self.recorded |= other.recorded
 
 
 class _Recorder(Interpreter):
@@ -121,6 +139,10 @@ class _Recorder(Interpreter):
         """Whether something is computed with what was inside of a container."""
         self._marks = _Marks()
         self._is_setting = False
+        self._effects = _Effects()
+        self._known: dict[object, _Effects] = {}
+        """What functions have done that were entered with some values."""
+        self._runs: list[_Effects] = []
 
     def run_all(self) -> None:
         """Follow what may run a block: methods of what holds one, and functions that may make that."""
@@ -183,6 +205,20 @@ class _Recorder(Interpreter):
         self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
     ) -> Value:
         """Follow a function, and record the arguments of a block."""
+        key = (function, call, owner, self.quiet > 0, self.unrecorded > 0)
+        outer, self._effects = self._effects, self._known.setdefault(key, _Effects())
+        try:
+            return self._recorded(function, call, node, frame, owner)
+        finally:
+            outer.add(self._effects)  # All that is known of it: it may have been followed before.
+            self._effects = outer
+            if not self.stack:
+                self._effects = _Effects()
+                self._runs.append(outer)
+
+    def _recorded(
+        self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None
+    ) -> Value:
         is_forward = getattr(function.node, "name", "") == "forward"
         if owner is None or not is_forward or not self._is_block(call.positional[:1]):
             return super().enter(function, call, node, frame, owner)
@@ -191,13 +227,18 @@ class _Recorder(Interpreter):
         for name, value in _bound(function.node, call):
             key = block, row, name
             self.received[key] = join((self.received.get(key, NEVER), value))
+            self._effects.recorded.add(key)
         return self._marks.of(super().enter(function, call, node, frame, owner))
 
     def judged(self) -> Iterator[Received]:
         """Yield what was recorded, without the values, which hold on to all that was followed."""
+        mixing = [each for each in self._runs if each.is_mixed]
+        kept = {name for each in mixing for name in each.kept}
+        mixed = {key for each in self._runs if each.is_mixed or each.read & kept for key in each.recorded}
         for (block, row, name), value in self.received.items():
             is_pile = any(isinstance(each, (Fixed, Box, Object)) for each in value.things)
-            yield Received(block, name, row, _holds_gradients(value), is_pile)
+            is_mixed = self.is_mixed or (block, row, name) in mixed
+            yield Received(block, name, row, _holds_gradients(value), is_pile, is_mixed)
 
     def _is_block(self, receivers: Iterable[Value]) -> bool:
         kinds = [each.kind for value in receivers for each in value.things if isinstance(each, Object)]
@@ -217,6 +258,28 @@ class _Recorder(Interpreter):
             if self._is_block(map(_receiver, value.things)):
                 self.call(value, Call(rest=result), node, frame)
         return result
+
+    def mix(self, target: Value, values: Iterable[Value]) -> None:
+        """Take note of values that are put into another one, of this run alone if only it has that one."""
+        is_mixed, self.is_mixed = self.is_mixed, False
+        super().mix(target, values)
+        self._effects.is_mixed |= self.is_mixed
+        self.is_mixed = is_mixed or (self.is_mixed and bool(target.roots))
+
+    def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
+        """Assign an attribute, of which other runs may read what is put into it."""
+        if self.stack and getattr(self.stack[-1], "name", "") != "__init__":
+            kept = (each for each in given.things if isinstance(each, (Tensor, Fixed, Box, Object)))
+            if any(is_constant(of(each)) for each in kept):
+                self._effects.kept.add(name)
+        super().set_attribute(value, name, given, node, frame)
+
+    def attribute(
+        self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
+    ) -> Value:
+        """Return an attribute, which another run may have given what requires grad."""
+        self._effects.read.add(name)
+        return super().attribute(value, name, node, frame, is_optional=is_optional)
 
     def set_by_name(self, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Assign an attribute by a name, which runs nothing, whatever the name is."""
