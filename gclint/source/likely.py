@@ -20,8 +20,9 @@ _BEFORE = re.compile(r"[:;]?[\s\\]*(?:from\b.*)?", re.DOTALL)
 """What stands before that word in its statement."""
 _AFTER = re.compile(rf"(?:[^\r\n;#(\\]|\\(?:\r\n|.)|\((?:[^)#]|{_COMMENT})*\)?)*", re.DOTALL)
 _ALIASED = re.compile(r"(\w+)[\s\\]+as\b")
-_HEADER = re.compile(rf"\bclass\b((?:[^#]|{_COMMENT})*?(?::[ \t\f]*(?:{_COMMENT})?(?=[\r\n])|\Z))", re.DOTALL)
-"""A header, up to a line that a colon ends."""
+_CLASS = re.compile(r"\bclass(?=[\s\\])")
+_HEADER = re.compile(rf"(?:[^#]|{_COMMENT})*?(?::[ \t\f]*(?:{_COMMENT})?(?=[\r\n])|\Z)", re.DOTALL)
+"""The rest of a header, up to a line that a colon ends."""
 
 
 @of_text
@@ -33,7 +34,7 @@ def likely_imported(file: SourceFile) -> frozenset[str]:
 @of_text
 def likely_bases(file: SourceFile) -> frozenset[str]:
     """Return the words in the headers of classes, and what they may stand for by an ``as`` of an import."""
-    headers = [match[1] for match in _HEADER.finditer(file.text)]
+    headers = [*_headers(file.text)]
     aliased = (word for text in _imports(file) for word in _ALIASED.findall(text))
     is_clear = all(text.count("(") == text.count(")") for text in headers)
     written = () if is_clear else (base for each in file.outline.definitions for base in each.bases)
@@ -70,8 +71,21 @@ def _imports(file: SourceFile) -> Iterator[str]:
         if _BEFORE.fullmatch(text, begin, start):
             after = _AFTER.match(text, seen)
             seen = after.end() if after else seen
-            yield unicodedata.normalize("NFKC", text[begin:seen])
+            yield text[begin:seen]
+
+
+def _headers(text: str) -> Iterator[str]:
+    seen = 0
+    while match := _CLASS.search(text, seen):
+        before, seen = match.start(), match.end()
+        while before and text[before - 1] in " \t\f":
+            before -= 1
+        header = _HEADER.match(text, seen)
+        if header and (not before or text[before - 1] in "\r\n"):
+            seen = header.end()
+            yield header[0]
 
 
 def _words(texts: Sequence[str] | Iterator[str]) -> frozenset[str]:
-    return frozenset(sys.intern(word) for text in texts for word in _WORD.findall(text))
+    normal = (unicodedata.normalize("NFKC", text) for text in texts)
+    return frozenset(sys.intern(word) for text in normal for word in _WORD.findall(text))
