@@ -22,6 +22,7 @@ from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular
+from gclint.source.likely import likely_imported
 from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.project import Project
@@ -185,14 +186,14 @@ class _Callers:
     """The files that may call a checkpoint function."""
 
     given: Mapping[str, Sequence[SourceFile]]
-    """Those of the run, by the words in their imports."""
+    """Those of the run, by the words in what may be their imports."""
     beside: Sequence[SourceFile]
     """Those around it, of which only the ones with a word in their texts are parsed."""
 
     def importing(self, word: str) -> Iterator[SourceFile]:
         """Yield the files with a word in their imports."""
-        yield from self.given.get(word, ())
-        yield from (each for each in self.beside if word in words_in(each) and word in import_words(each))
+        beside = (each for each in self.beside if word in words_in(each))
+        yield from (each for each in (*self.given.get(word, ()), *beside) if word in import_words(each))
 
 
 def _callers(project: Project) -> _Callers:
@@ -216,7 +217,7 @@ def _indexed(project: Project) -> _Callers:
         if path not in project.given:
             beside.append(file)
             continue
-        for word in import_words(file):
+        for word in likely_imported(file):
             given[word].append(file)
     return _Callers(given, beside)
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gclint.network.evaluation.classes import ClassInfo, remembered
@@ -14,6 +12,7 @@ from gclint.network.evaluation.modules import Module, library_of
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.outside import FLAG
 from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.likely import given_by_word, likely_imported
 from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
@@ -65,16 +64,16 @@ def given_importing(project: Project, user: SourceFile, name: str) -> Sequence[P
     known = project.questions.standing_answer(IMPORTED, name)
     if known is None:
         with project.read_for(None):
-            candidates = _index(project).by_word.get(name, ())
-            known = frozenset(path for path in candidates if project.file(path).outline.imported(name))
+            candidates = given_by_word(project, likely_imported).get(name, ())
+            known = frozenset(path for path in candidates if _imports(project.file(path), name))
     found = project.in_order(known)
     project.questions.ask(user.path, IMPORTED, name, found)
     return found
 
 
 def read_imports(project: Project) -> None:
-    """Read the imports of all given files, which are then remembered."""
-    _index(project)
+    """Read what all given files may import, which is then remembered."""
+    given_by_word(project, likely_imported)
 
 
 def _around(project: Project, user: SourceFile, name: str) -> Iterator[Path]:
@@ -106,22 +105,12 @@ def _given(project: Project, file: SourceFile, name: str) -> Iterator[Path]:
     key = "|".join((name, *sorted(names)))
     known = project.questions.standing_answer(IMPORTERS, key)
     if known is None:
-        index = _index(project)
-        candidates = index.by_word.get(name, ())
-        known = frozenset(path for path in candidates if not names.isdisjoint(index.modules[path]))
+        with project.read_for(None):
+            candidates = given_by_word(project, likely_imported).get(name, ())
+            known = frozenset(path for path in candidates if _imports_from(project.file(path), key))
     found = project.in_order(known)
     project.questions.ask(file.path, IMPORTERS, key, found)
     yield from found
-
-
-@dataclass(frozen=True)
-class _Index:
-    """The imports of the given files."""
-
-    by_word: Mapping[str, Sequence[Path]]
-    """The files by the words in their imports."""
-    modules: Mapping[Path, frozenset[str]]
-    """The last names of the modules that each file imports from."""
 
 
 @of_text
@@ -147,28 +136,6 @@ def _modules(file: SourceFile) -> frozenset[str]:
     """Return the last names of the modules that a file imports from."""
     modules = (each.module for each in file.outline.imports)
     return frozenset(module.rpartition(".")[2] for module in modules if module is not None)
-
-
-def _index(project: Project) -> _Index:
-    known = project.derived.get(_index)
-    if not isinstance(known, _Index):
-        with project.read_for(None):
-            known = project.derived[_index] = _indexed(project)
-    return known
-
-
-def _indexed(project: Project) -> _Index:
-    by_word: defaultdict[str, list[Path]] = defaultdict(list)
-    modules: dict[Path, frozenset[str]] = {}
-    for path in project.paths:
-        try:
-            file = project.file(path)
-        except (OSError, UnreadableFile):
-            continue  # The run reports that it cannot be read.
-        modules[path] = _modules(file)
-        for word in import_words(file):
-            by_word[word].append(path)
-    return _Index(by_word, modules)
 
 
 def _imports_from(file: SourceFile, key: str) -> bool:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from typing import cast
+from collections.abc import Iterator
 
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module, library_of
-from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.file import SourceFile, of_text
+from gclint.source.likely import given_by_word, likely_bases
 from gclint.source.project import Project
 from gclint.source.questions import Topic
-
-_Index = Mapping[str, list[tuple[Module, str]]]
 
 
 def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
@@ -36,26 +33,9 @@ def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
 def _based_on(project: Project, name: str) -> list[tuple[Module, str]]:
     """Return the classes with a base of this name, each as its module and name."""
     known = project.questions.standing_answer(BASES, name)
-    if known is not None:
-        modules = [library_of(project).module(project.file(path)) for path in project.in_order(known)]
-        return [(each, own) for each in modules for own, base in _bases(each.file) if base == name]
-    index = project.derived.get(_by_base)
-    if not isinstance(index, dict):
-        index = project.derived[_by_base] = _by_base(project)
-    return cast("_Index", index).get(name, [])
-
-
-def _by_base(project: Project) -> _Index:
-    """Return the classes by the names that their bases have where they are defined."""
-    found: defaultdict[str, list[tuple[Module, str]]] = defaultdict(list)
-    for path in project.paths:
-        try:
-            module = library_of(project).module(project.file(path))
-        except (OSError, UnreadableFile):
-            continue  # The run reports that it cannot be read.
-        for name, base in _bases(module.file):
-            found[base].append((module, name))
-    return dict(found)
+    likely = given_by_word(project, likely_bases).get(name, ()) if known is None else project.in_order(known)
+    modules = (library_of(project).module(project.file(path)) for path in likely)
+    return [(each, own) for each in modules for own, base in _bases(each.file) if base == name]
 
 
 @of_text

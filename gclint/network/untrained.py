@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
+from typing import cast
 
 from gclint.model.names import names
 from gclint.network.assignments import GRADIENT_SWITCHES
@@ -97,11 +99,13 @@ def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
 def _mentions(owner: ClassInfo) -> int:
     """Return how often the code of a class's file names the class, beside defining it."""
     tree = owner.file.tree
-    nodes = () if tree is None else walk(tree.module)
-    return sum(
-        owner.name in (getattr(each, "id", None), getattr(each, "attr", None), text_of(each))
-        for each in nodes
-    )
+    if tree is None:
+        return 0
+    if _mentions not in tree.facts:
+        nodes = walk(tree.module)
+        words = (getattr(each, "id", None) or getattr(each, "attr", None) or text_of(each) for each in nodes)
+        tree.facts[_mentions] = Counter(words)
+    return cast("Counter[str | None]", tree.facts[_mentions])[owner.name]
 
 
 def _uses(scope: Scope, attributes: list[str]) -> Iterator[ast.Attribute]:

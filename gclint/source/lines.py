@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,7 @@ from gclint.source.tree import blocks_of
 _LAYOUT = (tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 _WITH_EXPRESSIONS = (ast.expr, ast.arguments, ast.keyword, ast.withitem)
 _ROW = attrgetter("lineno")
+_QUOTE = re.compile("[\"']")
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ def begins_in_string(file: SourceFile, row: int) -> bool:
 
     Then what looks like a comment there is none. Only statements around the row are looked at.
     """
-    blocks = [] if file.tree is None else [file.tree.module.body]
+    tree = file.tree if _QUOTE.search(file.text, 0, file.row_start(row)) else None
+    blocks = [] if tree is None else [tree.module.body]
     while blocks:
         body = blocks.pop()
         index = bisect_left(body, row, key=_ROW)

@@ -166,9 +166,14 @@ class Outline:
         self.file = file
         self.definitions: list[Definition] = []
         self.imports: list[ImportStatement] = []
+        self.assigned: dict[str, type[ast.expr]] = {}
+        """The names that statements at the module's level assign, each with the kind of its first value."""
         tree = file.tree
         if tree is not None:
             self._scan(tree.module.body)
+            for name, node in tree.assignments.items():
+                assert node.value is not None  # only such are there
+                self.assigned[name] = type(node.value)
 
     @cached_property
     def classes(self) -> dict[str, Definition]:

@@ -54,6 +54,17 @@ class Tree:
         found = (statement for statement, _ in statements_around(self.module.body))
         return tuple(each for each in found if isinstance(each, DEFINITIONS))
 
+    @cached_property
+    def assignments(self) -> dict[str, ast.Assign | ast.AnnAssign]:
+        """The first statement at the module's level that assigns a value to each name."""
+        found: dict[str, ast.Assign | ast.AnnAssign] = {}
+        for node in self.module.body:
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                for target in node.targets if isinstance(node, ast.Assign) else (node.target,):
+                    if isinstance(target, ast.Name):
+                        found.setdefault(target.id, node)
+        return found
+
 
 def _parsed(text: str) -> ast.Module:
     with _no_collector(), warnings.catch_warnings():

@@ -275,7 +275,7 @@ class ClassInfo:
 
     def assigns(self, name: str) -> bool:
         """Return whether the class body itself assigns to a name."""
-        return name in self._body.bindings
+        return name in self.definition.text and name in self._body.bindings
 
     def switch(self, name: str) -> bool | None:
         """Return the value True or False that the class body itself assigns to a name; None for any other."""
@@ -284,7 +284,7 @@ class ClassInfo:
 
     def literals(self, name: str) -> list[ast.expr]:
         """Return what the class body itself assigns to a name, in text order."""
-        return [each.literal for each in self._body.bindings.get(name, ())]
+        return [each.literal for each in self._body.bindings[name]] if self.assigns(name) else []
 
     @cached_property
     def parts(self) -> frozenset[ClassInfo]:

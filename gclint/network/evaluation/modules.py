@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import cast
 
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
@@ -126,7 +125,7 @@ class Module:
             for name in statement.names
             if self._may_define_blocks(name)
         ]
-        tables = [name for name, node in self._assignments.items() if isinstance(node.value, _TABLES)]
+        tables = [name for name, kind in self.file.outline.assigned.items() if issubclass(kind, _TABLES)]
         return tuple(dict.fromkeys([*self.classes, *imported, *tables]))
 
     def lookup(self, name: str) -> Values:
@@ -287,23 +286,7 @@ class Module:
     # -- assignments
 
     def _assigned(self, name: str) -> Values:
-        statement = self._assignments.get(name)
-        if statement is None:
-            return NOTHING
-        return Scope(self, Body(self.file, [statement])).name(name)
-
-    @property
-    def _assignments(self) -> dict[str, ast.Assign | ast.AnnAssign]:
-        """The first statement at the module's level that assigns each name."""
-        tree = self.file.tree
+        tree = self.file.tree if name in self.file.outline.assigned else None
         if tree is None:
-            return {}
-        if Module not in tree.facts:
-            found: dict[str, ast.Assign | ast.AnnAssign] = {}
-            for node in tree.module.body:
-                if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
-                    for target in node.targets if isinstance(node, ast.Assign) else (node.target,):
-                        if isinstance(target, ast.Name):
-                            found.setdefault(target.id, node)
-            tree.facts[Module] = found
-        return cast("dict[str, ast.Assign | ast.AnnAssign]", tree.facts[Module])
+            return NOTHING
+        return Scope(self, Body(self.file, [tree.assignments[name]])).name(name)

@@ -18,6 +18,9 @@ WITHS = (ast.With, ast.AsyncWith)
 Comprehension: TypeAlias = "ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp"
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _NEW_SCOPES = frozenset((*FUNCTIONS, ast.ClassDef, ast.Lambda))
+_LEAVES = frozenset((ast.Name, ast.Constant))
+"""Most of all nodes are of these kinds, which have nothing below them."""
+_ENDS_OF_SCOPE = _NEW_SCOPES | _LEAVES
 _WITHOUT_CODE = names(
     """
     arg attr conversion ctx id is_async kind kwd_attrs level module name names op ops rest simple
@@ -56,7 +59,8 @@ def _place(node: ast.expr) -> tuple[int, int]:
 def children(node: ast.AST) -> list[ast.AST]:
     """Return the child nodes of ``node`` that contain code."""
     found: list[ast.AST] = []
-    for value in _code_in(type(node))(node):
+    kind = node.__class__
+    for value in (_GETTERS.get(kind) or _code_in(kind))(node):
         if value.__class__ is list:
             found += value if value and None not in value else filter(None, value)
         elif value is not None:
@@ -66,13 +70,11 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 def _code_in(kind: type[ast.AST]) -> Callable[[ast.AST], tuple[Any, ...]]:
     """Return a function that returns the fields of a node of a type that may contain code."""
-    known = _GETTERS.get(kind)
-    if known is None:
-        is_literal = issubclass(kind, (ast.Constant, ast.MatchSingleton))
-        fields = [] if is_literal else [name for name in kind._fields if name not in _WITHOUT_CODE]
-        # For a single name, `attrgetter` does not return a tuple.
-        getter = attrgetter(*fields) if fields else _no_code
-        known = _GETTERS[kind] = getter if len(fields) != 1 else lambda node: (getter(node),)
+    is_literal = issubclass(kind, (ast.Constant, ast.MatchSingleton))
+    fields = [] if is_literal else [name for name in kind._fields if name not in _WITHOUT_CODE]
+    # For a single name, `attrgetter` does not return a tuple.
+    getter = attrgetter(*fields) if fields else _no_code
+    known = _GETTERS[kind] = getter if len(fields) != 1 else lambda node: (getter(node),)
     return known
 
 
@@ -123,7 +125,8 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting += reversed(children(node))
+        if type(node) not in _LEAVES:
+            waiting += children(node)[::-1]
 
 
 def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
@@ -132,8 +135,8 @@ def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
-        if type(node) not in _NEW_SCOPES:
-            waiting += reversed(children(node))
+        if type(node) not in _ENDS_OF_SCOPE:
+            waiting += children(node)[::-1]
 
 
 def names_in(node: ast.AST) -> Iterator[str]:

@@ -1,0 +1,91 @@
+"""What texts may import and inherit from, found without parsing them: most files need not be read closely."""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.project import Project
+
+_WORD = re.compile(r"\w+")
+_COMMENT = r"\#[^\r\n]*(?=[\r\n]|\Z)"
+_IMPORT = re.compile(r"\bimport\b")
+_BEFORE = re.compile(r"[:;]?[\s\\]*(?:from\b.*)?", re.DOTALL)
+"""What stands before that word in its statement."""
+_AFTER = re.compile(rf"(?:[^\r\n;#(\\]|\\(?:\r\n|.)|\((?:[^)#]|{_COMMENT})*\)?)*", re.DOTALL)
+_ALIASED = re.compile(r"(\w+)[\s\\]+as\b")
+_CLASS = re.compile(r"\bclass(?=[\s\\])")
+_HEADER = re.compile(rf"(?:[^#]|{_COMMENT})*?(?::[ \t\f]*(?:{_COMMENT})?(?=[\r\n])|\Z)", re.DOTALL)
+"""The rest of a header, up to a line that a colon ends."""
+
+
+@of_text
+def likely_imported(file: SourceFile) -> frozenset[str]:
+    """Return the words in the imports of a file, and in what only looks like one."""
+    return _words(_imports(file))
+
+
+@of_text
+def likely_bases(file: SourceFile) -> frozenset[str]:
+    """Return the words in the headers of classes, and what they may stand for by an ``as`` of an import."""
+    headers = [*_headers(file.text)]
+    aliased = (word for text in _imports(file) for word in _ALIASED.findall(text))
+    is_clear = all(text.count("(") == text.count(")") for text in headers)
+    written = () if is_clear else (base for each in file.outline.definitions for base in each.bases)
+    return _words((*headers, *aliased, *written))
+
+
+def given_by_word(
+    project: Project, words: Callable[[SourceFile], frozenset[str]]
+) -> Mapping[str, Sequence[Path]]:
+    """Return the given files by their ``words``, in order."""
+    if words not in project.derived:
+        found: defaultdict[str, list[Path]] = defaultdict(list)
+        with project.read_for(None):
+            for path in project.paths:
+                try:
+                    file = project.file(path)
+                except (OSError, UnreadableFile):
+                    continue  # The run reports that it cannot be read.
+                for word in words(file):
+                    found[word].append(path)
+        project.derived[words] = dict(found)
+    return cast("Mapping[str, Sequence[Path]]", project.derived[words])
+
+
+def _imports(file: SourceFile) -> Iterator[str]:
+    text, seen = file.text, 0
+    while match := _IMPORT.search(text, seen):
+        start, row = match.start(), file.places.row(match.start())
+        while row > 1 and file.row_start(row) > seen and file.line(row - 1).endswith("\\"):
+            row -= 1
+        begin = max(seen, file.row_start(row))
+        begin = max(begin, text.rfind(":", begin, start), text.rfind(";", begin, start))
+        seen = match.end()
+        if _BEFORE.fullmatch(text, begin, start):
+            after = _AFTER.match(text, seen)
+            seen = after.end() if after else seen
+            yield text[begin:seen]
+
+
+def _headers(text: str) -> Iterator[str]:
+    seen = 0
+    while match := _CLASS.search(text, seen):
+        before, seen = match.start(), match.end()
+        while before and text[before - 1] in " \t\f":
+            before -= 1
+        header = _HEADER.match(text, seen)
+        if header and (not before or text[before - 1] in "\r\n"):
+            seen = header.end()
+            yield header[0]
+
+
+def _words(texts: Sequence[str] | Iterator[str]) -> frozenset[str]:
+    normal = (unicodedata.normalize("NFKC", text) for text in texts)
+    return frozenset(sys.intern(word) for text in normal for word in _WORD.findall(text))
