@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, Step
-from gclint.network.evaluation.walk import LOOPS, walk
 from gclint.network.inplace import Change, changes_in_place, changes_seen, embeddings_called
 from gclint.network.model import Network
 from gclint.network.story import attribute_steps, node_step
 from gclint.network.support import supports_checkpointing
 from gclint.rule import Rule
+from gclint.source.walk import LOOPS, walk
 from gclint.verify.worker.cause import Cause
 from gclint.wording import listed_code
 

@@ -11,13 +11,13 @@ from gclint.codemod.places import argument_place
 from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
 from gclint.network.cache_origins import no_cache
 from gclint.network.caches import has_flag, live_caches
-from gclint.network.evaluation.walk import Arg
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, parameter_steps
 from gclint.network.untrained import untrained
 from gclint.releases import EVER_NEUTRALISED
 from gclint.rule import Rule
+from gclint.source.walk import Arg
 from gclint.wording import listed
 
 _GUARD = "None if {0}.gradient_checkpointing and {0}.training else "

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.signature import Kind, Signature, function_signature, method_signature
-from gclint.network.evaluation.walk import arguments
 from gclint.source.file import SourceFile
+from gclint.source.walk import arguments
 
 _KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: Kind.POSITIONAL_ONLY,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gclint.network.evaluation.walk import is_constant
 from gclint.network.runsite import Arm
+from gclint.source.walk import is_constant
 
 
 def known_off(arm: Arm) -> Iterator[ast.expr]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from gclint.finding import Refusal
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.walk import FUNCTIONS, conjuncts, text_of, walk
 from gclint.network.runsite import Arm, RunSite
 from gclint.source.file import SourceFile
+from gclint.source.walk import FUNCTIONS, conjuncts, text_of, walk
 
 _CONDITION_NAMES = {
     "gradient_checkpointing",

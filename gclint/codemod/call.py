@@ -11,9 +11,9 @@ from gclint.finding import Edit, Refusal
 from gclint.network.activation import SiteBinding, is_constant
 from gclint.network.binding import Binding, BoundArgument
 from gclint.network.evaluation.signature import Kind, Parameter, Signature
-from gclint.network.evaluation.walk import COMPREHENSIONS, arguments, walk
 from gclint.releases import EVER_NEUTRALISED
 from gclint.source.file import SourceFile
+from gclint.source.walk import COMPREHENSIONS, arguments, walk
 from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
 from gclint.wording import listed
 

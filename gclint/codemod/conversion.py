@@ -18,13 +18,13 @@ from gclint.codemod.switching import remove_override
 from gclint.finding import Edit, Refusal
 from gclint.network.activation import bind_site
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.evaluation.walk import dotted_name, walk
 from gclint.network.model import Network
 from gclint.network.override import OldOverride
 from gclint.network.runsite import RunSite
 from gclint.network.untrained import untrained
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
+from gclint.source.walk import dotted_name, walk
 
 
 def base_edits(network: Network, group: Group) -> list[Edit] | Refusal:

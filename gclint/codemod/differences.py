@@ -10,7 +10,11 @@ from gclint.codemod.branch import LegacyBranch, functions_used_outside
 from gclint.network.activation import is_constant, is_guarded
 from gclint.network.binding import Binding, BoundArgument, bind
 from gclint.network.evaluation.signature import Parameters, Signature, function_signature
-from gclint.network.evaluation.walk import (
+from gclint.network.returned import returns_tuples
+from gclint.network.runsite import RunSite
+from gclint.releases import EVER_NEUTRALISED, Releases
+from gclint.source.tokens import one_line
+from gclint.source.walk import (
     FUNCTIONS,
     Arg,
     children,
@@ -19,11 +23,7 @@ from gclint.network.evaluation.walk import (
     structure,
     walk,
 )
-from gclint.network.evaluation.walk import is_constant as is_literal
-from gclint.network.returned import returns_tuples
-from gclint.network.runsite import RunSite
-from gclint.releases import EVER_NEUTRALISED, Releases
-from gclint.source.tokens import one_line
+from gclint.source.walk import is_constant as is_literal
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 

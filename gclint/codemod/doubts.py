@@ -9,7 +9,6 @@ from gclint.codemod.branch import leaves_out_training
 from gclint.codemod.differences import differences
 from gclint.codemod.group import Group, root_of, sites_of
 from gclint.network.evaluation.classes import ClassInfo, nodes_of, words_of
-from gclint.network.evaluation.walk import dotted_name, is_constant, text_of
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
@@ -18,6 +17,7 @@ from gclint.network.support import models_running
 from gclint.network.traits import statistics_class, stores_on_self
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
+from gclint.source.walk import dotted_name, is_constant, text_of
 
 _HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook"))
 _RECORDED = "_can_record_outputs"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from gclint.finding import Applicability, Duty, Edit, Evidence, Finding, Fix, Heir, Refusal, Step
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.walk import dotted_name, is_docstring, structure
 from gclint.network.model import Network
 from gclint.network.story import attribute_steps, definition_step
 from gclint.network.support import is_like_a_model
@@ -17,6 +16,7 @@ from gclint.observations import Feeding
 from gclint.source.generated import is_modular, modeling_path, modular_path
 from gclint.source.outline import Definition
 from gclint.source.twins import definition_region
+from gclint.source.walk import dotted_name, is_docstring, structure
 
 if TYPE_CHECKING:
     from gclint.verify.worker.protocol import ClassResult

@@ -22,12 +22,12 @@ from gclint.network.evaluation.body import (
 from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, ClassValue, Container, External, Function, Instance, Value
-from gclint.network.evaluation.walk import Arg, arguments, children, dotted_name, text_of, walk
 from gclint.network.holders import held_classes
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite, is_checkpoint_function
 from gclint.source.generated import is_modular
 from gclint.source.outline import Definition
+from gclint.source.walk import Arg, arguments, children, dotted_name, text_of, walk
 
 _ADDING = ADDING_METHODS | {"__setitem__", "__iadd__", "setdefault"}
 """Methods that put their last argument into a stack."""

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from gclint.finding import Edit
 from gclint.network.binding import bind
 from gclint.network.caches import has_flag
-from gclint.network.evaluation.walk import Arg, FunctionNode, walk
 from gclint.network.model import Network
 from gclint.network.outside import FLAG
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
+from gclint.source.walk import Arg, FunctionNode, walk
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _TRAINING = "training"

@@ -9,8 +9,8 @@ import libcst as cst
 from gclint.codemod.listing import Item, value_code
 from gclint.codemod.written import Written, written
 from gclint.finding import Refusal
-from gclint.network.evaluation.walk import FunctionNode
 from gclint.source.file import SourceFile
+from gclint.source.walk import FunctionNode
 
 
 def argument_items(file: SourceFile, call: ast.Call) -> list[Item] | Refusal:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile, pairwise, takewhile
 
-from gclint.network.evaluation.walk import Arg, arguments
 from gclint.source.file import SourceFile
 from gclint.source.tokens import Kind, Token, tokens
+from gclint.source.walk import Arg, arguments
 
 LINE_LENGTH = 119
 """What transformers' own formatter allows; only a list that is rewritten anyway is broken at it."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from gclint.codemod.arms import known_off
 from gclint.codemod.differences import Difference, compare_calls
-from gclint.network.evaluation.walk import structure
 from gclint.network.runsite import RunSite
 from gclint.network.words import words_in
 from gclint.releases import Releases
+from gclint.source.walk import structure
 
 _MODES = ("checkpoint", "ckpt", "training", "requires_grad", "grad_enabled")
 # What only a cache needs, and may be left out together with it.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from gclint.network.decorators import forward_decorators
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.walk import FUNCTIONS, arguments, walk
 from gclint.network.runsite import RunSite
+from gclint.source.walk import FUNCTIONS, arguments, walk
 
 
 def onlooker_doubts(site: RunSite) -> Iterator[str]:

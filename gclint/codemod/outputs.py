@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator
 from gclint.network.binding import bind
 from gclint.network.caches import is_off
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.evaluation.walk import dotted_name, is_constant, walk
 from gclint.network.runsite import RunSite
 from gclint.network.traits import forward_nodes
+from gclint.source.walk import dotted_name, is_constant, walk
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 

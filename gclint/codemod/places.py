@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from gclint.codemod.listing import argument_span
-from gclint.network.evaluation.walk import Arg, arguments, walk
 from gclint.network.runsite import RunSite
+from gclint.source.walk import Arg, arguments, walk
 
 
 def argument_place(site: RunSite, arg: Arg) -> tuple[int, int]:

@@ -16,7 +16,6 @@ from gclint.network.decorators import forward_decorators
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.values import ExternalInstance, Function
-from gclint.network.evaluation.walk import FUNCTIONS, FunctionNode, arguments, dotted_name, walk
 from gclint.network.holders import held_classes
 from gclint.network.index import subclasses
 from gclint.network.model import Network
@@ -25,6 +24,7 @@ from gclint.network.words import words_in
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
 from gclint.source.tree import DEFINITIONS
+from gclint.source.walk import FUNCTIONS, FunctionNode, arguments, dotted_name, walk
 
 
 def others_run(network: Network, site: RunSite) -> tuple[ClassInfo, ...]:

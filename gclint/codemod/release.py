@@ -10,12 +10,12 @@ from gclint.codemod.places import argument_place
 from gclint.finding import Refusal
 from gclint.network.caches import live_caches
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
-from gclint.network.evaluation.walk import text_of, walk
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.releases import FIRST_WITH_BASE_CLASS
 from gclint.source.file import SourceFile, of_text
 from gclint.source.packages import LIBRARY
+from gclint.source.walk import text_of, walk
 
 _NEEDS = f"`{CHECKPOINTING_BASE}` needs transformers {FIRST_WITH_BASE_CLASS} or later"
 

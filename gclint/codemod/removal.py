@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 
 from gclint.finding import Edit
 from gclint.network.evaluation.classes import nodes_of
-from gclint.network.evaluation.walk import dotted_name, text_of
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
 from gclint.source.tokens import Kind, tokens
+from gclint.source.walk import dotted_name, text_of
 
 _LINE_ENDS = (Kind.NEWLINE, Kind.JOIN)
 _LAYOUT = (Kind.COMMENT, *_LINE_ENDS)

@@ -10,9 +10,9 @@ from gclint.codemod.branch import LegacyBranch
 from gclint.codemod.differences import split_side
 from gclint.codemod.removal import names_used
 from gclint.finding import Edit
-from gclint.network.evaluation.walk import FUNCTIONS, walk
 from gclint.source.outline import Definition
 from gclint.source.tokens import Kind, header_end, tokens
+from gclint.source.walk import FUNCTIONS, walk
 
 
 def replacement(branch: LegacyBranch, edits: Sequence[Edit]) -> Edit:

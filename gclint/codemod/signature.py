@@ -21,7 +21,6 @@ from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.signature import Kind, Parameter, Signature
-from gclint.network.evaluation.walk import arguments, dotted_name, walk
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.search import RUNNING_METHODS
@@ -30,6 +29,7 @@ from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.questions import Topic
 from gclint.source.tokens import closing_bracket, tokens
+from gclint.source.walk import arguments, dotted_name, walk
 from gclint.source.words import has_word
 
 

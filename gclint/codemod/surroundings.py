@@ -18,12 +18,12 @@ from gclint.network.evaluation.values import (
     Instance,
     ModuleValue,
 )
-from gclint.network.evaluation.walk import WITHS, Arg, arguments, dotted_name, text_of, walk
-from gclint.network.evaluation.walk import is_constant as is_literal
 from gclint.network.gradient import Carries, Gradients
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.traits import FILLING, IN_PLACE
+from gclint.source.walk import WITHS, Arg, arguments, dotted_name, text_of, walk
+from gclint.source.walk import is_constant as is_literal
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 _RESTORED = frozenset(

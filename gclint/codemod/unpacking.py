@@ -10,7 +10,6 @@ from gclint.codemod.signature import NAMING
 from gclint.codemod.sites import SiteDefects
 from gclint.finding import Applicability, Edit, Fix, Part, Refusal, Repair
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.walk import dotted_name, is_docstring
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.words import words_in
@@ -18,6 +17,7 @@ from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular, modeling_path
 from gclint.source.outline import Definition
 from gclint.source.paths import shown
+from gclint.source.walk import dotted_name, is_docstring
 from gclint.source.words import has_word
 
 _TUPLES = ("tuple", "Tuple", "typing.Tuple")

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from gclint.network.evaluation.walk import dotted_name
 from gclint.source.tree import DEFINITIONS, Tree, Unparsable
+from gclint.source.walk import dotted_name
 
 _GENERIC = frozenset(("dict", "frozenset", "list", "set", "tuple", "type"))
 # What is handed over to these may be a type in quotes.

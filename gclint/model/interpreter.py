@@ -31,7 +31,7 @@ from gclint.model.values import (
     of,
     unknown,
 )
-from gclint.network.evaluation.walk import walk
+from gclint.source.walk import walk
 
 _ROUNDS = 8
 _OF_SETTINGS = (

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from gclint.model import known
 from gclint.model.names import names
-from gclint.network.evaluation.walk import children, walk
 from gclint.source.file import SourceFile, of_text
+from gclint.source.walk import children, walk
 
 READING_BY_NAME = frozenset(("getattr", "attrgetter", "methodcaller", "__getattribute__"))
 """The functions that read attributes whose names are computed."""

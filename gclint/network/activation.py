@@ -12,11 +12,11 @@ from functools import cached_property
 from gclint.network.binding import Binding, BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.evaluation.signature import Parameter, Signature
-from gclint.network.evaluation.walk import Arg, walk
 from gclint.network.gradient import Carries, Gradients
 from gclint.network.runsite import RunSite
 from gclint.network.whole_outputs import is_whole_output, may_be_whole_output
 from gclint.releases import EVER_NEUTRALISED
+from gclint.source.walk import Arg, walk
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 ACTIVATION_NAMES = "activation-names"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from gclint.network.evaluation.body import Binding
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.walk import WITHS, arguments, dotted_name, is_constant
 from gclint.source.tree import blocks_of
+from gclint.source.walk import WITHS, arguments, dotted_name, is_constant
 
 _WITHOUT_GRADIENT = frozenset(("no_grad", "inference_mode"))
 _SWITCHING = "set_grad_enabled"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gclint.network.evaluation.signature import Kind, Parameter, Signature
-from gclint.network.evaluation.walk import Arg
+from gclint.source.walk import Arg
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,6 @@ from gclint.network.evaluation.reaching import Entry, Reaching
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import method_signature
 from gclint.network.evaluation.values import Bound, ClassValue, External, Function, Value
-from gclint.network.evaluation.walk import FUNCTIONS, Arg, dotted_name, text_of, walk
-from gclint.network.evaluation.walk import arguments as arguments_of
 from gclint.network.gradient import Carries, Gradients, Origin, Place, inside, place_of, united
 from gclint.network.learned import is_learned_value
 from gclint.network.runsite import RunSite
@@ -30,6 +28,8 @@ from gclint.network.traits import is_learned
 from gclint.network.written_arguments import written_arguments
 from gclint.releases import EVER_NEUTRALISED
 from gclint.source.outline import Definition
+from gclint.source.walk import FUNCTIONS, Arg, dotted_name, text_of, walk
+from gclint.source.walk import arguments as arguments_of
 from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
 
 _DROPPED = EVER_NEUTRALISED - {USE_CACHE}

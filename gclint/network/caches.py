@@ -10,11 +10,11 @@ from gclint.network.assignments import is_simple
 from gclint.network.binding import bind
 from gclint.network.construction import flag_settings
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.walk import Arg, children, dotted_name, walk
 from gclint.network.outside import FLAG
 from gclint.network.runsite import RunSite
 from gclint.network.words import words_in
 from gclint.releases import EVER_NEUTRALISED
+from gclint.source.walk import Arg, children, dotted_name, walk
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, CACHES, USE_CACHE
 
 _CACHES = (EVER_NEUTRALISED | CACHES) - {USE_CACHE}

@@ -11,7 +11,6 @@ from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, External, Instance
-from gclint.network.evaluation.walk import Arg, arguments, dotted_name, text_of, walk
 from gclint.network.holders import single_attributes
 from gclint.network.importers import given_importing, importers
 from gclint.network.index import subclasses
@@ -20,6 +19,7 @@ from gclint.network.search import RUNNING_METHODS
 from gclint.source.file import SourceFile, of_text
 from gclint.source.project import Project
 from gclint.source.tree import DEFINITIONS
+from gclint.source.walk import Arg, arguments, dotted_name, text_of, walk
 
 _SUPER = "super"
 _ALL = "__all__"

@@ -12,10 +12,10 @@ from typing import cast
 from gclint.network.evaluation.classes import remembered, words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Function
-from gclint.network.evaluation.walk import dotted_name, text_of, walk, walk_scope
 from gclint.network.search import CHECKPOINT_METHODS
 from gclint.source.file import SourceFile
 from gclint.source.tree import DEFINITIONS
+from gclint.source.walk import dotted_name, text_of, walk, walk_scope
 from gclint.source.words import any_between
 
 # A text without any of these neither calls a checkpoint function nor passes one on.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.values import Function
-from gclint.network.evaluation.walk import dotted_name
+from gclint.source.walk import dotted_name
 
 
 def forward_decorators(info: ClassInfo) -> Iterator[tuple[str, Function]]:

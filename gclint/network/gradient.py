@@ -35,10 +35,10 @@ from gclint.network.evaluation.values import (
     Instance,
     Value,
 )
-from gclint.network.evaluation.walk import COMPREHENSIONS, Comprehension, arguments, dotted_name, is_constant
 from gclint.network.learned import is_constant_buffer, is_frozen, is_learned_value, is_unrecorded
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
+from gclint.source.walk import COMPREHENSIONS, Comprehension, arguments, dotted_name, is_constant
 
 _ANY = -1
 """An index that stands for some item when it is not known which."""

@@ -10,9 +10,9 @@ from gclint.network.evaluation.body import COMPUTED, COMPUTING, Binding, Body, c
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
-from gclint.network.evaluation.walk import arguments, statements_in, walk
 from gclint.network.traits import last_name, mixes_sequence
 from gclint.source.file import SourceFile, of_text
+from gclint.source.walk import arguments, statements_in, walk
 
 _STACKS = ("ModuleList", "ModuleDict")
 _SEQUENCE = "Sequential"

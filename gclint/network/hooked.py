@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.values import Instance
-from gclint.network.evaluation.walk import dotted_name, text_of, walk_scope
 from gclint.network.support import is_like_a_model, models_running
 from gclint.releases import FIRST_FINDING_EMBEDDINGS, Releases
 from gclint.source.naming import MODEL_BASE
+from gclint.source.walk import dotted_name, text_of, walk_scope
 
 GETTER = "get_input_embeddings"
 USUAL = "embed_tokens"

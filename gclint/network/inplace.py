@@ -13,7 +13,15 @@ from typing import NamedTuple
 from gclint.network.assignments import stops_gradients
 from gclint.network.differentiable import SAME_ATTRIBUTES, VIEWS
 from gclint.network.evaluation.classes import ClassInfo, words_of
-from gclint.network.evaluation.walk import (
+from gclint.network.hooked import GETTER, NAMED_BY, USUAL, Hooked
+from gclint.network.learned import is_decorated_unrecorded
+from gclint.network.model import Network
+from gclint.network.support import supports_checkpointing
+from gclint.network.words import words_in
+from gclint.source.file import SourceFile
+from gclint.source.outline import Definition
+from gclint.source.tree import blocks_of
+from gclint.source.walk import (
     LOOPS,
     WITHS,
     FunctionNode,
@@ -27,14 +35,6 @@ from gclint.network.evaluation.walk import (
     walk,
     walk_scope,
 )
-from gclint.network.hooked import GETTER, NAMED_BY, USUAL, Hooked
-from gclint.network.learned import is_decorated_unrecorded
-from gclint.network.model import Network
-from gclint.network.support import supports_checkpointing
-from gclint.network.words import words_in
-from gclint.source.file import SourceFile
-from gclint.source.outline import Definition
-from gclint.source.tree import blocks_of
 
 _NOT_IN_TRAINING = re.compile(r"generat|^_?prepare_(?:model_)?inputs")
 """Names of methods that only generation calls."""

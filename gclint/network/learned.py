@@ -10,7 +10,9 @@ from gclint.network.differentiable import is_learned_module
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, ExternalInstance, Function, Instance, Value
-from gclint.network.evaluation.walk import (
+from gclint.network.traits import is_learned
+from gclint.source.outline import Definition
+from gclint.source.walk import (
     FUNCTIONS,
     Arg,
     FunctionNode,
@@ -19,8 +21,6 @@ from gclint.network.evaluation.walk import (
     is_constant,
     text_of,
 )
-from gclint.network.traits import is_learned
-from gclint.source.outline import Definition
 
 
 def is_learned_value(value: Value) -> bool:

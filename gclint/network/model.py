@@ -11,7 +11,6 @@ from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.callers import Callers
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.modules import library_of
-from gclint.network.evaluation.walk import walk
 from gclint.network.gradient import Gradients
 from gclint.network.holders import accessors, holding_attributes, single_attributes
 from gclint.network.inherited import foreign_sites, with_substitutes
@@ -32,6 +31,7 @@ from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
+from gclint.source.walk import walk
 
 _LIBRARY_MODULES = frozenset(("modeling_utils", "modeling_outputs", "modeling_layers"))
 _BASE_MODULE = "modeling_layers"

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gclint.network.evaluation.classes import nodes_of
-from gclint.network.evaluation.walk import FUNCTIONS, children, dotted_name, is_constant, text_of, walk
 from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.outline import Definition
 from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
 from gclint.source.tree import Places, Tree, Unparsable, blocks_of, line_starts
+from gclint.source.walk import FUNCTIONS, children, dotted_name, is_constant, text_of, walk
 
 FLAG = "gradient_checkpointing"
 CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"

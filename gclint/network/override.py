@@ -12,10 +12,10 @@ from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.signature import method_signature
 from gclint.network.evaluation.values import ClassValue
-from gclint.network.evaluation.walk import dotted_name, is_docstring
 from gclint.network.index import subclasses
 from gclint.network.outside import FLAG, LIBRARY_SWITCH
 from gclint.source.outline import Definition
+from gclint.source.walk import dotted_name, is_docstring
 
 _ANY_MODEL = frozenset(("from_config", "from_pretrained", "_from_config"))
 """Methods that create a model whose class is not known from the code."""

@@ -12,7 +12,12 @@ from gclint.network.dataflow import carried_names, flowing
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, External, Function, Instance, Values, items_of
-from gclint.network.evaluation.walk import (
+from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
+from gclint.network.wrapped import unwrap
+from gclint.network.written_arguments import written_arguments
+from gclint.observations import Observed
+from gclint.source.tree import blocks_of
+from gclint.source.walk import (
     FUNCTIONS,
     LOOPS,
     WITHS,
@@ -23,11 +28,6 @@ from gclint.network.evaluation.walk import (
     dotted_name,
     structure,
 )
-from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
-from gclint.network.wrapped import unwrap
-from gclint.network.written_arguments import written_arguments
-from gclint.observations import Observed
-from gclint.source.tree import blocks_of
 
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
 _CHECKPOINT_OPTIONS = frozenset(

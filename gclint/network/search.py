@@ -10,7 +10,7 @@ from gclint.model.names import names
 from gclint.network.evaluation.body import unstarred
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import listed_parameters
-from gclint.network.evaluation.walk import FunctionNode, arguments, dotted_name, walk
+from gclint.source.walk import FunctionNode, arguments, dotted_name, walk
 
 CHECKPOINT_METHODS = {"_gradient_checkpointing_func", "gradient_checkpointing_func"}
 _CHECKPOINT_WORDS = CHECKPOINT_METHODS | {"checkpoint"}

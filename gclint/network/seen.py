@@ -8,10 +8,10 @@ from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
-from gclint.network.evaluation.walk import walk
 from gclint.network.runsite import RunSite, calls_as_sites
 from gclint.observations import Observed
 from gclint.source.file import UnreadableFile
+from gclint.source.walk import walk
 
 
 def with_seen(module: Module, sites: Iterable[RunSite]) -> tuple[RunSite, ...]:

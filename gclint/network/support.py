@@ -9,12 +9,12 @@ from gclint.facts import matching
 from gclint.network.evaluation.classes import ClassInfo, remembered, words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import External
-from gclint.network.evaluation.walk import children, dotted_name, text_of
 from gclint.network.importers import users
 from gclint.source.file import UnreadableFile
 from gclint.source.naming import names_model
 from gclint.source.packages import LIBRARY
 from gclint.source.tree import DEFINITIONS
+from gclint.source.walk import children, dotted_name, text_of
 
 _ALL = "__all__"
 

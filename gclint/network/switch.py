@@ -16,7 +16,6 @@ from gclint.network.construction import flag_settings, own_flag_settings
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.evaluation.values import Instance
-from gclint.network.evaluation.walk import arguments, conjuncts, dotted_name, is_constant, text_of, walk
 from gclint.network.index import subclasses
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG, LIBRARY_SWITCH, OutsideSwitch, outside_switches
 from gclint.network.override import old_overrides
@@ -29,6 +28,7 @@ from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.source.tokens import one_line
+from gclint.source.walk import arguments, conjuncts, dotted_name, is_constant, text_of, walk
 
 _MODES = frozenset(("training", "_requires_grad", "requires_grad", "is_grad_enabled"))
 _METHODS = (

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gclint.network.evaluation.modules import library_of
-from gclint.network.evaluation.walk import dotted_name, is_docstring, text_of, walk
 from gclint.network.index import subclasses
 from gclint.network.outside import LIBRARY_SWITCH
 from gclint.network.override import OldOverride
@@ -20,6 +19,7 @@ from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
+from gclint.source.walk import dotted_name, is_docstring, text_of, walk
 
 _IN_STRING = re.compile(rf"(?:\A|['\".]){LIBRARY_SWITCH}(?!\w)|(?<!\w){LIBRARY_SWITCH}(?:\Z|['\"(])")
 """Matches what names or runs the method in a string; in a message, its name stands among words."""

@@ -11,8 +11,8 @@ from gclint.model.names import names
 from gclint.network.evaluation.body import Body, unstarred
 from gclint.network.evaluation.classes import ClassInfo, remembered, words_of
 from gclint.network.evaluation.signature import listed_parameters
-from gclint.network.evaluation.walk import FUNCTIONS, dotted_name, is_constant, text_of, walk
 from gclint.source.tree import DEFINITIONS
+from gclint.source.walk import FUNCTIONS, dotted_name, is_constant, text_of, walk
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.modules import Module

@@ -7,10 +7,10 @@ import ast
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.evaluation.values import External
-from gclint.network.evaluation.walk import Arg, arguments, dotted_name
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
+from gclint.source.walk import Arg, arguments, dotted_name
 
 
 def unknown_bases(project: Project) -> tuple[str, ...]:

@@ -13,11 +13,11 @@ from gclint.network.assignments import GRADIENT_SWITCHES
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
-from gclint.network.evaluation.walk import arguments, dotted_name, text_of, walk
 from gclint.network.holders import single_attributes
 from gclint.network.importers import given_importing
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.runsite import RunSite, calls_as_sites
+from gclint.source.walk import arguments, dotted_name, text_of, walk
 
 _KEEPING = names(
     "config eval load_state_dict modules named_parameters parameters requires_grad_ state_dict train"

@@ -6,10 +6,10 @@ import ast
 
 from gclint.network.binding import BoundArgument
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.walk import dotted_name, names_in, walk
 from gclint.network.returned import returns_tuples
 from gclint.network.runsite import RunSite
 from gclint.network.traits import forward_nodes
+from gclint.source.walk import dotted_name, names_in, walk
 
 
 def is_whole_output(site: RunSite, block: ClassInfo, bound: BoundArgument) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import External, Function, Values
-from gclint.network.evaluation.walk import (
+from gclint.network.search import RUNNING_METHODS
+from gclint.source.walk import (
     FUNCTIONS,
     Arg,
     FunctionNode,
@@ -18,7 +19,6 @@ from gclint.network.evaluation.walk import (
     names_in,
     walk_scope,
 )
-from gclint.network.search import RUNNING_METHODS
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.walk import Arg, arguments, dotted_name, text_of
+from gclint.source.walk import Arg, arguments, dotted_name, text_of
 
 
 def written_arguments(scope: Scope, args: Sequence[Arg]) -> tuple[Arg, ...]:

@@ -20,11 +20,11 @@ from gclint.network.evaluation.values import (
     Values,
     merge_containers,
 )
-from gclint.network.evaluation.walk import FUNCTIONS, is_constant, walk
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
+from gclint.source.walk import FUNCTIONS, is_constant, walk
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.modules import Module

@@ -22,12 +22,12 @@ from gclint.network.evaluation.values import (
     Value,
     Values,
 )
-from gclint.network.evaluation.walk import COMPREHENSIONS
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition, ImportedName
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
+from gclint.source.walk import COMPREHENSIONS
 
 _TABLES = (ast.Dict, ast.List, ast.Set, ast.Tuple, *COMPREHENSIONS)
 _KEPT_SCOPES = 256

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from gclint.network.evaluation.body import BINDING_KINDS, Binding, collect_bindings
-from gclint.network.evaluation.walk import (
+from gclint.source.walk import (
     COMPREHENSIONS,
     FUNCTIONS,
     LOOPS,

@@ -29,7 +29,7 @@ from gclint.network.evaluation.values import (
     list_of,
     merge_containers,
 )
-from gclint.network.evaluation.walk import (
+from gclint.source.walk import (
     COMPREHENSIONS,
     FUNCTIONS,
     Arg,

@@ -10,7 +10,6 @@ from gclint.network.binding import BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Container, External, ExternalInstance, Instance
-from gclint.network.evaluation.walk import Arg
 from gclint.network.explaining.facts import Fact
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
@@ -20,6 +19,7 @@ from gclint.network.switch import names_checkpointing
 from gclint.network.traits import mixes_sequence
 from gclint.releases import EVER_NEUTRALISED
 from gclint.source.tokens import one_line
+from gclint.source.walk import Arg
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 from gclint.wording import listed_code
 

@@ -12,11 +12,11 @@ from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import ClassValue, Container, ExternalInstance
-from gclint.network.evaluation.walk import walk
 from gclint.network.holders import held_classes
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.source.outline import Definition, ImportStatement
+from gclint.source.walk import walk
 
 _IDENTIFIER = re.compile(r"\w+")
 
