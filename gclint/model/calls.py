@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.gradients import UNDIFFERENTIABLE, is_constant, is_unrecorded
-from gclint.model.names import names
 from gclint.model.notes import Kind, Root
 from gclint.model.objects import ITERATOR, Objects, is_operation
 from gclint.model.texts import of_method, texts
@@ -43,6 +42,7 @@ from gclint.model.values import (
     with_roots,
 )
 from gclint.releases import EVER_NEUTRALISED
+from gclint.source.names import names
 
 _DEEPEST = 40
 _FIRST_OUTPUT = "last_hidden_state"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gclint.model.names import names
 from gclint.model.values import (
     Box,
     Class,
@@ -23,6 +22,7 @@ from gclint.model.values import (
     Unknown,
     Value,
 )
+from gclint.source.names import names
 
 UNDIFFERENTIABLE = names(
     """

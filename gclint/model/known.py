@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from gclint.model import tensors
-from gclint.model.names import names
+from gclint.source.names import names
 
 TORCH = frozenset(("torch", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special"))
 """The modules whose functions are known by their last name."""

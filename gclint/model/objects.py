@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
-from gclint.model.names import names
 from gclint.model.notes import Kind, Note, Root
 from gclint.model.spaces import Space, Spaces
 from gclint.model.values import (
@@ -43,6 +42,7 @@ from gclint.model.values import (
     unknown,
     with_roots,
 )
+from gclint.source.names import names
 
 _MOST_STEPS = 150_000
 _ANY = "*"

@@ -11,7 +11,6 @@ from gclint.model.attributes import new_spaces
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.interpreter import Interpreter
-from gclint.model.names import names
 from gclint.model.notes import Kind, Root
 from gclint.model.objects import TooLong
 from gclint.model.spaces import Space
@@ -36,6 +35,7 @@ from gclint.model.values import (
     of,
 )
 from gclint.source.file import SourceFile
+from gclint.source.names import names
 from gclint.source.project import Project
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
 

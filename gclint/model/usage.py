@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TypeAlias
 
 from gclint.model import known
-from gclint.model.names import names
 from gclint.source.file import SourceFile, of_text
+from gclint.source.names import names
 from gclint.source.walk import children, walk
 
 READING_BY_NAME = frozenset(("getattr", "attrgetter", "methodcaller", "__getattribute__"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gclint.model.names import names
+from gclint.source.names import names
 
 PARAMETER = "torch.nn.Parameter"
 """The class of parameters."""

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gclint.model.names import names
 from gclint.network.evaluation.body import Body, unstarred
 from gclint.network.evaluation.classes import ClassInfo, remembered, words_of
 from gclint.network.evaluation.signature import listed_parameters
+from gclint.source.names import names
 from gclint.source.tree import DEFINITIONS
 from gclint.source.walk import FUNCTIONS, dotted_name, is_constant, text_of, walk
 

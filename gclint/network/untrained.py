@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import cast
 
-from gclint.model.names import names
 from gclint.network.assignments import GRADIENT_SWITCHES
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.evaluation.scope import Scope
@@ -17,6 +16,7 @@ from gclint.network.holders import single_attributes
 from gclint.network.importers import given_importing
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.runsite import RunSite, calls_as_sites
+from gclint.source.names import names
 from gclint.source.walk import arguments, dotted_name, text_of, walk
 
 _KEEPING = names(

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeAlias
 
+from gclint.source.names import names
+
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Loop: TypeAlias = "ast.For | ast.AsyncFor | ast.While"
@@ -19,27 +21,11 @@ _NEW_SCOPES = frozenset((*FUNCTIONS, ast.ClassDef, ast.Lambda))
 _LEAVES = frozenset((ast.Name, ast.Constant))
 """Most of all nodes are of these kinds, which have nothing below them."""
 _ENDS_OF_SCOPE = _NEW_SCOPES | _LEAVES
-_WITHOUT_CODE = frozenset(
-    [
-        "arg",
-        "attr",
-        "conversion",
-        "ctx",
-        "id",
-        "is_async",
-        "kind",
-        "kwd_attrs",
-        "level",
-        "module",
-        "name",
-        "names",
-        "op",
-        "ops",
-        "rest",
-        "simple",
-        "type_comment",
-        "type_ignores",
-    ]
+_WITHOUT_CODE = names(
+    """
+    arg attr conversion ctx id is_async kind kwd_attrs level module name names op ops rest simple
+    type_comment type_ignores
+    """
 )
 """Fields that hold no expressions or statements, although some hold nodes."""
 
