@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from gclint.network.evaluation.classes import ClassInfo
@@ -20,39 +21,39 @@ def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
         base = waiting.pop()
         with project.read_for(None):
             candidates = _based_on(project, base.name)
-        project.questions.ask(info.file.path, BASES, base.name, (each.file.path for each, _ in candidates))
-        for module, name in candidates:
+        project.questions.ask(info.file.path, BASES, base.name, (each.file.path for each in candidates))
+        for module in candidates:
             project.consult(info.file, module.file.path)
-            candidate = module.classes[name]
-            if candidate not in seen and base in candidate.bases:
-                seen.add(candidate)
-                waiting.append(candidate)
-                yield candidate
+            for candidate in map(module.classes.__getitem__, _by_base(module.file)[base.name]):
+                if candidate not in seen and base in candidate.bases:
+                    seen.add(candidate)
+                    waiting.append(candidate)
+                    yield candidate
 
 
-def _based_on(project: Project, name: str) -> list[tuple[Module, str]]:
-    """Return the classes with a base of this name, each as its module and name."""
+def _based_on(project: Project, name: str) -> list[Module]:
+    """Return the modules that have classes with a base of this name."""
     known = project.questions.standing_answer(BASES, name)
     likely = given_by_word(project, likely_bases).get(name, ()) if known is None else project.in_order(known)
     modules = (library_of(project).module(project.file(path)) for path in likely)
-    return [(each, own) for each in modules for own, base in _bases(each.file) if base == name]
+    return [each for each in modules if name in _by_base(each.file)]
 
 
 @of_text
-def _bases(file: SourceFile) -> tuple[tuple[str, str], ...]:
-    """Return pairs of the classes of a file and the names that their bases have where they are defined."""
-    found = []
+def _by_base(file: SourceFile) -> dict[str, list[str]]:
+    """Return the classes of a file by the names that their bases have where they are defined."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
     for definition in file.outline.classes.values():
         for name in definition.bases:
             first, _, rest = name.partition(".")
             imported = None if rest else file.outline.imported(first)
             known = imported.name if imported is not None and imported.name is not None else name
-            found.append((definition.name, known.rpartition(".")[2]))
-    return tuple(found)
+            found[known.rpartition(".")[2]].append(definition.name)
+    return dict(found)
 
 
 def _has_base(file: SourceFile, name: str) -> bool:
-    return any(base == name for _, base in _bases(file))
+    return name in _by_base(file)
 
 
 BASES = Topic("bases", _has_base)
