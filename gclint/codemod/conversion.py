@@ -23,6 +23,7 @@ from gclint.network.override import OldOverride
 from gclint.network.runsite import RunSite
 from gclint.network.untrained import untrained
 from gclint.source.file import SourceFile
+from gclint.source.lines import mentions
 from gclint.source.outline import Definition
 from gclint.source.walk import dotted_name, walk
 
@@ -55,7 +56,7 @@ def _other_of_that_name(file: SourceFile) -> int | None:
         for item in statement.items:
             if item.alias == CHECKPOINTING_BASE != item.path:
                 return file.position(statement.start).row
-    if file.tree is None or CHECKPOINTING_BASE not in file.text:
+    if file.tree is None or not mentions(file.text, CHECKPOINTING_BASE):
         return None
     defining = next((node for node in walk(file.tree.module) if _binds_base(node)), None)
     return None if defining is None else file.position(file.places.start(defining)).row

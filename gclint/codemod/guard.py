@@ -14,6 +14,7 @@ from gclint.network.outside import FLAG
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
 from gclint.source.file import SourceFile
+from gclint.source.lines import mentions
 from gclint.source.outline import Definition
 from gclint.source.walk import Arg, FunctionNode, walk
 from gclint.verify.worker.vocabulary import USE_CACHE
@@ -65,7 +66,7 @@ def unguarded_caches(network: Network) -> Iterator[Unguarded]:
         if block is None or block.signature is None or site.checkpointed or site.function is not None:
             continue
         method = _method(site)
-        if method is None or USE_CACHE not in method.text or not has_flag(site.owner):
+        if method is None or not mentions(method.text, USE_CACHE) or not has_flag(site.owner):
             continue
         for bound in bind(site.args, block.signature).arguments:
             name = None if bound.parameter is None else bound.parameter.name

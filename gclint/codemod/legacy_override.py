@@ -16,6 +16,7 @@ from gclint.network.outside import CHECKPOINT_FUNCTION, LIBRARY_SWITCH
 from gclint.network.override import OldOverride
 from gclint.network.traits import statistics_class, stores_on_self
 from gclint.releases import FIRST_WITH_SWITCH
+from gclint.source.lines import mentions
 
 
 def without_override(network: Network, override: OldOverride) -> Fix | Refusal:
@@ -54,7 +55,7 @@ def _is_new(network: Network) -> bool:
     outline = network.file.outline
     names = (CHECKPOINTING_BASE, CHECKPOINT_FUNCTION)
     return outline.imported(CHECKPOINTING_BASE) is not None or any(
-        name in each.text and name in words_of(each)
+        mentions(each.text, name) and name in words_of(each)
         for each in outline.definitions
         if each.parent is None
         for name in names

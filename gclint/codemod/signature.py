@@ -25,6 +25,7 @@ from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.search import RUNNING_METHODS
 from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.lines import mentions
 from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.questions import Topic
@@ -239,7 +240,7 @@ def _super_calls(user: Network, definer: ClassInfo) -> Iterator[ast.Call]:
     """Yield the calls of ``super().forward`` that reach the definer."""
     for info in user.module.classes.values():
         method = info.definition.method("forward")
-        if info is definer or definer not in info.mro or method is None or "super" not in method.text:
+        if info is definer or definer not in info.mro or method is None or not mentions(method.text, "super"):
             continue
         yield from (call for call in Body.of_definition(method).calls() if _is_super_forward(call.func))
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.lines import mentions
 from gclint.source.outline import ImportedName
 from gclint.source.project import Project
 
@@ -95,6 +96,6 @@ class Imports:
             if statement.module is not None and any(item.path == "*" for item in statement.items):
                 starred = self.module(module, statement.module)
                 if starred is not None and starred.path != module.path:
-                    if name in starred.text:
+                    if mentions(starred.text, name):
                         yield starred.path, name
                     yield from self._exported(starred, name, left - 1)

@@ -10,6 +10,7 @@ from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.outside import FLAG
 from gclint.source.file import SourceFile
+from gclint.source.lines import mentions
 from gclint.source.naming import MODEL_BASE
 
 _CONSTRUCTOR = "__init__"
@@ -43,14 +44,14 @@ def own_flag_settings(info: ClassInfo, base: ClassInfo) -> Iterator[FlagSetting]
 
     A property that computes the flag counts, too. The library's own base class of models is left out.
     """
-    if base.name == MODEL_BASE or FLAG not in base.definition.text:
+    if base.name == MODEL_BASE or not mentions(base.definition.text, FLAG):
         return
     yield from _in_body(base)
     file = base.file
     for method in base.methods():
         if method.name == FLAG:
             yield FlagSetting(file, method.header, method.name, "a property")
-        elif FLAG in method.text:
+        elif mentions(method.text, FLAG):
             scope = info.scope(method, base.module)
             for binding in scope.bindings(f"{scope.self_name}.{FLAG}"):
                 start = file.places.start(binding.value)

@@ -12,6 +12,7 @@ from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
 from gclint.network.traits import last_name, mixes_sequence
 from gclint.source.file import SourceFile, of_text
+from gclint.source.lines import mentions
 from gclint.source.walk import arguments, statements_in, walk
 
 _STACKS = ("ModuleList", "ModuleDict")
@@ -90,7 +91,7 @@ def _is_item(value: ast.expr, names: Collection[str]) -> bool:
 @remembered
 def _calls_checkpoint(info: ClassInfo) -> bool:
     """Return whether a class's own methods call a checkpoint function themselves."""
-    return "checkpoint" in info.definition.text and any(
+    return mentions(info.definition.text, "checkpoint") and any(
         (_called_name(node) or "").endswith(_CHECKPOINT_CALLS) for node in info.nodes
     )
 

@@ -9,6 +9,7 @@ from gclint.network.evaluation.modules import Module
 from gclint.network.holders import held_classes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
+from gclint.source.lines import mentions
 from gclint.source.outline import Definition
 
 
@@ -63,4 +64,4 @@ def _inherited(module: Module, holders: Holders) -> Iterator[tuple[ClassInfo, Cl
 
 
 def _stands_in(code: Definition, attribute: str) -> bool:
-    return attribute in code.text and attribute in words_of(code)
+    return mentions(code.text, attribute) and attribute in words_of(code)

@@ -19,6 +19,7 @@ from gclint.network.model import Network
 from gclint.network.support import supports_checkpointing
 from gclint.network.words import words_in
 from gclint.source.file import SourceFile
+from gclint.source.lines import mentions
 from gclint.source.outline import Definition
 from gclint.source.tree import blocks_of
 from gclint.source.walk import (
@@ -146,11 +147,11 @@ def _called_attribute(function: ast.expr) -> str | None:
 
 def _names_in(network: Network) -> Iterator[str]:
     """Yield the names of attributes that hold input embeddings, according to a file."""
-    if GETTER in network.file.text:
+    if mentions(network.file.text, GETTER):
         for definition in network.file.outline.definitions:
             if definition.name == GETTER and not definition.is_class:
                 yield from _returned(definition)
-    if NAMED_BY in network.file.text:
+    if mentions(network.file.text, NAMED_BY):
         for info in network.module.classes.values():
             yield from filter(None, map(text_of, info.literals(NAMED_BY)))
 

@@ -29,6 +29,7 @@ from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.releases import Releases
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
+from gclint.source.lines import mentions
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
 from gclint.source.walk import walk
@@ -96,7 +97,7 @@ class Network:
     @cached_property
     def guards_base_class(self) -> bool:
         """Whether the file imports the base class, with a fallback for releases that do not have it."""
-        tree = self.file.tree if CHECKPOINTING_BASE in self.file.text else None
+        tree = self.file.tree if mentions(self.file.text, CHECKPOINTING_BASE) else None
         return tree is not None and any(
             isinstance(each, ast.ImportFrom) and any(name.name == CHECKPOINTING_BASE for name in each.names)
             for node in walk(tree.module)

@@ -13,6 +13,7 @@ from gclint.network.index import subclasses
 from gclint.network.outside import LIBRARY_SWITCH
 from gclint.network.override import OldOverride
 from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.lines import mentions
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
 from gclint.source.paths import shown
@@ -65,7 +66,7 @@ def _files(project: Project, user: SourceFile) -> tuple[Path, ...]:
 
 
 def _is_using(file: SourceFile, _key: str) -> bool:
-    return LIBRARY_SWITCH in file.text and bool(_uses(file))
+    return mentions(file.text, LIBRARY_SWITCH) and bool(_uses(file))
 
 
 SWITCH_USES = Topic("switch-uses", _is_using, is_about_others=True)
@@ -78,7 +79,7 @@ def _uses(file: SourceFile) -> tuple[_Use, ...]:
 
 
 def _in_file(file: SourceFile) -> Iterator[_Use]:
-    if LIBRARY_SWITCH not in file.text or file.tree is None:
+    if not mentions(file.text, LIBRARY_SWITCH) or file.tree is None:
         return
     for each in file.outline.imports:
         for item in each.items:

@@ -8,6 +8,7 @@ from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.evaluation.values import External
 from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.lines import mentions
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
 from gclint.source.walk import Arg, arguments, dotted_name
@@ -32,7 +33,7 @@ def unknown_bases(project: Project) -> tuple[str, ...]:
 
 def _uses_library(file: SourceFile) -> bool:
     return any(
-        LIBRARY in statement.text and not (statement.module or "").startswith(".")
+        mentions(statement.text, LIBRARY) and not (statement.module or "").startswith(".")
         for statement in file.outline.imports
     )
 

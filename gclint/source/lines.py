@@ -6,6 +6,7 @@ import ast
 import io
 import re
 import tokenize
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -127,3 +128,8 @@ def _holds_string(nodes: Iterable[ast.AST], row: int) -> bool:
 
 def _is_string(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
+
+
+def mentions(text: str, name: str) -> bool:
+    """Return whether a text has a name, or a part of one, also in letters that Python takes for the same."""
+    return name in text or (not text.isascii() and name in unicodedata.normalize("NFKC", text))

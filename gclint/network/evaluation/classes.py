@@ -22,6 +22,7 @@ from gclint.network.evaluation.values import (
 )
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
+from gclint.source.lines import mentions
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
 from gclint.source.walk import FUNCTIONS, is_constant, walk
@@ -275,7 +276,7 @@ class ClassInfo:
 
     def assigns(self, name: str) -> bool:
         """Return whether the class body itself assigns to a name."""
-        return name in self.definition.text and name in self._body.bindings
+        return mentions(self.definition.text, name) and name in self._body.bindings
 
     def switch(self, name: str) -> bool | None:
         """Return the value True or False that the class body itself assigns to a name; None for any other."""

@@ -23,6 +23,7 @@ from gclint.network.evaluation.values import (
     Values,
 )
 from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.lines import mentions
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition, ImportedName
 from gclint.source.packages import LIBRARY
@@ -249,7 +250,7 @@ class Module:
         """Return the values of a name that comes from a star import."""
         for imported in self._stars:
             file = self.library.project.module(self.file, imported.module, imported.level)
-            if file is not None and file is not self.file and name in file.text:
+            if file is not None and file is not self.file and mentions(file.text, name):
                 found = self.library.module(file).lookup(name)
                 if found:
                     return found
