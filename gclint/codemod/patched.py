@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator
 
 from gclint.model.attributes import spaces_of
@@ -37,9 +38,10 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
     around |= {site.owner for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
     named, words = {each.file for each in around} | {network.file}, {each.name for each in around}
     files = _replacing(network)
+    held = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(network.holding_attributes)))})\b")
     for file in files:
         is_near = file is network.file or names_any(spaces, file, named, words)
-        if not is_near and len(files) > _MOST_FILES:
+        if not is_near and (len(files) > _MOST_FILES or not held.search(file.text)):
             continue
         for node in replacements(file):
             if _may_be_of(node, file, network, blocks, is_near=is_near):
