@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Collection, Iterator
 
 from gclint.model.attributes import spaces_of
@@ -11,6 +10,7 @@ from gclint.model.importing import names_any
 from gclint.model.replacements import RUN, WORDS, classes_replaced, is_plain, replacements
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.holders import held_classes
+from gclint.network.importers import words_in
 from gclint.network.model import Network
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.paths import shown
@@ -38,10 +38,11 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
     around |= {site.owner for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
     named, words = {each.file for each in around} | {network.file}, {each.name for each in around}
     files = _replacing(network)
-    held = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(network.holding_attributes)))})\b")
     for file in files:
         is_near = file is network.file or names_any(spaces, file, named, words)
-        if not is_near and (len(files) > _MOST_FILES or not held.search(file.text)):
+        if not is_near and (
+            len(files) > _MOST_FILES or network.holding_attributes.isdisjoint(words_in(file))
+        ):
             continue
         for node in replacements(file):
             if _may_be_of(node, file, network, blocks, is_near=is_near):

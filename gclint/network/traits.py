@@ -145,7 +145,7 @@ def _keeps_statistics(node: ast.AST) -> bool:
     else:
         called = _called_name(node)
         words = filter(None, (called, last_name(node), text_of(node)))
-        return called in _MAKING_STATISTICS or any(map(_WITH_STATISTICS.fullmatch, words))
+        return called in _MAKING_STATISTICS or any(_WITH_STATISTICS.fullmatch(each) for each in words)
     return any(
         name == _TRACKING and value is not None and is_constant(value, True) for name, value in settings
     )

@@ -19,7 +19,7 @@ _IMPORT = re.compile(r"\bimport\b")
 _BEFORE = re.compile(r"[:;]?[\s\\]*(?:from\b.*)?", re.DOTALL)
 """What stands before that word in its statement."""
 _AFTER = re.compile(rf"(?:[^\r\n;#(\\]|\\(?:\r\n|.)|\((?:[^)#]|{_COMMENT})*\)?)*", re.DOTALL)
-_ALIASED = re.compile(r"(\w+)[\s\\]+as\b")
+_ALIASED = re.compile(r"\b(\w+)[\s\\]+as\b")
 _CLASS = re.compile(r"\bclass(?=[\s\\])")
 _HEADER = re.compile(rf"(?:[^#]|{_COMMENT})*?(?::[ \t\f]*(?:{_COMMENT})?(?=[\r\n])|\Z)", re.DOTALL)
 """The rest of a header, up to a line that a colon ends."""

@@ -32,7 +32,7 @@ def test_benchmark_prints_ratios_and_targets(
         rf"CPU time per file, \d+ files, to that of \d+  +{_RATIO}  +does not grow",
         rf"time for all files on all cores, to one process  +{_RATIO}  +at most 1\.0",
         rf"CPU time for all files, known, to `ast\.parse`  +{_RATIO}  +at most 0\.03",
-        rf"CPU time for all files after an edit of one, to `ast\.parse`  +{_RATIO}  +at most 0\.06",
+        rf"CPU time for all files after an edit of one, to `ast\.parse`  +{_RATIO}",
         rf"time for Llama's file, to {libraries}  +{_RATIO}  +at most 2\.5",
         rf"CPU time for Llama's file, known, to {libraries}  +{_RATIO}  +at most 0\.45",
         rf"CPU time for an edit in the server, to {libraries}  +{_RATIO}  +at most 0\.35",
