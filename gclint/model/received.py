@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -358,16 +358,25 @@ class _Marks:
 
     def __init__(self) -> None:
         self._boxes: dict[Box, Box] = {}
+        self._results: dict[Box, Box] = {}
 
     def of(self, value: Value) -> Value:
         """Return what a block returns, with its tensors in containers behind the first item known as such."""
         return Value(frozenset(map(self._result, value.things)), value.roots)
 
     def _result(self, thing: Thing) -> Thing:
-        if not isinstance(thing, Fixed):
-            return thing
-        later = (self._inner(each, is_inside=False) for each in thing.items[1:])
-        return Fixed((*thing.items[:1], *later))
+        if isinstance(thing, Fixed):
+            return Fixed(tuple(self._behind_first(thing.items)))
+        if isinstance(thing, Box) and thing.kind == "tuple" and thing.first:
+            marked = self._results.setdefault(thing, Box(thing.kind))
+            marked.first[:] = self._behind_first(thing.first)
+            marked.put(self._inner(thing.content[0], is_inside=False))
+            return marked
+        return thing
+
+    def _behind_first(self, items: Sequence[Value]) -> Iterator[Value]:
+        yield from items[:1]
+        yield from (self._inner(each, is_inside=False) for each in items[1:])
 
     def _inner(self, value: Value, *, is_inside: bool) -> Value:
         return Value(frozenset(self._thing(each, is_inside) for each in value.things), value.roots)
