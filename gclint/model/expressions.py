@@ -275,7 +275,8 @@ class Expressions(Calls):
         first += front(right)[0] if is_all else ()
         kind = "tuple" if is_tuple else "list"
         pile = self.led(node, kind, [self.item(left), self.item(right)], first[:_LONGEST])
-        return pile if len(piles) == len(both) else join((self.tensor((left, right)), pile))
+        are_all = all(each in piles or each == Constant(None) for each in both)  # None raises an error.
+        return pile if are_all else join((self.tensor((left, right)), pile))
 
     def _value_compare(self, node: ast.Compare, frame: Frame) -> Value:
         values = [self.value(each, frame) for each in (node.left, *node.comparators)]
