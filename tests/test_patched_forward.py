@@ -6,6 +6,7 @@ import ast
 import re
 from dataclasses import replace
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -28,6 +29,14 @@ _REPLACING = {
     "an object's": _IMPORT + "for layer in model.layers:\n    layer.forward = wrapped(layer.forward)",
     "an item's": _IMPORT + "model.encoder.layers[0].forward = None",
 }
+_FAR = {
+    "an attribute's": "for each in model.layers:\n    each.forward = None",
+    "in wide letters": "for each in model.\uff4cayers:\n    each.forward = None",
+    "by a sum of texts": "for each in getattr(model, 'lay' + 'ers'):\n    each.forward = None",
+    "by texts in a row": "NAME = 'lay' 'ers'\nfor each in getattr(model, NAME):\n    each.forward = None",
+    "of a name": "found = getattr(model, 'lay' + 'ers')\nfor each in found:\n    each.forward = None",
+}
+"""In files that import nothing of the model."""
 _OTHER = {
     "a part's": _IMPORT + "for layer in model.layers:\n    layer.attention.forward = None",
     "another model's": "from modeling_other import OtherLayer\nlayer.forward = None",
@@ -53,6 +62,13 @@ def test_replaced_forward_is_not_recomputed_by_later_releases(script: str, tmp_p
     assert reason is not None
     assert ".forward` is replaced on line" in reason
     assert _reason(tmp_path, script, ">=4.53,<5.23") is None
+
+
+@pytest.mark.parametrize("script", _FAR.values(), ids=list(_FAR))
+def test_files_that_import_nothing_replace_what_holds_blocks_by_its_name(script: str, tmp_path: Path) -> None:
+    reason = _reason(tmp_path, f"def patch(model):\n{indent(script, '    ')}\n", ">=4.53")
+    assert reason is not None
+    assert ".forward` is replaced on line" in reason
 
 
 @pytest.mark.parametrize("script", _OTHER.values(), ids=list(_OTHER))

@@ -13,6 +13,7 @@ from gclint.model.looking import is_handed_on, is_only_looked_into, is_singled_o
 from gclint.model.usage import READING_BY_NAME, usage_of
 from gclint.network.override import OldOverride
 from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.lines import mentions
 from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.source.questions import Topic
@@ -59,15 +60,21 @@ def _readable(project: Project, paths: Iterable[Path]) -> Iterator[SourceFile]:
 @of_text
 def computed_names(file: SourceFile) -> tuple[ast.Call, ...]:
     """Return the calls of a file that read an attribute whose name is no literal, and may call it then."""
-    read = file.tree if any(word in file.text for word in _WORDS) else None
-    if read is None or not _computing(read.module):
+    if not computes_names(file):
         return ()
     tree = usage_of(file).tree  # Only now, since this tree stays.
-    assert tree is not None  # it was read just now
+    assert tree is not None  # its calls were read just now
     calls = _computing(tree)
     return tuple(
         each for each in calls if not is_only_looked_into(tree, each) and not is_handed_on(tree, _name(each))
     )
+
+
+@of_text
+def computes_names(file: SourceFile) -> bool:
+    """Return whether a file reads any attribute whose name is no literal, whatever becomes of it."""
+    read = file.tree if any(mentions(file.text, word) for word in _WORDS) else None
+    return read is not None and bool(_computing(read.module))
 
 
 def _computing(tree: ast.Module) -> list[ast.Call]:

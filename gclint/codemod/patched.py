@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
+from gclint.codemod.computed import computes_names
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
 from gclint.model.replacements import RUN, WORDS, classes_replaced, is_plain, replacements
@@ -40,9 +41,7 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
     files = _replacing(network)
     for file in files:
         is_near = file is network.file or names_any(spaces, file, named, words)
-        if not is_near and (
-            len(files) > _MOST_FILES or network.holding_attributes.isdisjoint(words_in(file))
-        ):
+        if not is_near and (len(files) > _MOST_FILES or not _may_name(file, network.holding_attributes)):
             continue
         for node in replacements(file):
             if _may_be_of(node, file, network, blocks, is_near=is_near):
@@ -50,6 +49,11 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
                 row = file.position(spaces_of(network.project).of(file).offset(node)).row
                 yield f"{_action(node)} on line {row}{where}, and {which} would not recompute it"
                 return
+
+
+def _may_name(file: SourceFile, attributes: Collection[str]) -> bool:
+    """Tell whether a file may read one of some attributes, be it by a name that it puts together."""
+    return not words_in(file).isdisjoint(attributes) or computes_names(file)
 
 
 def _action(node: ast.AST) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,12 +11,10 @@ from gclint.network.evaluation.modules import Module, library_of
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.outside import FLAG
 from gclint.source.file import SourceFile, UnreadableFile, of_text
-from gclint.source.likely import given_by_word, likely_imported
+from gclint.source.likely import given_by_word, likely_imported, words
 from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
-
-_WORD = re.compile(r"\w+")
 
 
 def importers(project: Project, info: ClassInfo) -> Iterator[Module]:
@@ -116,7 +113,7 @@ def _given(project: Project, file: SourceFile, name: str) -> Iterator[Path]:
 @of_text
 def words_in(file: SourceFile) -> frozenset[str]:
     """Return the words of a file around the given ones, in which the names of all classes are looked up."""
-    return frozenset(_WORD.findall(file.text))
+    return words((file.text,))
 
 
 @of_text

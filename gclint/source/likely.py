@@ -6,7 +6,7 @@ import re
 import sys
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -28,7 +28,7 @@ _HEADER = re.compile(rf"(?:[^#]|{_COMMENT})*?(?::[ \t\f]*(?:{_COMMENT})?(?=[\r\n
 @of_text
 def likely_imported(file: SourceFile) -> frozenset[str]:
     """Return the words in the imports of a file, and in what only looks like one."""
-    return _words(_imports(file))
+    return words(_imports(file))
 
 
 @of_text
@@ -38,14 +38,14 @@ def likely_bases(file: SourceFile) -> frozenset[str]:
     aliased = (word for text in _imports(file) for word in _ALIASED.findall(text))
     is_clear = all(text.count("(") == text.count(")") for text in headers)
     written = () if is_clear else (base for each in file.outline.definitions for base in each.bases)
-    return _words((*headers, *aliased, *written))
+    return words((*headers, *aliased, *written))
 
 
 def given_by_word(
-    project: Project, words: Callable[[SourceFile], frozenset[str]]
+    project: Project, words_of: Callable[[SourceFile], frozenset[str]]
 ) -> Mapping[str, Sequence[Path]]:
-    """Return the given files by their ``words``, in order."""
-    if words not in project.derived:
+    """Return the given files by their ``words_of``, in order."""
+    if words_of not in project.derived:
         found: defaultdict[str, list[Path]] = defaultdict(list)
         with project.read_for(None):
             for path in project.paths:
@@ -53,10 +53,10 @@ def given_by_word(
                     file = project.file(path)
                 except (OSError, UnreadableFile):
                     continue  # The run reports that it cannot be read.
-                for word in words(file):
+                for word in words_of(file):
                     found[word].append(path)
-        project.derived[words] = dict(found)
-    return cast("Mapping[str, Sequence[Path]]", project.derived[words])
+        project.derived[words_of] = dict(found)
+    return cast("Mapping[str, Sequence[Path]]", project.derived[words_of])
 
 
 def _imports(file: SourceFile) -> Iterator[str]:
@@ -86,6 +86,7 @@ def _headers(text: str) -> Iterator[str]:
             yield header[0]
 
 
-def _words(texts: Sequence[str] | Iterator[str]) -> frozenset[str]:
+def words(texts: Iterable[str]) -> frozenset[str]:
+    """Return the words of texts, each in the letters that Python takes it for."""
     normal = (unicodedata.normalize("NFKC", text) for text in texts)
     return frozenset(sys.intern(word) for text in normal for word in _WORD.findall(text))
