@@ -15,7 +15,7 @@ from gclint.source.project import Project
 _MODEL = """\
 import torch
 from torch import nn
-from transformers.modeling_outputs import BaseModelOutput
+from transformers.modeling_outputs import BaseModelOutput, ModelOutput
 
 
 class Solver:
@@ -101,6 +101,7 @@ def test_what_comes_first_is_known(code: str, taken: str, tmp_path: Path) -> Non
             f"        found.last_hidden_state = {_PAIR}",
             "found[0]",
         ),
+        (f"found = ModelOutput(kept={_PAIR}, last_hidden_state=states * 1)", "found[0]"),
         (
             f"one = (each for each in [states * 1, {_PAIR}])\n        next(one)\n        found = tuple(one)",
             "found[0]",

@@ -46,7 +46,7 @@ from gclint.source.names import names
 
 _DEEPEST = 40
 _FIRST_OUTPUT = "last_hidden_state"
-"""The field that comes first in every output that has it."""
+"""The field that comes first in every output of the library that has it; the base of them has any order."""
 _MOST_RECURSIONS = 4
 _IN_PLACE = " in place"
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
@@ -291,10 +291,9 @@ class Calls(Objects):
         if name in known.CACHES and all(map(_may_be_in_cache, call.all())):
             return of(Made(name.removesuffix(".from_legacy_cache")))
         if name in known.OUTPUTS or parent in known.OUTPUTS:
-            # Items are the fields that are not None, in the order of the class: this one is the first.
-            first = dict(call.named).get(_FIRST_OUTPUT)
-            is_first = first is not None and is_none(first) is False
-            return self.led(node, name, call.all(), [first] if first is not None and is_first else [])
+            # Items are the fields that are not None, in the order of the class.
+            first = dict(call.named).get(_FIRST_OUTPUT, NONE) if last != "ModelOutput" else NONE
+            return self.led(node, name, call.all(), [first] if is_none(first) is False else [])
         if name in known.ITERATORS:
             return self._iterator(name, call, node, frame)
         if self.is_plain_module(name) and "max_norm" in dict(call.named):
