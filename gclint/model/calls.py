@@ -108,7 +108,7 @@ class Calls(Objects):
     ) -> Value:
         """Follow a function with the values of a call."""
         code = function.node
-        key = (function, call, owner, self.quiet > 0, self.unrecorded > 0)
+        key = self.entry(function, call, owner)
         if key in self.active:
             self.again.add(key)
             return self.active[key]
@@ -135,6 +135,10 @@ class Calls(Objects):
             self.note("calls itself in a way that is not followed to the end", node, frame)
         self.entered[key, version] = self.active.pop(key)
         return self.entered[key, version]
+
+    def entry(self, function: Function, call: Call, owner: Class | None) -> object:
+        """Return what is the same for calls of which following one is enough."""
+        return function, call, owner, self.quiet > 0, self.unrecorded > 0
 
     def _enter(self, function: Function, call: Call, inner: Frame) -> Value:
         code = function.node
@@ -751,10 +755,8 @@ def front(value: Value) -> tuple[tuple[Value, ...], bool]:
             ways.append((tuple(each.first), False))
         elif not isinstance(each, (Tensor, Constant)):  # These are in no container's place.
             return (), False
-    first = tuple(
-        Value(join(at).things, join(at).roots | value.roots)
-        for at in zip(*(one for one, _ in ways), strict=False)
-    )
+    items = map(join, zip(*(one for one, _ in ways), strict=False))
+    first = tuple(Value(each.things, each.roots | value.roots) for each in items)
     return first, all(is_all and len(one) == len(first) for one, is_all in ways)
 
 

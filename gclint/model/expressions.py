@@ -328,14 +328,9 @@ class Expressions(Calls):
 
     def _sliced(self, node: ast.Subscript, part: ast.Slice, value: Value, frame: Frame) -> Value:
         """Return some of the items of a value."""
-        bounds = [
-            _number(self.quietly(each, frame)) if each else None
-            for each in (part.lower, part.upper, part.step)
-        ]
-        is_known = all(
-            (bound is None) == (each is None)
-            for bound, each in zip(bounds, (part.lower, part.upper, part.step), strict=True)
-        )
+        written = (part.lower, part.upper, part.step)
+        bounds = [_number(self.quietly(each, frame)) if each else None for each in written]
+        is_known = all((one is None) == (each is None) for one, each in zip(bounds, written, strict=True))
         found: list[Value] = []
         for each in value.things:
             if isinstance(each, Fixed) and is_known and bounds[2] != 0:

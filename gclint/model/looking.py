@@ -13,7 +13,7 @@ def is_only_looked_into(tree: ast.Module, node: ast.expr) -> bool:
 
     A method that the expression may give is then never called: none of its parts does that by a usual name.
     """
-    parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+    parents = _parents(tree)
     names = _names_given(parents.get(node))
     home = parents.get(node)
     while home is not None and not isinstance(home, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -46,7 +46,7 @@ def is_singled_out(tree: ast.Module | None, asked: ast.expr | None, name: str) -
         asked: the variable that holds the name of an attribute.
         name: a name that it may hold.
     """
-    parents = {child: node for node in ast.walk(tree or ast.Pass()) for child in ast.iter_child_nodes(node)}
+    parents = {} if tree is None else _parents(tree)
     tests = [
         (each.func.attr, each.args[0].value, _lets_pass(each, parents))
         for each in parents
@@ -63,6 +63,10 @@ def is_singled_out(tree: ast.Module | None, asked: ast.expr | None, name: str) -
     return any(passes for *_, passes in tests) and all(
         getattr(name, test)(text) is passes for test, text, passes in tests
     )
+
+
+def _parents(tree: ast.Module) -> dict[ast.AST, ast.AST]:
+    return {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
 
 
 def _lets_pass(test: ast.expr, parents: Mapping[ast.AST, ast.AST]) -> bool:

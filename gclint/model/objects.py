@@ -175,12 +175,7 @@ class Objects:
             return found
         if any(not isinstance(each, (*_SAFE, Setting)) for each in found.things):
             is_kept = all(map(_is_kept, found.things))
-            if (
-                not is_kept
-                or name in space.usage.touched
-                or name in space.usage.rebound
-                or space.usage.has_namespace
-            ):
+            if not is_kept or name in space.usage.touched or space.usage.may_rebind(name):
                 self.note(f"reads the global `{name}`, which may change meanwhile", node, frame)
         return with_roots(found, (Root(Kind.GLOBAL, name),))
 

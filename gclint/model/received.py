@@ -205,7 +205,7 @@ class _Recorder(Interpreter):
         self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
     ) -> Value:
         """Follow a function, and record the arguments of a block."""
-        key = (function, call, owner, self.quiet > 0, self.unrecorded > 0)
+        key = self.entry(function, call, owner)
         outer, self._effects = self._effects, self._known.setdefault(key, _Effects())
         try:
             return self._recorded(function, call, node, frame, owner)

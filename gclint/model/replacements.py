@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from gclint.model.interpreter import Interpreter
 from gclint.model.spaces import Space, Spaces
-from gclint.model.usage import usage_of
+from gclint.model.usage import last_word, usage_of
 from gclint.model.values import NEVER, Class, Function
 from gclint.source.file import SourceFile, of_text
 
@@ -74,7 +74,7 @@ def _replacing(tree: ast.Module, rows: Sequence[int]) -> Iterator[ast.AST]:
             if (node.attr in RUN and not is_kept) or node.attr in _DICTS:
                 yield node
         elif isinstance(node, ast.Call):
-            name = _last(node.func)
+            name = last_word(node.func)
             if name in _DICTS or (name in _SETTERS and _may_name_run(node)) or _names_run(node, name):
                 yield node
 
@@ -92,10 +92,6 @@ def _names_run(node: ast.Call, function: str) -> bool:
     given = [*node.args, *(each.value for each in node.keywords)]
     texts = {each.value for each in given if isinstance(each, ast.Constant)}
     return not RUN.isdisjoint(texts) or any(each.arg in RUN for each in node.keywords)
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def classes_replaced(space: Space, node: ast.AST) -> frozenset[ast.ClassDef | str]:
@@ -140,7 +136,7 @@ def _receiver(node: ast.AST) -> ast.expr | None:
     """Return of what a place may replace an attribute."""
     if isinstance(node, ast.Attribute):
         return node.value
-    if isinstance(node, ast.Call) and _last(node.func) in _SETTERS | _DICTS:
+    if isinstance(node, ast.Call) and last_word(node.func) in _SETTERS | _DICTS:
         is_bound = isinstance(node.func, ast.Attribute) and len(node.args) < 3
         return (
             node.func.value
@@ -174,4 +170,4 @@ def is_plain(spaces: Spaces, file: SourceFile, name: str) -> bool:
 
 def _binds(decorator: ast.expr) -> bool:
     """Tell whether a decorator makes something else of a method than a method."""
-    return _last(decorator) in ("property", "cached_property", "staticmethod", "classmethod")
+    return last_word(decorator) in ("property", "cached_property", "staticmethod", "classmethod")

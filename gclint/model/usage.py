@@ -67,7 +67,7 @@ class Usage:
             node, around, is_setting_up, own = waiting.pop()
             called = None
             if isinstance(node, (ast.Name, ast.Attribute)):
-                name = _last(node)
+                name = last_word(node)
                 if is_setting_up:
                     self._held.add(name)
                 for each in around:
@@ -82,7 +82,7 @@ class Usage:
                 around = self._within(node, around)
             elif isinstance(node, ast.Call):
                 called = node.func
-                if "hook" in _last(called):
+                if "hook" in last_word(called):
                     self._begun.append(node)
                     around = self._within(node, around)
                 self._computing.update(around if _names_any(node) else ())
@@ -183,16 +183,22 @@ class Usage:
 
     def _leading_to(self, found: set[ast.AST]) -> frozenset[ast.AST]:
         """Return functions, and those that may call one, by their names."""
-        waiting, done = set(found), set[ast.AST]()
+        mentioning: defaultdict[str, set[ast.AST]] = defaultdict(set)
+        for each, words in self._functions():
+            for word in words:
+                mentioning[word].add(each)
+        waiting, asked = set(found), set[str]()
         while waiting:
-            function = waiting.pop()
-            done.add(function)
-            name = getattr(function, "name", "")
+            name = getattr(waiting.pop(), "name", "")
+            if name in asked:
+                continue
+            asked.add(name)
             if name.startswith("__") and name != "__init__":
                 return frozenset(each for each, _ in self._functions())  # It is called without its name.
             calling = {name} if name != "__init__" else {name, *self._classes}
-            found |= {each for each, words in self._functions() if not words.isdisjoint(calling)}
-            waiting |= found - done
+            new = {each for word in calling for each in mentioning[word]} - found
+            found |= new
+            waiting |= new
         return frozenset(found)
 
 
@@ -214,13 +220,14 @@ def _first_parameter(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None
     return first[0].arg if first else None
 
 
-def _last(node: ast.expr) -> str:
+def last_word(node: ast.expr) -> str:
+    """Return the name, or that of the attribute, that an expression is; nothing for any other one."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _names_any(node: ast.Call) -> bool:
     """Tell whether a call gets an attribute whose name is put together."""
-    if _last(node.func) != "getattr" or len(node.args) < 2:
+    if last_word(node.func) != "getattr" or len(node.args) < 2:
         return False
     holder = node.args[0]
     return not isinstance(node.args[1], ast.Constant) and isinstance(holder, ast.Name) and holder.id == "self"
@@ -231,7 +238,7 @@ def _assigned(node: ast.AST, own: str | None) -> Iterator[str]:
     if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
         if not (isinstance(node.value, ast.Name) and node.value.id == own):
             yield node.attr
-    elif isinstance(node, ast.Call) and _last(node.func) in _SETTERS:
+    elif isinstance(node, ast.Call) and last_word(node.func) in _SETTERS:
         holder = node.func.value if isinstance(node.func, ast.Attribute) else None
         if isinstance(holder, ast.Name) and holder.id == own:
             return
@@ -246,8 +253,8 @@ def _is_namespace(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute):
         if node.attr in _NAMESPACE_ATTRIBUTES:
             return node.attr != "__class__" or not isinstance(node.ctx, ast.Load)
-        return node.attr == "modules" and _last(node.value) == "sys"
-    return isinstance(node, ast.Call) and _last(node.func) == "setattr" and not _has_literal_name(node)
+        return node.attr == "modules" and last_word(node.value) == "sys"
+    return isinstance(node, ast.Call) and last_word(node.func) == "setattr" and not _has_literal_name(node)
 
 
 def _has_literal_name(node: ast.Call) -> bool:
