@@ -10,7 +10,7 @@ from pathlib import Path
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
 from gclint.model.looking import is_handed_on, is_only_looked_into, is_singled_out
-from gclint.model.usage import READING_BY_NAME, usage_of
+from gclint.model.usage import READING_BY_NAME
 from gclint.network.override import OldOverride
 from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.lines import mentions
@@ -33,7 +33,7 @@ def computed_uses(override: OldOverride) -> Iterator[str]:
     project = model.module.library.project
     with project.read_for(None):
         paths = list(dict.fromkeys(path for word in _WORDS for path in files_mentioning(project, word)))
-        files = [each for each in _readable(project, paths) if computed_names(each)]
+        files = [each for each in _readable(project, paths) if _has_computed_names(each)]
     project.questions.ask(model.file.path, COMPUTING, "", (each.path for each in files))
     for file in files:
         spaces = spaces_of(project)
@@ -42,7 +42,7 @@ def computed_uses(override: OldOverride) -> Iterator[str]:
             continue
         space = spaces.of(file)
         project.consult(model.file, file.path)
-        for node in computed_names(file):
+        for node in () if space.tree is None else computed_names(space.tree):
             names = space.names_used(node) if _fits(node, name) else frozenset()
             if is_near or is_singled_out(space.tree, _name(node), name) if names is None else name in names:
                 where = "" if file is model.file else f" of {shown(file.path)}"
@@ -58,15 +58,17 @@ def _readable(project: Project, paths: Iterable[Path]) -> Iterator[SourceFile]:
 
 
 @of_text
-def computed_names(file: SourceFile) -> tuple[ast.Call, ...]:
-    """Return the calls of a file that read an attribute whose name is no literal, and may call it then."""
-    if not computes_names(file):
-        return ()
-    tree = usage_of(file).tree  # Only now, since this tree stays.
-    assert tree is not None  # its calls were read just now
-    calls = _computing(tree)
+def _has_computed_names(file: SourceFile) -> bool:
+    tree = file.tree if computes_names(file) else None
+    return tree is not None and bool(computed_names(tree.module))
+
+
+def computed_names(tree: ast.Module) -> tuple[ast.Call, ...]:
+    """Return the calls of a module that read an attribute whose name is no literal, and may call it then."""
     return tuple(
-        each for each in calls if not is_only_looked_into(tree, each) and not is_handed_on(tree, _name(each))
+        each
+        for each in _computing(tree)
+        if not is_only_looked_into(tree, each) and not is_handed_on(tree, _name(each))
     )
 
 
@@ -107,7 +109,7 @@ def _fits(node: ast.Call, name: str) -> bool:
 
 
 def _computes(file: SourceFile, _key: str) -> bool:
-    return bool(computed_names(file))
+    return _has_computed_names(file)
 
 
 COMPUTING = Topic("computing", _computes, is_about_others=True)

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
+from itertools import islice
 
 from gclint.codemod.computed import computes_names
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
-from gclint.model.replacements import RUN, WORDS, classes_replaced, is_plain, replacements
+from gclint.model.replacements import (
+    RUN,
+    WORDS,
+    classes_replaced,
+    is_plain,
+    may_replace,
+    places_of_words,
+    replacements,
+)
 from gclint.network.evaluation.classes import ClassInfo, remembered
 from gclint.network.holders import held_classes
 from gclint.network.importers import words_in
 from gclint.network.model import Network
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile, UnreadableFile, of_text
 from gclint.source.paths import shown
 from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
@@ -39,14 +48,18 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
     around |= {site.owner for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
     named, words = {each.file for each in around} | {network.file}, {each.name for each in around}
     files = _replacing(network)
+    are_many = sum(1 for _ in islice(filter(may_replace, files), _MOST_FILES + 1)) > _MOST_FILES
     for file in files:
         is_near = file is network.file or names_any(spaces, file, named, words)
-        if not is_near and (len(files) > _MOST_FILES or not _may_name(file, network.holding_attributes)):
+        if not is_near and (are_many or not _may_name(file, network.holding_attributes)):
             continue
-        for node in replacements(file):
-            if _may_be_of(node, file, network, blocks, is_near=is_near):
+        space = spaces.of(file)
+        places = replacements(file)  # Of the tree that the module holds by now.
+        for node in places:
+            replaced = classes_replaced(space, node, places)
+            if _may_be_of(node, replaced, network, blocks, is_near=is_near):
                 where = "" if file is network.file else f" of {shown(file.path)}"
-                row = file.position(spaces_of(network.project).of(file).offset(node)).row
+                row = file.position(space.offset(node)).row
                 yield f"{_action(node)} on line {row}{where}, and {which} would not recompute it"
                 return
 
@@ -65,19 +78,23 @@ def _action(node: ast.AST) -> str:
 
 
 def _may_be_of(
-    node: ast.AST, file: SourceFile, network: Network, blocks: Collection[ClassInfo], *, is_near: bool
+    node: ast.AST,
+    replaced: Set[ast.ClassDef | str],
+    network: Network,
+    blocks: Collection[ClassInfo],
+    *,
+    is_near: bool,
 ) -> bool:
     """Tell whether a place may replace the ``forward`` of one of ``blocks``.
 
     Args:
         node: the place.
-        file: where it is.
+        replaced: the classes of which it may replace the ``forward``, or words for what is not known.
         network: the file that runs the blocks.
         blocks: the classes.
-        is_near: whether ``file`` names them, or what runs them.
+        is_near: whether its module names them, or what runs them.
     """
     spaces = spaces_of(network.project)
-    replaced = classes_replaced(spaces.of(file), node)
     for info in blocks:
         nodes = {spaces.of(base.file).class_node(base.name) for base in info.mro}
         if not nodes.isdisjoint(replaced):
@@ -103,7 +120,7 @@ def _holds_others(name: str, network: Network, blocks: Collection[ClassInfo]) ->
 
 @remembered
 def _replacing(network: Network) -> list[SourceFile]:
-    """Return the files of a run, or around it, that replace a ``forward``."""
+    """Return the files of a run, or around it, that may replace a ``forward`` by their words."""
     project, found = network.project, []
     with project.read_for(None):
         for path in dict.fromkeys(path for word in WORDS for path in files_mentioning(project, word)):
@@ -111,7 +128,7 @@ def _replacing(network: Network) -> list[SourceFile]:
                 file = project.file(path)
             except (OSError, UnreadableFile):
                 continue  # The run reports it if it is one of its files.
-            if replacements(file):
+            if _has_words(file):
                 found.append(file)
     project.questions.ask(network.file.path, REPLACING, "", (file.path for file in found))
     for file in found:
@@ -119,9 +136,10 @@ def _replacing(network: Network) -> list[SourceFile]:
     return found
 
 
-def _replaces(file: SourceFile, _key: str) -> bool:
-    return bool(replacements(file))
+@of_text
+def _has_words(file: SourceFile) -> bool:
+    return any(True for _ in places_of_words(file.text))
 
 
-REPLACING = Topic("replacing", _replaces, is_about_others=True)
-"""Which files replace a ``forward``."""
+REPLACING = Topic("replacing", lambda file, _key: _has_words(file), is_about_others=True)
+"""Which files have words of what replaces a ``forward``."""

@@ -19,6 +19,7 @@ from gclint.engine.jobs import spread
 from gclint.engine.tree import Tree
 from gclint.finding import Finding, Problem, in_reading_order
 from gclint.interruption import Interrupted, number_of
+from gclint.model.attributes import let_go
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
 from gclint.patience import SECONDS, TookTooLong, limited
@@ -465,6 +466,7 @@ def _judge_patiently(
         else:
             ran.add(rule.code)
     network.facts.clear()  # They hold the network, which would never be freed with the collector paused.
+    let_go(project)
     return Verdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions)
 
 

@@ -13,6 +13,8 @@ from gclint.source.project import Project
 _ANYTHING = unknown("an argument")
 _ROUNDS = 6
 _MOST_STEPS = 150_000
+_MOST_MODULES = 24
+"""How many modules are remembered from one file to the next: their trees are large."""
 
 
 def spaces_of(project: Project) -> Spaces:
@@ -21,6 +23,14 @@ def spaces_of(project: Project) -> Spaces:
     if not isinstance(found, Spaces):
         found = project.derived[Spaces] = new_spaces(project)
     return found
+
+
+def let_go(project: Project) -> None:
+    """Forget the modules of a project if they are many; what was learned from them stays."""
+    found = project.derived.get(Spaces)
+    if isinstance(found, Spaces) and found.size > _MOST_MODULES:
+        del project.derived[Spaces]
+        found.forget()
 
 
 def new_spaces(project: Project) -> Spaces:

@@ -388,11 +388,7 @@ class Calls(Objects):
             if each is not None:
                 self.fill(box, each)
         if name == "tuple":
-            given = node.args[:1] if isinstance(node, ast.Call) else []
-            is_used = _may_be_iterator(call) and not any(isinstance(each, ast.GeneratorExp) for each in given)
-            self.lead(
-                box, front(call.positional[0])[0] if call.positional and not is_used else (), is_new=is_new
-            )
+            self.lead(box, _first_taken(call, node), is_new=is_new)
         return of(box)
 
     def filled(self, node: ast.AST, kind: str, values: Iterable[Value]) -> Value:
@@ -726,9 +722,12 @@ def _is_module(value: Value) -> bool:
     )
 
 
-def _may_be_iterator(call: Call) -> bool:
-    """Tell whether a call gets what may have given some of its items already."""
-    return any(isinstance(each, Box) and each.kind == ITERATOR for one in call.all() for each in one.things)
+def _first_taken(call: Call, node: ast.expr) -> tuple[Value, ...]:
+    """Return what comes first in a tuple of what is given; nothing if that may have lost some items."""
+    given = call.positional[0] if call.positional else NEVER
+    is_new = isinstance(node, ast.Call) and any(isinstance(each, ast.GeneratorExp) for each in node.args[:1])
+    may_be_used = any(isinstance(each, Box) and each.kind == ITERATOR for each in given.things)
+    return () if may_be_used and not is_new else front(given)[0]
 
 
 def is_none(value: Value) -> bool | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Set
 from gclint.model.spaces import Spaces
 from gclint.model.values import Class, External, Function, Imported, Thing
 from gclint.source.file import SourceFile
+from gclint.source.likely import likely_imported
 
 _PACKAGE = "__init__"
 
@@ -17,6 +18,8 @@ def names_any(spaces: Spaces, user: SourceFile, files: Set[SourceFile], words: S
     What is called so and is found elsewhere, or is of another package, is something else.
     """
     stems = {each.path.parent.name if each.path.stem == _PACKAGE else each.path.stem for each in files}
+    if likely_imported(user).isdisjoint(stems | words):
+        return False  # Without parsing it.
     folders = stems.union(*(each.path.parts for each in files))
     for name, module, level in _imports(user):
         if name in words:  # Only now, since its tree stays.

@@ -105,8 +105,6 @@ class Objects:
         """What was entered and not yet left, with what it gives as far as that is known."""
         self.unrecorded = 0
         """In how many contexts it is in which no gradients are recorded."""
-        self.is_mixed = False
-        """Whether something that requires grad was put into what is known to require none."""
         self.again: set[object] = set()
         """What of this was entered once more with the same values."""
         self._steps = 0
@@ -117,6 +115,7 @@ class Objects:
         found = self._frames.get(key)
         if found is None:
             found = self._frames[key] = Frame(space, parent, owner)
+            self.spaces.frames.append(found)
         found.clear()
         return found
 
@@ -152,12 +151,15 @@ class Objects:
         return of(Tensor(is_constant=self.unrecorded > 0 or is_constant(*given)), roots=roots)
 
     def mix(self, target: Value, values: Iterable[Value]) -> None:
-        """Take note of values that are put into another one in place."""
+        """Follow that values are put into another one in place."""
         is_known = any(isinstance(each, (Tensor, Unknown)) and each.is_constant for each in target.things)
         if (is_known or any(isinstance(each, Setting) for each in target.things)) and not is_constant(
             *values
         ):
-            self.is_mixed = True
+            self.mixed(target)
+
+    def mixed(self, target: Value) -> None:
+        """Take note that something that requires grad is put into what is known to require none."""
 
     @staticmethod
     def may_change_in_place(value: Value) -> bool:
@@ -315,6 +317,7 @@ class Objects:
         made = self.spaces.classes[node, frame] = Class(node, space, frame)
         self.spaces.members[made] = {}
         inner = Frame(space, frame or space.frame, made, outlives=True, is_of_class=True)
+        self.spaces.frames.append(inner)
         self.quiet += 1
         try:
             self.body(node.body, inner)

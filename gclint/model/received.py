@@ -105,6 +105,7 @@ def records(
             found.is_complete = False
         found.received += reader.judged()
         found.computes |= reader.computes
+        spaces.forget()
     return found
 
 
@@ -139,6 +140,8 @@ class _Recorder(Interpreter):
         """Whether something is computed with what was inside of a container."""
         self._marks = _Marks()
         self._is_setting = False
+        self._is_mixed = False
+        """Whether what requires grad was put into something that all runs have."""
         self._effects = _Effects()
         self._known: dict[object, _Effects] = {}
         """What functions have done that were entered with some values."""
@@ -237,7 +240,7 @@ class _Recorder(Interpreter):
         mixed = {key for each in self._runs if each.is_mixed or each.read & kept for key in each.recorded}
         for (block, row, name), value in self.received.items():
             is_pile = any(isinstance(each, (Fixed, Box, Object)) for each in value.things)
-            is_mixed = self.is_mixed or (block, row, name) in mixed
+            is_mixed = self._is_mixed or (block, row, name) in mixed
             yield Received(block, name, row, _holds_gradients(value), is_pile, is_mixed)
 
     def _is_block(self, receivers: Iterable[Value]) -> bool:
@@ -259,12 +262,10 @@ class _Recorder(Interpreter):
                 self.call(value, Call(rest=result), node, frame)
         return result
 
-    def mix(self, target: Value, values: Iterable[Value]) -> None:
-        """Take note of values that are put into another one, of this run alone if only it has that one."""
-        is_mixed, self.is_mixed = self.is_mixed, False
-        super().mix(target, values)
-        self._effects.is_mixed |= self.is_mixed
-        self.is_mixed = is_mixed or (self.is_mixed and bool(target.roots))
+    def mixed(self, target: Value) -> None:
+        """Take note that what requires grad is put into something, of this run alone if only it has that."""
+        self._effects.is_mixed = True
+        self._is_mixed |= bool(target.roots)
 
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute, of which other runs may read what is put into it."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from gclint.model import known
 from gclint.model.frames import Frame
 from gclint.model.notes import Kind, Root
-from gclint.model.usage import usage_of
+from gclint.model.usage import Usage, usage_of
 from gclint.model.values import (
     NEVER,
     Box,
@@ -81,6 +80,8 @@ class Spaces:
         self.classes: dict[tuple[ast.ClassDef, Frame | None], Class] = {}
         """The classes, by their definitions and the frames of functions around them."""
         self.members: dict[Class, dict[str, Value]] = {}
+        self.frames: list[Frame] = []
+        """Those of all functions that were entered."""
         self.version = 0
         """How often it has become known that something may be more than was known before."""
 
@@ -91,9 +92,23 @@ class Spaces:
             found = self._spaces[file] = Space(self, file)
         return found
 
-    def read(self) -> Iterator[Space]:
-        """Yield the modules that were read so far."""
-        yield from self._spaces.values()
+    @property
+    def size(self) -> int:
+        """How many modules were read so far, with those that were read in order to follow one of them."""
+        return sum(1 + sum(each.size for each in space.readings()) for space in self._spaces.values())
+
+    def forget(self) -> None:
+        """Let go of all that was followed: it holds on to itself, and nothing collects that during a run."""
+        for space in self._spaces.values():
+            space.forget()
+        for thing in self.objects.values():
+            thing.attributes.clear()
+        for box in self.boxes.values():
+            box.clear()
+        for frame in self.frames:
+            frame.clear()
+        for each in (self._spaces, self.objects, self.boxes, self.frames, self.classes, self.members):
+            each.clear()
 
 
 class Space:
@@ -103,13 +118,30 @@ class Space:
         """Parse ``file``; a text that is not Python defines nothing that is known."""
         self.spaces = spaces
         self.file = file
-        self.usage = usage_of(file)
+        self._kept = file.tree
+        """Held as long as values name its nodes, which another tree of the same text would not have."""
+        self.usage = Usage(None) if self._kept is None else usage_of(self._kept)
         self.tree = self.usage.tree
         self.frame = Frame(self, outlives=True)
         self.is_run = False
         self.stars: list[Imported] = []
         self._resolved: dict[Imported, Value] = {}
-        self._targets_at: dict[tuple[ast.AST, ...], Targets] = {}
+        self._readings: dict[object, Spaces] = {}
+
+    def forget(self) -> None:
+        """Let go of the tree, and of all that was followed."""
+        self._kept = self.tree = None
+        self.usage = Usage(None)
+        self.frame.clear()
+        self.stars.clear()
+        self._resolved.clear()
+        for reading in self.readings():
+            reading.forget()
+        self._readings.clear()
+
+    def readings(self) -> Iterable[Spaces]:
+        """Return what was read in order to follow the module."""
+        return self._readings.values()
 
     def value(self, name: str) -> Value | None:
         """Return what a module-level name may be; None if there is none."""
@@ -197,23 +229,26 @@ class Space:
         kept = (LIBRARY, *folders)[: len(folders) + 2 - imported.level]
         return ".".join(filter(None, (*kept, imported.module)))
 
-    @cached_property
+    @property
     def targets(self) -> Targets:
         """What has the attributes that running code reads and assigns."""
         return self.reading.targets
 
-    @cached_property
+    @property
     def reading(self) -> Spaces:
         """What is known if all of the module's functions are followed, with any arguments."""
-        return self.spaces.search(self, None)
+        return self._reading(None, lambda: None)
 
-    @cached_property
+    @property
     def reading_by_name(self) -> Spaces:
         """The same, if only what leads to where names of attributes are computed is followed."""
-        return self.spaces.search(self, self.usage.leading_to_names)
+        return self._reading("", lambda: self.usage.leading_to_names)
 
     def targets_at(self, nodes: tuple[ast.AST, ...]) -> Targets:
         """Return what has attributes at some places, if only those functions are followed that lead there."""
-        if nodes not in self._targets_at:
-            self._targets_at[nodes] = self.spaces.search(self, self.usage.leading_to(nodes)).targets
-        return self._targets_at[nodes]
+        return self._reading(nodes, lambda: self.usage.leading_to(nodes)).targets
+
+    def _reading(self, key: object, leading: Callable[[], frozenset[ast.AST] | None]) -> Spaces:
+        if key not in self._readings:
+            self._readings[key] = self.spaces.search(self, leading())
+        return self._readings[key]

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TypeAlias
 
 from gclint.model import known
-from gclint.source.file import SourceFile, of_text
 from gclint.source.names import names
+from gclint.source.tree import Tree, of_tree
 from gclint.source.walk import children, walk
 
 READING_BY_NAME = frozenset(("getattr", "attrgetter", "methodcaller", "__getattribute__"))
@@ -202,10 +202,10 @@ class Usage:
         return frozenset(found)
 
 
-@of_text
-def usage_of(file: SourceFile) -> Usage:
-    """Return what the code of a file uses; its tree stays as long as the file."""
-    return Usage(None if file.tree is None else file.tree.module)
+@of_tree
+def usage_of(tree: Tree) -> Usage:
+    """Return what the code of a module uses."""
+    return Usage(tree.module)
 
 
 def _by_name(stores: Iterator[tuple[ast.AST, str]]) -> Stores:

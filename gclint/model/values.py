@@ -178,6 +178,11 @@ class Box:
         """Any of the items."""
         return join((*self.first, self.content[0])) if self.first else self.content[0]
 
+    def clear(self) -> None:
+        """Forget what was put in."""
+        self.content[0] = Value()
+        self.first.clear()
+
     def put(self, value: Value) -> bool:
         """Add what an item may be, and tell whether that is new."""
         joined = join((self.content[0], value))

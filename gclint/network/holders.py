@@ -13,6 +13,7 @@ from gclint.network.evaluation.values import Container, Instance, Value, Values,
 from gclint.network.traits import last_name, mixes_sequence
 from gclint.source.file import SourceFile, of_text
 from gclint.source.lines import mentions
+from gclint.source.tree import statements_around
 from gclint.source.walk import arguments, statements_in, walk
 
 _STACKS = ("ModuleList", "ModuleDict")
@@ -46,9 +47,9 @@ def single_attributes(module: Module, names: Collection[str]) -> Iterator[str]:
 def _creations(file: SourceFile) -> tuple[tuple[str, frozenset[str]], ...]:
     """Return the attributes that statements of a file set, and the names of what their values call."""
     found: defaultdict[str, list[Binding]] = defaultdict(list)
-    for node in () if file.tree is None else walk(file.tree.module):
-        if isinstance(node, (ast.Assign, ast.AnnAssign)):
-            collect_bindings(found, node)
+    for statement, _ in () if file.tree is None else statements_around(file.tree.module.body):
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            collect_bindings(found, statement)
     return tuple(
         (key.partition(".")[2], frozenset(filter(None, map(_called_name, walk(binding.literal)))))
         for key, bindings in found.items()

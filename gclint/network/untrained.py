@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
-from typing import cast
 
 from gclint.network.assignments import GRADIENT_SWITCHES
-from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.classes import ClassInfo, nodes_of, remembered
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
 from gclint.network.holders import single_attributes
 from gclint.network.importers import given_importing
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.runsite import RunSite, calls_as_sites
+from gclint.source.lines import mentions
 from gclint.source.names import names
+from gclint.source.tree import DEFINITIONS
 from gclint.source.walk import arguments, dotted_name, text_of, walk
 
 _KEEPING = names(
@@ -98,14 +98,14 @@ def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
 @remembered
 def _mentions(owner: ClassInfo) -> int:
     """Return how often the code of a class's file names the class, beside defining it."""
-    tree = owner.file.tree
-    if tree is None:
-        return 0
-    if _mentions not in tree.facts:
-        nodes = walk(tree.module)
-        words = (getattr(each, "id", None) or getattr(each, "attr", None) or text_of(each) for each in nodes)
-        tree.facts[_mentions] = Counter(words)
-    return cast("Counter[str | None]", tree.facts[_mentions])[owner.name]
+    name, tree = owner.name, owner.file.tree
+    outer = [each for each in owner.file.outline.definitions if each.parent is None and not each.indent]
+    found = [node for each in outer if mentions(each.text, name) for node in nodes_of(each)]
+    others = [] if tree is None else [each for each in tree.module.body if not isinstance(each, DEFINITIONS)]
+    found += (node for each in others for node in walk(each))
+    return sum(
+        name in (getattr(each, "id", None), getattr(each, "attr", None), text_of(each)) for each in found
+    )
 
 
 def _uses(scope: Scope, attributes: list[str]) -> Iterator[ast.Attribute]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property, lru_cache, wraps
 from pathlib import Path
 from typing import TypeVar, cast
+from weakref import ref
 
 from gclint.finding import Position
 from gclint.source.outline import Outline
@@ -24,7 +25,7 @@ _FIRST_LINES = re.compile(r"[^\n]*\n?[^\n]*")
 _ASCII = "".join(map(chr, range(32, 127))) + "\t\n\f\r"
 
 
-_KEPT_TREES = 96
+_KEPT_TREES = 64
 """A tree of a modeling file takes about a megabyte; what a file consults is used by its neighbours, too."""
 _LARGEST = 4_000_000
 """The most bytes of code, of which two million have been seen; a tree takes several hundred times as many."""
@@ -64,13 +65,14 @@ class SourceFile:
             )
         self.path = path
         self._unparsed = set[Path]() if unparsed is None else unparsed
+        self.latest_tree: Callable[[], Tree | None] = _no_tree
         self.facts: dict[object, object] = {}
         """Facts that others have derived from the text alone."""
         self._bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         self.encoding = _declared_encoding(data)
-        body = data[len(self._bom) :]
+        self._body = body = data[len(self._bom) :]
         try:
-            self.text = body.decode(self.encoding)
+            text = self.text
         except UnicodeDecodeError as error:
             good = body[: error.start].decode(self.encoding, errors="replace")
             raise UnreadableFile(
@@ -79,8 +81,17 @@ class SourceFile:
                 _position(line_starts(good), len(good)),
             ) from None
         # If a codec does not round-trip, a fix would change other parts of the file.
-        if self.encoding != "utf-8" and self.text.encode(self.encoding, "replace") != body:
+        if self.encoding != "utf-8" and text.encode(self.encoding, "replace") != body:
             raise UnreadableFile(_not_for_code(self.encoding), Position(1, 1))
+
+    @property
+    def text(self) -> str:
+        """The text, of which only the most recent ones are kept: one emoji makes it four times as large."""
+        return _text(self)
+
+    def decode(self) -> str:
+        """Return the text, read once more from the bytes."""
+        return self._body.decode(self.encoding)
 
     def encode(self, text: str) -> bytes:
         """Return the bytes of ``text`` in the encoding of this file.
@@ -94,7 +105,7 @@ class SourceFile:
     def tree(self) -> Tree | None:
         """The syntax tree of the text; None if the running Python cannot parse it.
 
-        Only the most recent trees are kept, so a later one may have other nodes.
+        Only the most recent trees are kept, and those that others hold, so a later one may have other nodes.
         """
         tree = _tree(self)
         if tree is None:
@@ -106,7 +117,7 @@ class SourceFile:
         """The definitions and imports of the text."""
         return Outline(self)
 
-    @cached_property
+    @property
     def places(self) -> Places:
         """Where nodes of the tree stand in the text."""
         return Places(self.text, self.line_starts)
@@ -201,12 +212,25 @@ def _not_for_code(encoding: str) -> str:
     return f"the declared encoding {encoding!r} cannot be used for Python code; save the file as UTF-8"
 
 
+def _no_tree() -> None:
+    """Stand for a tree that was not made yet."""
+
+
+@lru_cache(maxsize=_KEPT_TREES)
+def _text(file: SourceFile) -> str:
+    return file.decode()
+
+
 @lru_cache(maxsize=_KEPT_TREES)
 def _tree(file: SourceFile) -> Tree | None:
-    try:
-        return Tree(file.text)
-    except Unparsable:
-        return None
+    tree = file.latest_tree()  # Others may hold it although it was not used for some time.
+    if tree is None:
+        try:
+            tree = Tree(file.text)
+        except Unparsable:
+            return None
+        file.latest_tree = ref(tree)
+    return tree
 
 
 def _position(line_starts: Sequence[int], offset: int) -> Position:

@@ -15,12 +15,13 @@ from gclint.source.project import Project
 
 _WORD = re.compile(r"\w+")
 _COMMENT = r"\#[^\r\n]*(?=[\r\n]|\Z)"
-_IMPORT = re.compile(r"\bimport\b")
+_IMPORT = re.compile(r"import\b")
+"""It begins with letters, which Python finds faster than the border of a word."""
 _BEFORE = re.compile(r"[:;]?[\s\\]*(?:from\b.*)?", re.DOTALL)
 """What stands before that word in its statement."""
 _AFTER = re.compile(rf"(?:[^\r\n;#(\\]|\\(?:\r\n|.)|\((?:[^)#]|{_COMMENT})*\)?)*", re.DOTALL)
 _ALIASED = re.compile(r"\b(\w+)[\s\\]+as\b")
-_CLASS = re.compile(r"\bclass(?=[\s\\])")
+_CLASS = re.compile(r"class(?=[\s\\])")
 _HEADER = re.compile(rf"(?:[^#]|{_COMMENT})*?(?::[ \t\f]*(?:{_COMMENT})?(?=[\r\n])|\Z)", re.DOTALL)
 """The rest of a header, up to a line that a colon ends."""
 

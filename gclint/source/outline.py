@@ -15,7 +15,9 @@ from gclint.source.tree import DEFINITIONS, DefinitionNode, Places, Tree, statem
 class Text(Protocol):
     """What an outline needs of a file."""
 
-    text: str
+    @property
+    def text(self) -> str:
+        """The text itself."""
 
     @property
     def tree(self) -> Tree | None:

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from gclint.source.names import names
+from gclint.source.tree import DEFINITIONS
 
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -127,6 +128,25 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         yield node
         if type(node) not in _LEAVES:
             waiting += children(node)[::-1]
+
+
+def listed(node: ast.AST) -> tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]]:
+    """Return what ``walk`` yields, and which part of that the definitions in it are."""
+    found: list[ast.AST] = []
+    parts: dict[ast.AST, tuple[int, int]] = {}
+    waiting: list[ast.AST | tuple[ast.AST, int]] = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, tuple):
+            parts[each[0]] = each[1], len(found)
+            continue
+        kind = type(each)
+        if kind in DEFINITIONS:
+            waiting.append((each, len(found)))
+        found.append(each)
+        if kind not in _LEAVES:
+            waiting += children(each)[::-1]
+    return found, parts
 
 
 def walk_scope(node: ast.AST) -> Iterator[ast.AST]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -25,7 +25,7 @@ from gclint.source.generated import is_modular
 from gclint.source.lines import mentions
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
-from gclint.source.walk import FUNCTIONS, is_constant, walk
+from gclint.source.walk import FUNCTIONS, is_constant, listed, walk
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.modules import Module
@@ -147,7 +147,7 @@ class ClassInfo:
     # -- attributes and methods
 
     @property
-    def nodes(self) -> tuple[ast.AST, ...]:
+    def nodes(self) -> Sequence[ast.AST]:
         """All nodes of the class's definition, each before those below it."""
         return nodes_of(self.definition)
 
@@ -329,14 +329,22 @@ def _may_assign(method: Definition, name: str) -> bool:
     return name in text or any(word in text for word in COMPUTING)
 
 
-def nodes_of(definition: Definition) -> tuple[ast.AST, ...]:
-    """Return all nodes of a definition, each before those below it; they are listed once for each tree."""
+def nodes_of(definition: Definition) -> Sequence[ast.AST]:
+    """Return all nodes of a definition, each before those below it.
+
+    They are listed once for each tree and outermost definition.
+    """
     tree = definition.outline.file.tree
     assert tree is not None  # the definition was found in it
-    key = (nodes_of, definition.number)
+    outermost = definition
+    while outermost.parent is not None:
+        outermost = outermost.parent
+    key = (nodes_of, outermost.number)
     if key not in tree.facts:
-        tree.facts[key] = tuple(walk(definition.node))
-    return cast("tuple[ast.AST, ...]", tree.facts[key])
+        tree.facts[key] = listed(outermost.node)
+    nodes, parts = cast("tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]]", tree.facts[key])
+    start, end = parts[definition.node]
+    return nodes if definition is outermost else nodes[start:end]
 
 
 def words_of(definition: Definition) -> frozenset[str]:
@@ -361,21 +369,24 @@ def _word(node: ast.AST) -> str | None:
 
 @remembered
 def _created(info: ClassInfo) -> frozenset[str]:
-    """Return the names in a class's code that are called or passed on, of what it may create.
+    """Return the names of parts in a class's code that are called or passed on, of what it may create.
 
     What a parameter is annotated with may be passed to it, and be kept.
     """
+    names, text = info.module.part_names, info.definition.text
+    wanted = {name for name in names if mentions(text, name)}
     found: set[str] = set()
     left_out: set[ast.AST] = set()
-    for node in info.nodes:
+    for node in info.nodes if wanted else ():
         if isinstance(node, ast.Attribute):
             left_out.add(node.value)
         elif isinstance(node, ast.AnnAssign):
             left_out.update(walk(node.annotation))
         elif isinstance(node, FUNCTIONS) and node.returns is not None:
             left_out.update(walk(node.returns))
-        if node not in left_out and isinstance(node, (ast.Name, ast.Attribute)):
-            found.add(node.id if isinstance(node, ast.Name) else node.attr)
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        if name in wanted and node not in left_out:
+            found.add(name)
     return frozenset(found)
 
 
