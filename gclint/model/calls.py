@@ -751,7 +751,7 @@ def front(value: Value) -> tuple[tuple[Value, ...], bool]:
         if isinstance(each, Fixed):
             ways.append((each.items, True))
         elif isinstance(each, Box) and each.kind in ("tuple", ITERATOR):
-            ways.append((tuple(each.first), False))
+            ways.append((each.first, False))
         elif not isinstance(each, (Tensor, Constant)):  # These are in no container's place.
             return (), False
     items = map(join, zip(*(one for one, _ in ways), strict=False))

@@ -383,7 +383,7 @@ class Expressions(Calls):
                 if not rest:
                     positional += [self.item(unpacked, index) for index in range(len(first))]
                 if isinstance(only, Box) and not rest:
-                    rest.append(with_roots(only.content[0], unpacked.roots))
+                    rest.append(with_roots(only.rest, unpacked.roots))
                 elif rest or not isinstance(only, Fixed):
                     rest.append(self.item(unpacked))
             elif rest:

@@ -208,9 +208,7 @@ class Objects:
 
     def lead(self, box: Box, items: Sequence[Value], *, is_new: bool) -> None:
         """Say what comes first in a container, as far as that is known of all that the place makes."""
-        after = list(items) if is_new else [join(pair) for pair in zip(box.first, items, strict=False)]
-        if after != box.first:
-            box.first[:] = after
+        if box.lead(items, is_new=is_new):
             self.spaces.version += 1
 
     def led(self, node: ast.AST, kind: str, values: Iterable[Value], first: Sequence[Value]) -> Value:
@@ -233,8 +231,8 @@ class Objects:
                 return thing.items[index]
             return NEVER if index is not None else join(thing.items)
         if isinstance(thing, Box):
-            is_first = index is not None and 0 <= index < len(thing.first) and thing.kind != ITERATOR
-            return thing.first[index or 0] if is_first else thing.item
+            first = () if index is None or index < 0 or thing.kind == ITERATOR else thing.first[index:]
+            return first[0] if first else thing.item
         if isinstance(thing, External):
             if thing.name in known.TABLES:
                 return of(Made(known.COMPUTING_OBJECT))
@@ -452,7 +450,7 @@ class Objects:
         if init is None:
             for each in kind.node.body:
                 if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and call.all():
-                    made.attributes[each.target.id] = join(call.all())
+                    self._put_attribute(made, each.target.id, join(call.all()))
         else:
             bound = self.bind_method(init[0], of(made), init[1], node, frame)
             self.call(bound, call, node, frame)  # type: ignore[arg-type]
@@ -474,7 +472,10 @@ class Objects:
     def spoil(self, thing: Object, by: str) -> None:
         """Forget what an object holds, since it may have been changed."""
         if _ANY not in thing.attributes:
-            thing.attributes[_ANY] = unknown(f"what {by} has changed")
+            self._put_attribute(thing, _ANY, unknown(f"what {by} has changed"))
+
+    def _put_attribute(self, thing: Object, name: str, given: Value) -> None:
+        if thing.attributes.put(name, given):
             self.spaces.version += 1
 
     def bind_method(self, value: Value, receiver: Value, owner: Class, node: ast.AST, frame: Frame) -> Value:
@@ -526,18 +527,15 @@ class Objects:
                 name_of = thing.name if isinstance(thing, External) else thing.node.name
                 self.note(name_of, node, frame, Kind.GLOBAL)
             if isinstance(thing, Object):
-                held = thing.attributes
+                self._put_attribute(thing, name, given)
             elif isinstance(thing, Class):
                 held = self.spaces.members[thing]
+                joined = join((held.get(name, NEVER), given))
+                if joined != held.get(name):
+                    held[name] = joined
+                    self.spaces.version += 1
             elif isinstance(thing, Box):
                 self.fill(thing, given)  # A field of an output, which is one of its items.
-                continue
-            else:
-                continue
-            joined = join((held.get(name, NEVER), given))
-            if joined != held.get(name):
-                held[name] = joined
-                self.spaces.version += 1
 
     def record(self, value: Value, node: ast.AST) -> None:
         """Record the classes of what has an attribute that is read or assigned at a place."""
@@ -745,7 +743,8 @@ class Objects:
                 if any(isinstance(each, Bound) for each in result.things)
                 else with_roots(result, value.roots)
             )
-        if name in held:
+        assigned = held.get(name)
+        if assigned is not None:
             is_own = (
                 frame.receiver is not None
                 and value.roots == frame.receiver.roots
@@ -757,7 +756,7 @@ class Objects:
                 self._note_if_assigned_later(name, thing, node, frame)
             more = [self.bind_method(found[0], value, found[1], node, frame)] if found else []
             more += self._set_up_elsewhere(name, thing, frame)
-            return with_roots(join((held[name], *more)), value.roots)
+            return with_roots(join((assigned, *more)), value.roots)
         if self.is_module(thing.kind):
             if name == "training":
                 return of(Constant(True))

@@ -13,7 +13,7 @@ from gclint.model.gradients import is_constant
 from gclint.model.interpreter import Interpreter
 from gclint.model.notes import Kind, Root
 from gclint.model.objects import TooLong
-from gclint.model.spaces import Space
+from gclint.model.spaces import Space, Spaces
 from gclint.model.values import (
     NEVER,
     NONE,
@@ -138,7 +138,7 @@ class _Recorder(Interpreter):
         self.received: dict[tuple[Block, int, str], Value] = {}
         self.computes = False
         """Whether something is computed with what was inside of a container."""
-        self._marks = _Marks()
+        self._marks = _Marks(space.spaces)
         self._is_setting = False
         self._is_mixed = False
         """Whether what requires grad was put into something that all runs have."""
@@ -357,9 +357,11 @@ def _bound(
 class _Marks:
     """The containers that blocks return, with their tensors known as such."""
 
-    def __init__(self) -> None:
-        self._boxes: dict[Box, Box] = {}
+    def __init__(self, spaces: Spaces) -> None:
+        self._spaces = spaces
+        self._inside: dict[Box, Box] = {}
         self._results: dict[Box, Box] = {}
+        self._active: set[Box] = set()
 
     def of(self, value: Value) -> Value:
         """Return what a block returns, with its tensors in containers behind the first item known as such."""
@@ -369,11 +371,17 @@ class _Marks:
         if isinstance(thing, Fixed):
             return Fixed(tuple(self._behind_first(thing.items)))
         if isinstance(thing, Box) and thing.kind == "tuple" and thing.first:
-            marked = self._results.setdefault(thing, Box(thing.kind))
-            marked.first[:] = self._behind_first(thing.first)
-            marked.put(self._inner(thing.content[0], is_inside=False))
-            return marked
+            first = self._behind_first(thing.first)
+            return self._marked(self._results, thing, first, self._inner(thing.rest, is_inside=False))
         return thing
+
+    def _marked(self, known: dict[Box, Box], box: Box, first: Iterable[Value], rest: Value) -> Box:
+        is_new = box not in known
+        marked = known.setdefault(box, Box(box.kind))
+        has_changed = marked.lead(first, is_new=is_new)
+        if marked.put(rest) or has_changed:
+            self._spaces.version += 1
+        return marked
 
     def _behind_first(self, items: Sequence[Value]) -> Iterator[Value]:
         yield from items[:1]
@@ -388,11 +396,13 @@ class _Marks:
         if isinstance(thing, Fixed):
             return Fixed(tuple(self._inner(each, is_inside=True) for each in thing.items))
         if isinstance(thing, Box):
-            if thing not in self._boxes:
-                self._boxes[thing] = Box(thing.kind)
-                self._boxes[thing].first[:] = [self._inner(each, is_inside=True) for each in thing.first]
-                self._boxes[thing].put(self._inner(thing.content[0], is_inside=True))
-            return self._boxes[thing]
+            if thing in self._active:  # It holds itself.
+                return self._inside.setdefault(thing, Box(thing.kind))
+            self._active.add(thing)
+            first = [self._inner(each, is_inside=True) for each in thing.first]
+            marked = self._marked(self._inside, thing, first, self._inner(thing.rest, is_inside=True))
+            self._active.discard(thing)
+            return marked
         return thing
 
 

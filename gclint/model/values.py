@@ -83,7 +83,7 @@ class Object:
     """An object of a class whose code is available; those that are made with the same values are one."""
 
     kind: Class
-    attributes: dict[str, Value] = field(default_factory=dict, repr=False)
+    attributes: Attributes = field(default_factory=lambda: Attributes(), repr=False)
     """What is assigned, as far as it was followed."""
     buffers: set[str] = field(default_factory=set, repr=False)
     """The names of what was registered as a buffer."""
@@ -164,31 +164,97 @@ class Fixed:
     items: tuple[Value, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Box:
-    """A container that may get more; one stands for all that the same place in the code makes."""
+class Attributes:
+    """What the attributes of an object may be.
 
-    kind: str
-    content: list[Value] = field(default_factory=lambda: [Value()])
-    first: list[Value] = field(default_factory=list)
-    """What the first items are, as far as that is known of all containers that the place makes."""
+    One that is new changes nothing for code that was followed, unless its name was asked for before.
+    """
+
+    def __init__(self) -> None:
+        """Hold none."""
+        self._held: dict[str, Value] = {}
+        self._asked = set[str]()
+        self._were_all_asked = False
+
+    def __contains__(self, name: str) -> bool:
+        """Tell whether there is an attribute of this name."""
+        self._asked.add(name)
+        return name in self._held
+
+    def get(self, name: str) -> Value | None:
+        """Return what an attribute may be; None if there is none."""
+        self._asked.add(name)
+        return self._held.get(name)
+
+    def values(self) -> Iterable[Value]:
+        """Return what all attributes may be."""
+        self._were_all_asked = True
+        return tuple(self._held.values())
+
+    def put(self, name: str, value: Value) -> bool:
+        """Add what an attribute may be, and tell whether that is new for something."""
+        before = self._held.get(name)
+        after = self._held[name] = value if before is None else join((before, value))
+        return after != before and (self._were_all_asked or name in self._asked)
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._held.clear()
+
+
+class Box:
+    """A container that may get more; one stands for all that the same place in the code makes.
+
+    What is put in changes nothing for code that was followed, unless something of it was read before.
+    """
+
+    def __init__(self, kind: str) -> None:
+        """Make an empty one."""
+        self.kind = kind
+        self._rest = NEVER
+        self._first: tuple[Value, ...] = ()
+        self._was_read = False
 
     @property
     def item(self) -> Value:
         """Any of the items."""
-        return join((*self.first, self.content[0])) if self.first else self.content[0]
+        self._was_read = True
+        return join((*self._first, self._rest)) if self._first else self._rest
+
+    @property
+    def rest(self) -> Value:
+        """Any of the items, of which those that are known to be in front need not be one."""
+        self._was_read = True
+        return self._rest
+
+    @property
+    def first(self) -> tuple[Value, ...]:
+        """What the first items are, as far as that is known of all containers that the place makes."""
+        self._was_read = True
+        return self._first
 
     def clear(self) -> None:
         """Forget what was put in."""
-        self.content[0] = Value()
-        self.first.clear()
+        self._rest, self._first = NEVER, ()
 
     def put(self, value: Value) -> bool:
-        """Add what an item may be, and tell whether that is new."""
-        joined = join((self.content[0], value))
-        is_new = joined != self.content[0]
-        self.content[0] = joined
-        return is_new
+        """Add what an item may be, and tell whether that is new for something."""
+        joined = join((self._rest, value))
+        is_new = joined != self._rest
+        self._rest = joined
+        return is_new and self._was_read
+
+    def lead(self, items: Iterable[Value], *, is_new: bool) -> bool:
+        """Add what may come first, in order, and tell whether that is new for something.
+
+        Args:
+            items: what comes first in one container that the place makes.
+            is_new: whether it is the only one.
+        """
+        before, given = self._first, tuple(items)
+        self._first = given if is_new else tuple(map(join, zip(before, given, strict=False)))
+        left = (*before[len(self._first) :], *given[len(self._first) :])
+        return self.put(join((self._rest, *left))) or (self._first != before and self._was_read)
 
 
 @dataclass(frozen=True)

@@ -257,18 +257,20 @@ class _Flow:
             each for each in walk(function) if isinstance(each, ast.stmt) and not any(blocks_of(each))
         ]
         changed = {name for each in statements for name in _changed_names(each)}
-        later: defaultdict[str | None, set[str]] = defaultdict(set)
+        given: defaultdict[str, list[ast.expr]] = defaultdict(list)
         for each in statements if changed else ():
             if isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is not None:
-                names = {every.id for every in _targets(each) if isinstance(every, ast.Name)}
-                for origin in self._origins(each.value) if names else ():
-                    later[origin] |= names
-        held: set[str] = set()
-        waiting = later[None]
-        while new := waiting - held:
-            held |= new
-            waiting = {name for each in new for name in later[each]}
-        return not changed.isdisjoint(held)
+                for target in _targets(each):
+                    if isinstance(target, ast.Name):
+                        given[target.id].append(each.value)
+        waiting, met = changed, set[str]()
+        while new := waiting - met:
+            met |= new
+            origins = {each for name in new for value in given[name] for each in self._origins(value)}
+            if None in origins:
+                return True
+            waiting = {each for each in origins if each is not None}
+        return False
 
     def _origins(self, value: ast.expr) -> Iterator[str | None]:
         """Yield the names that a value may be a view of, and None for the output of an embedding module."""
