@@ -9,7 +9,8 @@ from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.gradients import UNDIFFERENTIABLE, is_constant, is_unrecorded
 from gclint.model.notes import Kind, Root
-from gclint.model.objects import ITERATOR, Objects, is_operation
+from gclint.model.objects import ITERATOR, Objects, Pending, is_operation
+from gclint.model.reading import Reading
 from gclint.model.texts import of_method, texts
 from gclint.model.values import (
     CONSTANT,
@@ -110,31 +111,31 @@ class Calls(Objects):
         code = function.node
         key = self.entry(function, call, owner)
         if key in self.active:
-            self.again.add(key)
-            return self.active[key]
-        if (key, self.spaces.version) in self.entered:
-            return self.entered[key, self.spaces.version]
+            return self.active[key].asked()
+        known_reading, known_result = self.entered.get(key, (None, NEVER))
+        if known_reading is not None and known_reading.holds(self.spaces.epoch):
+            known_reading.use()
+            return known_result
         if self.stack.count(code) > _MOST_RECURSIONS or len(self.stack) > _DEEPEST:
             self.note("calls functions in functions too deeply to follow", node, frame)
             return unknown("a recursion", (root for each in call.all() for root in each.roots))
-        self.active[key] = NEVER
+        pending = self.active[key] = Pending(known_result)
         for _ in range(_MOST_RECURSIONS):
-            self.again.discard(key)
-            version = self.spaces.version
+            reading = Reading(self.spaces.epoch)
             is_unrecorded = self._records_nothing(function)
             self.unrecorded += is_unrecorded
-            inner = self.frame_of(key, function.space, function.frame, owner or function.owner)
-            inner.outlives = self.quiet > 0
-            result = self._enter(function, call, inner)
+            with reading.begun():
+                inner = self.frame_of(key, function.space, function.frame, owner or function.owner)
+                inner.outlives = self.quiet > 0
+                result = self._enter(function, call, inner)
             self.unrecorded -= is_unrecorded
-            is_settled = key not in self.again or result == self.active[key]
-            self.active[key] = result
-            if is_settled:
+            if pending.settled(result):
                 break
         else:
             self.note("calls itself in a way that is not followed to the end", node, frame)
-        self.entered[key, version] = self.active.pop(key)
-        return self.entered[key, version]
+        del self.active[key]
+        self.entered[key] = reading, pending.value
+        return pending.value
 
     def entry(self, function: Function, call: Call, owner: Class | None) -> object:
         """Return what is the same for calls of which following one is enough."""

@@ -12,6 +12,7 @@ from gclint.model import known
 from gclint.model.calls import Calls, front, is_none
 from gclint.model.frames import Frame
 from gclint.model.objects import ITERATOR
+from gclint.model.reading import Reading
 from gclint.model.texts import computed, texts
 from gclint.model.values import (
     CONSTANT,
@@ -79,6 +80,8 @@ class Expressions(Calls):
         for each in frames:
             if each.is_of_class and each is not frame:
                 continue
+            if each is not frame and Reading.current is not None:
+                Reading.current.read(each, node.id, each.names.get(node.id))
             if node.id in each.names:
                 found = self.resolved(each.names[node.id])
                 if each is not frame and each.outlives:

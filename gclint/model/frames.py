@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gclint.model.reading import Reading
 from gclint.model.values import Class, Value, join
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ class Frame:
     """What its first parameter is, if it is a method."""
     outlives: bool = False
     """Whether it was entered where a module or an object is made, so that calls share it."""
+    reading: Reading | None = None
+    """That of the function, or of the one around a comprehension."""
     names: dict[str, Value] = field(default_factory=dict)
     declared: dict[str, Frame | None] = field(default_factory=dict)
     """The names that a ``global`` or ``nonlocal`` statement says are those of another frame."""

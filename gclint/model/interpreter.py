@@ -333,8 +333,10 @@ class Interpreter(Expressions):
             return
         if home.outlives:
             self.note(name, node, frame, Kind.GLOBAL)
-        home.names[name] = join((home.names.get(name, NEVER), value))
-        self.spaces.version += 1
+        before = home.names.get(name, NEVER)
+        home.names[name] = join((before, value))
+        if home.names[name] != before:
+            self.spaces.begin_epoch()
 
 
 def join_names(ways: Sequence[dict[str, Value]]) -> dict[str, Value]:

@@ -9,6 +9,7 @@ from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.notes import Kind, Note, Root
+from gclint.model.reading import Cell, Reading
 from gclint.model.spaces import Space, Spaces
 from gclint.model.values import (
     CONSTANT,
@@ -73,6 +74,31 @@ _OF_FUNCTIONS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 _SAFE = (Plain, Constant, Function, Class, External)
 
 
+class Pending(Cell):
+    """What a function gives that was entered and not yet left, as far as that is known."""
+
+    def __init__(self, value: Value) -> None:
+        """Start with what was known before."""
+        super().__init__()
+        self.value = value
+        self._was_asked = False
+
+    def asked(self) -> Value:
+        """Return what is known, for the function itself."""
+        self.read()
+        self._was_asked = True
+        return self.value
+
+    def settled(self, result: Value) -> bool:
+        """Take what following the function has shown, and tell whether it need not be followed once more."""
+        before, was_asked = self.value, self._was_asked
+        self.value, self._was_asked = join((before, result)), False
+        if self.value == before:
+            return True
+        self.grow()
+        return not was_asked
+
+
 class TooLong(Exception):
     """The code is too long to follow."""
 
@@ -92,7 +118,9 @@ class Objects:
         self.notes: dict[Note, None] = {}
         self.quiet = int(is_quiet)
         self.stack: list[ast.AST] = []
-        self.entered: dict[object, Value] = {}
+        self.entered: dict[object, tuple[Reading, Value]] = {}
+        """What functions give that were entered with certain values."""
+        self._lines: dict[Class, tuple[Class | str | None, ...]] = {}
         self._frames: dict[object, Frame] = {}
         """The names of what was entered, so that functions which it defines are the same ones each time."""
         self.tests: dict[ast.expr, list[ast.expr] | None] = {}
@@ -101,12 +129,10 @@ class Objects:
         """Whether it follows what is run, and not what makes it."""
         self.subject: frozenset[Thing] = frozenset()
         """The object whose ``forward`` is followed."""
-        self.active: dict[object, Value] = {}
-        """What was entered and not yet left, with what it gives as far as that is known."""
+        self.active: dict[object, Pending] = {}
+        """What was entered and not yet left."""
         self.unrecorded = 0
         """In how many contexts it is in which no gradients are recorded."""
-        self.again: set[object] = set()
-        """What of this was entered once more with the same values."""
         self._steps = 0
         self._most_steps = most_steps
 
@@ -117,6 +143,7 @@ class Objects:
             found = self._frames[key] = Frame(space, parent, owner)
             self.spaces.frames.append(found)
         found.clear()
+        found.reading = Reading.current
         return found
 
     # -- what is noted
@@ -360,16 +387,13 @@ class Objects:
 
     def line(self, kind: Class) -> tuple[Class | str | None, ...]:
         """Return a class with all of its bases, in the order in which they are searched."""
-        known_line = self.entered.get(("line", kind))
-        if known_line is not None:
-            return known_line  # type: ignore[return-value]
-        self.entered["line", kind] = (kind,)  # type: ignore[assignment]
-        found: list[Class | str | None] = [kind]
-        for base in self.bases(kind):
-            found += self.line(base) if isinstance(base, Class) else [base]
-        result = tuple(reversed(dict.fromkeys(reversed(found))))
-        self.entered["line", kind] = result  # type: ignore[assignment]
-        return result
+        if kind not in self._lines:
+            self._lines[kind] = (kind,)
+            found: list[Class | str | None] = [kind]
+            for base in self.bases(kind):
+                found += self.line(base) if isinstance(base, Class) else [base]
+            self._lines[kind] = tuple(reversed(dict.fromkeys(reversed(found))))
+        return self._lines[kind]
 
     def is_module(self, kind: Class) -> bool:
         """Tell whether a class is a module of torch."""
@@ -533,7 +557,7 @@ class Objects:
                 joined = join((held.get(name, NEVER), given))
                 if joined != held.get(name):
                     held[name] = joined
-                    self.spaces.version += 1
+                    self.spaces.begin_epoch()
             elif isinstance(thing, Box):
                 self.fill(thing, given)  # A field of an output, which is one of its items.
 

@@ -83,7 +83,9 @@ class Spaces:
         self.frames: list[Frame] = []
         """Those of all functions that were entered."""
         self.version = 0
-        """How often it has become known that something may be more than was known before."""
+        """How often it has become known that something may be more than what was read before."""
+        self.epoch = 0
+        """The same, of what is read so often that nobody takes note of it."""
 
     def of(self, file: SourceFile) -> Space:
         """Return the module of a file."""
@@ -96,6 +98,11 @@ class Spaces:
     def size(self) -> int:
         """How many modules were read so far, with those that were read in order to follow one of them."""
         return sum(1 + sum(each.size for each in space.readings()) for space in self._spaces.values())
+
+    def begin_epoch(self) -> None:
+        """Take note that something global may be more than was known before."""
+        self.epoch += 1
+        self.version += 1
 
     def forget(self) -> None:
         """Let go of all that was followed: it holds on to itself, and nothing collects that during a run."""

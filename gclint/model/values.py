@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gclint.model.notes import Kind, Root
+from gclint.model.reading import Cell
 
 if TYPE_CHECKING:
     from gclint.model.frames import Frame
@@ -173,36 +175,42 @@ class Attributes:
     def __init__(self) -> None:
         """Hold none."""
         self._held: dict[str, Value] = {}
-        self._asked = set[str]()
-        self._were_all_asked = False
+        self._cells: defaultdict[str, Cell] = defaultdict(Cell)
+        """What has asked for names."""
+        self._all = Cell()
+        """What has asked for all of them."""
 
     def __contains__(self, name: str) -> bool:
         """Tell whether there is an attribute of this name."""
-        self._asked.add(name)
-        return name in self._held
+        return self.get(name) is not None
 
     def get(self, name: str) -> Value | None:
         """Return what an attribute may be; None if there is none."""
-        self._asked.add(name)
+        self._cells[name].read()
         return self._held.get(name)
 
     def values(self) -> Iterable[Value]:
         """Return what all attributes may be."""
-        self._were_all_asked = True
+        self._all.read()
         return tuple(self._held.values())
 
     def put(self, name: str, value: Value) -> bool:
         """Add what an attribute may be, and tell whether that is new for something."""
         before = self._held.get(name)
         after = self._held[name] = value if before is None else join((before, value))
-        return after != before and (self._were_all_asked or name in self._asked)
+        if after == before:
+            return False
+        is_awaited = self._all.grow()
+        return (name in self._cells and self._cells[name].grow()) or is_awaited
 
     def clear(self) -> None:
         """Forget all of them."""
         self._held.clear()
+        self._cells.clear()
+        self._all = Cell()
 
 
-class Box:
+class Box(Cell):
     """A container that may get more; one stands for all that the same place in the code makes.
 
     What is put in changes nothing for code that was followed, unless something of it was read before.
@@ -210,39 +218,38 @@ class Box:
 
     def __init__(self, kind: str) -> None:
         """Make an empty one."""
+        super().__init__()
         self.kind = kind
         self._rest = NEVER
         self._first: tuple[Value, ...] = ()
-        self._was_read = False
 
     @property
     def item(self) -> Value:
         """Any of the items."""
-        self._was_read = True
+        self.read()
         return join((*self._first, self._rest)) if self._first else self._rest
 
     @property
     def rest(self) -> Value:
         """Any of the items, of which those that are known to be in front need not be one."""
-        self._was_read = True
+        self.read()
         return self._rest
 
     @property
     def first(self) -> tuple[Value, ...]:
         """What the first items are, as far as that is known of all containers that the place makes."""
-        self._was_read = True
+        self.read()
         return self._first
 
     def clear(self) -> None:
         """Forget what was put in."""
         self._rest, self._first = NEVER, ()
+        self._readers.clear()
 
     def put(self, value: Value) -> bool:
         """Add what an item may be, and tell whether that is new for something."""
-        joined = join((self._rest, value))
-        is_new = joined != self._rest
-        self._rest = joined
-        return is_new and self._was_read
+        before, self._rest = self._rest, join((self._rest, value))
+        return self._rest != before and self.grow()
 
     def lead(self, items: Iterable[Value], *, is_new: bool) -> bool:
         """Add what may come first, in order, and tell whether that is new for something.
@@ -254,7 +261,8 @@ class Box:
         before, given = self._first, tuple(items)
         self._first = given if is_new else tuple(map(join, zip(before, given, strict=False)))
         left = (*before[len(self._first) :], *given[len(self._first) :])
-        return self.put(join((self._rest, *left))) or (self._first != before and self._was_read)
+        is_more = self._first != before and self.grow()
+        return self.put(join((self._rest, *left))) or is_more
 
 
 @dataclass(frozen=True)
