@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Protocol
 
-if TYPE_CHECKING:
-    from gclint.model.frames import Frame
-    from gclint.model.values import Value
+
+class Variables(Protocol):
+    """The variables of a function while it is followed."""
+
+    @property
+    def names(self) -> Mapping[str, object]:
+        """What they are."""
+
+    @property
+    def reading(self) -> Reading | None:
+        """That of the function."""
 
 
 class Reading:
@@ -22,8 +30,8 @@ class Reading:
         self._epoch = epoch
         self._is_valid = True
         self._callers: set[Reading] = set()
-        self._names: dict[tuple[Frame, str], Value | None] = {}
-        """What variables of functions around it were."""
+        self._names: dict[tuple[Variables, str], object] = {}
+        """What variables of functions around it were; None for one that was not bound."""
 
     @contextmanager
     def begun(self) -> Iterator[None]:
@@ -44,7 +52,7 @@ class Reading:
             if not self._is_valid:
                 Reading.current.expire()
 
-    def read(self, frame: Frame, name: str, value: Value | None) -> None:
+    def read(self, frame: Variables, name: str, value: object) -> None:
         """Take note of what a variable is, unless it is one of the function itself."""
         if frame.reading is not self:
             self._names[frame, name] = value
