@@ -46,9 +46,11 @@ class Encoder(nn.Module):
 """
 
 
-def _received(folder: Path, *, held: str, before: str = "pass", after: str = "") -> dict[str, Received]:
+def _received(
+    folder: Path, *, held: str, before: str = "pass", after: str = "", model: str = _MODEL
+) -> dict[str, Received]:
     path = folder / "modeling_toy.py"
-    code = _MODEL.replace("{held}", held).replace("{before}", before).replace("{after}", after)
+    code = model.replace("{held}", held).replace("{before}", before).replace("{after}", after)
     path.write_text(code, encoding="utf-8")
     project = Project(Settings(), [path], [folder])
     file = project.file(path)
@@ -121,6 +123,173 @@ def test_what_is_put_into_others_counts_only_where_it_is_run(tmp_path: Path) -> 
     assert not _received(tmp_path, held="(self.table,)", after=other)["held"].is_mixed
     kept = other.replace("return filled", "self.kept = filled")
     assert _received(tmp_path, held="(self.kept,)", after=kept)["held"].is_mixed
+
+
+_LATER = {
+    "a variable that an inner function reads is bound anew": """\
+    def forward(self, states, past_key_values=None):
+        kept = None
+        def get():
+            return kept
+        get()
+        kept = (self.bias(states),)
+        for layer in self.layers:
+            states = layer(states, get())
+        return states
+""",
+    "a loop binds it": """\
+    def forward(self, states, past_key_values=None):
+        kept = None
+        for layer in self.layers:
+            states = layer(states, (lambda: kept)())
+            kept = (states,)
+        return states
+""",
+    "an inner function calls another one that reads it": """\
+    def forward(self, states, past_key_values=None):
+        kept = None
+        def get():
+            return kept
+        def give():
+            return get()
+        give()
+        kept = (self.bias(states),)
+        for layer in self.layers:
+            states = layer(states, give())
+        return states
+""",
+    "another inner function assigns it": """\
+    def forward(self, states, past_key_values=None):
+        kept = None
+        def get():
+            return kept
+        def put():
+            nonlocal kept
+            kept = (self.bias(states),)
+        get()
+        put()
+        for layer in self.layers:
+            states = layer(states, get())
+        return states
+""",
+    "it is assigned in a loop that reads it": """\
+    def forward(self, states, past_key_values=None):
+        kept = None
+        def get():
+            return kept
+        def put():
+            nonlocal kept
+            kept = (self.bias(states),)
+        def run():
+            last = None
+            for _ in range(2):
+                last = get()
+                put()
+            return last
+        for layer in self.layers:
+            states = layer(states, run())
+        return states
+""",
+    "a function that was left assigns it": """\
+    def forward(self, states, past_key_values=None):
+        get, put = self.pair(states)
+        for layer in self.layers:
+            states = layer(states, get())
+            put()
+        return states
+
+    def pair(self, states):
+        kept = None
+        def get():
+            return kept
+        def put():
+            nonlocal kept
+            kept = (self.bias(states),)
+        return get, put
+""",
+    "a list is filled after it was read": """\
+    def forward(self, states, past_key_values=None):
+        kept = []
+        self.last(kept)
+        kept.append((self.bias(states),))
+        for layer in self.layers:
+            states = layer(states, self.last(kept))
+        return states
+
+    def last(self, kept):
+        return kept[-1] if kept else None
+""",
+    "functions call each other": """\
+    def forward(self, states, past_key_values=None):
+        for layer in self.layers:
+            states = layer(states, self.even(states, states.shape[0]))
+        return states
+
+    def even(self, states, count):
+        return None if count == 0 else self.odd(states, count - 1)
+
+    def odd(self, states, count):
+        return (self.bias(states),) if count == 0 else self.even(states, count - 1)
+""",
+    "functions call each other, and the end comes last": """\
+    def forward(self, states, past_key_values=None):
+        for layer in self.layers:
+            states = layer(states, self.odd(states, states.shape[0]))
+        return states
+
+    def even(self, states, count):
+        for _ in range(count):
+            return self.odd(states, count - 1)
+        return (self.bias(states),)
+
+    def odd(self, states, count):
+        for _ in range(count):
+            return self.even(states, count - 1)
+        return None
+""",
+    "three functions call each other in a circle": """\
+    def forward(self, states, past_key_values=None):
+        for layer in self.layers:
+            states = layer(states, self.first(states, states.shape[0]))
+        return states
+
+    def first(self, states, count):
+        return self.second(states, count - 1) if count else None
+
+    def second(self, states, count):
+        return self.third(states, count - 1) if count else self.first(states, count)
+
+    def third(self, states, count):
+        return self.second(states, count - 1) if count else (self.bias(states),)
+""",
+    "an attribute is set after it was read": """\
+    def forward(self, states, past_key_values=None):
+        for layer in self.layers:
+            states = layer(states, self.get())
+            self.kept = (states,)
+        return states
+
+    def get(self):
+        return getattr(self, "kept", None)
+""",
+    "a block returns a list that is filled later": """\
+    def forward(self, states, past_key_values=None):
+        kept = []
+        for layer in self.layers:
+            states = layer(states, self.wrap(kept))
+            kept.append(states)
+        return states
+
+    def wrap(self, kept):
+        return (kept, None)
+""",
+}
+
+
+@pytest.mark.parametrize("code", _LATER.values(), ids=list(_LATER))
+def test_what_becomes_more_after_it_was_read_is_read_anew(code: str, tmp_path: Path) -> None:
+    start = _MODEL.index("    def forward(self, states, past_key_values")
+    assert _received(tmp_path, held="", model=_MODEL[:start] + code)["held"].holds_gradients
 
 
 def test_objects_of_inner_functions_are_followed_to_the_end(tmp_path: Path) -> None:

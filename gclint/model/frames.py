@@ -41,6 +41,11 @@ class Frame:
     trails: list[list[dict[str, Value]]] = field(default_factory=list)
     """For each ``try`` around the place, what names were bound to in it."""
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether it is that of a function which is being followed."""
+        return self.reading is not None and self.reading.is_active
+
     def clear(self) -> None:
         """Forget what was followed, to follow the function once more."""
         self.names, self.declared, self.returned, self.is_dead = {}, {}, [], False

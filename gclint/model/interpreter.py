@@ -335,7 +335,9 @@ class Interpreter(Expressions):
             self.note(name, node, frame, Kind.GLOBAL)
         before = home.names.get(name, NEVER)
         home.names[name] = join((before, value))
-        if home.names[name] != before:
+        if home.names[name] != before and home.is_followed:
+            self.spaces.version += 1  # Functions that read it take note of what it is, but loops do not.
+        elif home.names[name] != before:
             self.spaces.begin_epoch()
 
 

@@ -28,6 +28,8 @@ class Reading:
     def __init__(self, epoch: int) -> None:
         """Start without having read anything; in another ``epoch``, everything may be different."""
         self._epoch = epoch
+        self.is_active = False
+        """Whether the function is being followed right now."""
         self._is_valid = True
         self._callers: set[Reading] = set()
         self._names: dict[tuple[Variables, str], object] = {}
@@ -36,11 +38,11 @@ class Reading:
     @contextmanager
     def begun(self) -> Iterator[None]:
         """Take what is read meanwhile as read by it, and what it reads as read by what calls it."""
-        before, Reading.current = Reading.current, self
+        before, Reading.current, self.is_active = Reading.current, self, True
         try:
             yield
         finally:
-            Reading.current = before
+            Reading.current, self.is_active = before, False
             self.use()
 
     def use(self) -> None:
