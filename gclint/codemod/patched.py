@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator, Set
-from itertools import islice
 
 from gclint.codemod.computed import computes_names
 from gclint.model.attributes import spaces_of
@@ -14,7 +13,6 @@ from gclint.model.replacements import (
     WORDS,
     classes_replaced,
     is_plain,
-    may_replace,
     places_of_words,
     replacements,
 )
@@ -27,7 +25,7 @@ from gclint.source.paths import shown
 from gclint.source.questions import Topic
 from gclint.source.surroundings import files_mentioning
 
-_MOST_FILES = 40
+_MOST_FILES = 60
 """In larger projects, only files that name the block are followed."""
 
 
@@ -48,13 +46,14 @@ def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[st
     around |= {site.owner for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
     named, words = {each.file for each in around} | {network.file}, {each.name for each in around}
     files = _replacing(network)
-    are_many = sum(1 for _ in islice(filter(may_replace, files), _MOST_FILES + 1)) > _MOST_FILES
     for file in files:
         is_near = file is network.file or names_any(spaces, file, named, words)
-        if not is_near and (are_many or not _may_name(file, network.holding_attributes)):
+        if not is_near and (len(files) > _MOST_FILES or not _may_name(file, network.holding_attributes)):
             continue
+        if not replacements(file):
+            continue  # Its module need not be kept.
         space = spaces.of(file)
-        places = replacements(file)  # Of the tree that the module holds by now.
+        places = replacements(file)  # Of the tree that the module holds.
         for node in places:
             replaced = classes_replaced(space, node, places)
             if _may_be_of(node, replaced, network, blocks, is_near=is_near):

@@ -11,7 +11,7 @@ from gclint.model.interpreter import Interpreter
 from gclint.model.spaces import Space, Spaces
 from gclint.model.usage import last_word
 from gclint.model.values import NEVER, Class, Function
-from gclint.source.file import SourceFile, of_text
+from gclint.source.file import SourceFile
 
 RUN = frozenset(("forward", "__call__", "_call_impl"))
 """The methods that a run of a module goes through."""
@@ -55,12 +55,6 @@ def places_of_words(text: str) -> Iterator[int]:
             is_attribute = before == "." and text[end : end + 1] not in ("(", "`")
             if is_attribute or before in ("'", '"') or _VALUE.match(text, end):
                 yield match.start()
-
-
-@of_text
-def may_replace(file: SourceFile) -> bool:
-    """Tell whether a file has such places."""
-    return bool(replacements(file))
 
 
 def replacements(file: SourceFile) -> tuple[ast.AST, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -92,16 +92,15 @@ def sets_only_own_flags(file: SourceFile) -> bool:
 
     Most files are like that, and only their classes that name the flag are parsed.
     """
+    text = file.text
     pieces: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
-    mentions = [match.start() for match in _MENTION.finditer(file.text)]
-    starts = [match.start() + 1 for match in _PIECE.finditer(file.text)] if mentions else []
-    for mention in mentions:
-        index = bisect_right(starts, mention)
-        if not index:
-            return False
-        start, end = starts[index - 1], (*starts[index:], len(file.text))[0]
-        pieces[start, end].add(mention - start)
-    return all(_own_flags(file.text[start:end]) >= found for (start, end), found in pieces.items())
+    for mention in _MENTION.finditer(text):
+        start = text.rfind("\nclass", 0, mention.start()) + 1
+        if not start or _PIECE.search(text, start, mention.start()):
+            return False  # It is in no class.
+        end = _PIECE.search(text, mention.start())
+        pieces[start, end.start() + 1 if end else len(text)].add(mention.start() - start)
+    return all(_own_flags(text[start:end]) >= found for (start, end), found in pieces.items())
 
 
 def _own_flags(piece: str) -> set[int]:
@@ -111,7 +110,7 @@ def _own_flags(piece: str) -> set[int]:
     where it is in a string here, it is not found.
     """
     try:
-        body = Tree(piece).module.body if piece.startswith("class") else []
+        body = Tree(piece).module.body
     except Unparsable:
         return set()
     if len(body) != 1 or not isinstance(body[0], ast.ClassDef):

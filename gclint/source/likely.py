@@ -90,4 +90,4 @@ def _headers(text: str) -> Iterator[str]:
 def words(texts: Iterable[str]) -> frozenset[str]:
     """Return the words of texts, each in the letters that Python takes it for."""
     normal = (unicodedata.normalize("NFKC", text) for text in texts)
-    return frozenset(sys.intern(word) for text in normal for word in _WORD.findall(text))
+    return frozenset(map(sys.intern, {word for text in normal for word in _WORD.findall(text)}))
