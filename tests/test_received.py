@@ -207,6 +207,89 @@ _LATER = {
             kept = (self.bias(states),)
         return get, put
 """,
+    "it is bound once more to what it was before": """\
+    def forward(self, states, past_key_values=None):
+        kept = None
+        def put():
+            nonlocal kept
+            kept = (self.bias(states),)
+        put()
+        kept = None
+        put()
+        for layer in self.layers:
+            states = layer(states, kept)
+        return states
+""",
+    "it is read before and after it is bound": """\
+    def forward(self, states, past_key_values=None):
+        kept = None
+        def get():
+            return kept
+        def put():
+            nonlocal kept
+            kept = (self.bias(states),)
+        def run():
+            first = get()
+            put()
+            get()
+            return first
+        run()
+        for layer in self.layers:
+            states = layer(states, run())
+        return states
+""",
+    "a circle of functions is entered at another place": """\
+    def forward(self, states, past_key_values=None):
+        kept = []
+        self.even(kept, states)
+        kept.append((self.bias(states),))
+        for layer in self.layers:
+            states = layer(states, self.odd(kept, states))
+        return states
+
+    def even(self, kept, states):
+        if states.shape[0] > 2:
+            return self.odd(kept, states)
+        return kept[-1] if kept else None
+
+    def odd(self, kept, states):
+        return self.even(kept, states)
+""",
+    "a default value is another one in each round": """\
+    def forward(self, states, past_key_values=None):
+        kept = None
+        for layer in self.layers:
+            get = lambda held=kept: held
+            states = layer(states, get())
+            kept = (self.bias(states),)
+        return states
+""",
+    "a module binds it anew while it is followed": """\
+    def forward(self, states, past_key_values=None):
+        for layer in self.layers:
+            states = layer(states, LATER)
+        return states
+
+
+STATE = None
+
+
+def get():
+    return STATE
+
+
+EARLIER = get()
+STATE = [nn.Parameter(torch.ones(2))]
+LATER = get()
+""",
+    "an object is made once more with a list that has more": """\
+    def forward(self, states, past_key_values=None):
+        kept = []
+        for layer in self.layers:
+            states = layer(states, Solver(kept[-1] if kept else None).step)
+            kept.append((self.bias(states),))
+        return states
+""",
     "a list is filled after it was read": """\
     def forward(self, states, past_key_values=None):
         kept = []

@@ -135,11 +135,12 @@ class Calls(Objects):
             self.note("calls itself in a way that is not followed to the end", node, frame)
         del self.active[key]
         self.entered[key] = reading, pending.value
+        reading.answer(pending)
         return pending.value
 
     def entry(self, function: Function, call: Call, owner: Class | None) -> object:
         """Return what is the same for calls of which following one is enough."""
-        return function, call, owner, self.quiet > 0, self.unrecorded > 0
+        return function, call, owner, self.quiet > 0, self.unrecorded > 0, self.is_running
 
     def _enter(self, function: Function, call: Call, inner: Frame) -> Value:
         code = function.node

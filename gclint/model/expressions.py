@@ -12,7 +12,7 @@ from gclint.model import known
 from gclint.model.calls import Calls, front, is_none
 from gclint.model.frames import Frame
 from gclint.model.objects import ITERATOR
-from gclint.model.reading import Reading
+from gclint.model.reading import read
 from gclint.model.texts import computed, texts
 from gclint.model.values import (
     CONSTANT,
@@ -80,8 +80,8 @@ class Expressions(Calls):
         for each in frames:
             if each.is_of_class and each is not frame:
                 continue
-            if each is not frame and Reading.current is not None:
-                Reading.current.read(each, node.id, each.names.get(node.id))
+            if each.reading is not None or each is not frame:
+                read(each, node.id)
             if node.id in each.names:
                 found = self.resolved(each.names[node.id])
                 if each is not frame and each.outlives:
@@ -93,6 +93,8 @@ class Expressions(Calls):
         """Return what a name of the module may be."""
         space = frame.space
         found = space.value(node.id)
+        if not space.is_complete:
+            read(space.frame, node.id)
         if found is None:
             for star in reversed(space.stars):
                 from_star = space.resolve(Imported(star.module, star.level, node.id, space))

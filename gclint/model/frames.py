@@ -28,6 +28,8 @@ class Frame:
     reading: Reading | None = None
     """That of the function, or of the one around a comprehension."""
     names: dict[str, Value] = field(default_factory=dict)
+    given: dict[str, Value] = field(default_factory=dict)
+    """What functions inside of it have bound its names to, whenever that was."""
     declared: dict[str, Frame | None] = field(default_factory=dict)
     """The names that a ``global`` or ``nonlocal`` statement says are those of another frame."""
     returned: list[Value] = field(default_factory=list)

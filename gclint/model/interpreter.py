@@ -17,6 +17,7 @@ from gclint.model.frames import Frame
 from gclint.model.gradients import is_unrecorded
 from gclint.model.notes import Kind
 from gclint.model.objects import is_argument
+from gclint.model.reading import bindings, note_binding, read
 from gclint.model.spaces import Space
 from gclint.model.values import (
     NEVER,
@@ -133,9 +134,15 @@ class Interpreter(Expressions):
         frame.declared |= dict.fromkeys(node.names, frame.space.frame)
 
     def _follow_nonlocal(self, node: ast.Nonlocal, frame: Frame) -> None:
+        around = list(frame.around())[1:]
         for name in node.names:
-            around = (each for each in list(frame.around())[1:] if name in each.names)
-            frame.declared[name] = next(around, frame.parent)
+            for each in around:
+                read(each, name)
+                if name in each.names:
+                    frame.declared[name] = each
+                    break
+            else:
+                frame.declared[name] = around[-1] if around else None
 
     def _follow_import(self, node: ast.Import, frame: Frame) -> None:
         for each in node.names:
@@ -222,7 +229,7 @@ class Interpreter(Expressions):
     def _loop(self, node: ast.For | ast.While, frame: Frame, begin) -> None:  # type: ignore[no-untyped-def]
         left: _Ways = []
         for _ in range(_ROUNDS):
-            before, version = dict(frame.names), self.spaces.version
+            before, version, bound = dict(frame.names), self.spaces.version, bindings()
             again: _Ways = []
             frame.loops.append((left, again))
             begin()
@@ -231,7 +238,7 @@ class Interpreter(Expressions):
             ways = [before, *again, *([] if frame.is_dead else [frame.names])]
             frame.is_dead = False
             frame.merge(ways)
-            if frame.names == before and version == self.spaces.version:
+            if (frame.names, self.spaces.version, bindings()) == (before, version, bound):
                 break
         else:
             self.note("has a loop that is too long to follow", node, frame)
@@ -333,12 +340,14 @@ class Interpreter(Expressions):
             return
         if home.outlives:
             self.note(name, node, frame, Kind.GLOBAL)
-        before = home.names.get(name, NEVER)
+        before, given = home.names.get(name, NEVER), home.given.get(name, NEVER)
         home.names[name] = join((before, value))
-        if home.names[name] != before and home.is_followed:
-            self.spaces.version += 1  # Functions that read it take note of what it is, but loops do not.
-        elif home.names[name] != before:
+        home.given[name] = join((given, home.names[name]))
+        note_binding(home, name)
+        if home.reading is None and home.names[name] != before:
             self.spaces.begin_epoch()
+        elif not home.is_followed and home.given[name] != given:
+            self.spaces.version += 1  # While it is followed, all that reads the name compares it.
 
 
 def join_names(ways: Sequence[dict[str, Value]]) -> dict[str, Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeAlias
 
 
 class Variables(Protocol):
@@ -19,6 +19,9 @@ class Variables(Protocol):
         """That of the function."""
 
 
+_Variable: TypeAlias = "tuple[Variables, str]"
+
+
 class Reading:
     """One time that a function was followed."""
 
@@ -27,13 +30,15 @@ class Reading:
 
     def __init__(self, epoch: int) -> None:
         """Start without having read anything; in another ``epoch``, everything may be different."""
-        self._epoch = epoch
         self.is_active = False
         """Whether the function is being followed right now."""
+        self.bound: dict[_Variable, object] = {}
+        """What it has bound variables of functions around it to."""
+        self._epoch = epoch
         self._is_valid = True
         self._callers: set[Reading] = set()
-        self._names: dict[tuple[Variables, str], object] = {}
-        """What variables of functions around it were; None for one that was not bound."""
+        self._read: dict[_Variable, object] = {}
+        """What these were when they were read first; None for one that was not bound."""
 
     @contextmanager
     def begun(self) -> Iterator[None]:
@@ -49,22 +54,48 @@ class Reading:
         """Take note that the function which is being followed needs the result."""
         if Reading.current is not None and Reading.current is not self:
             self._callers.add(Reading.current)
-            for (frame, name), value in self._names.items():
-                Reading.current.read(frame, name, value)
-            if not self._is_valid:
-                Reading.current.expire()
+            self._hand_on(Reading.current)
+
+    def answer(self, pending: Cell) -> None:
+        """Take note that what has asked for the result before it was known needs it."""
+        asked = pending.readers - {self}
+        waiting, met = [*asked], {self}
+        while waiting:
+            each = waiting.pop()
+            if each not in met:
+                met.add(each)
+                self._hand_on(each)
+                waiting += each._callers
+        self._callers |= asked
+
+    def _hand_on(self, caller: Reading) -> None:
+        for (frame, name), value in self._read.items():
+            caller.read(frame, name, value)
+        for (frame, name), value in self.bound.items():
+            caller.bind(frame, name, value)
+        if not self._is_valid:
+            caller.expire()
 
     def read(self, frame: Variables, name: str, value: object) -> None:
         """Take note of what a variable is, unless it is one of the function itself."""
         if frame.reading is not self:
-            self._names[frame, name] = value
+            self._read.setdefault((frame, name), value)
+
+    def bind(self, frame: Variables, name: str, value: object) -> None:
+        """Take note of what a variable is bound to, unless it is one of the function itself."""
+        if frame.reading is not self:
+            self.bound[frame, name] = value
 
     def holds(self, epoch: int) -> bool:
-        """Tell whether following the function once more would show nothing else."""
+        """Tell whether following the function once more would show nothing else, and change nothing."""
         return (
             self._is_valid
             and self._epoch == epoch
-            and all(frame.names.get(name) == value for (frame, name), value in self._names.items())
+            and all(
+                frame.names.get(name) == value
+                for variables in (self._read, self.bound)
+                for (frame, name), value in variables.items()
+            )
         )
 
     def expire(self) -> None:
@@ -77,12 +108,30 @@ class Reading:
                 waiting += each._callers
 
 
+def read(frame: Variables, name: str) -> None:
+    """Take note that the function which is being followed reads a variable."""
+    if Reading.current is not None:
+        Reading.current.read(frame, name, frame.names.get(name))
+
+
+def note_binding(frame: Variables, name: str) -> None:
+    """Take note that the function which is being followed has bound a variable."""
+    if Reading.current is not None:
+        Reading.current.bind(frame, name, frame.names.get(name))
+
+
+def bindings() -> Mapping[_Variable, object]:
+    """Return what the function that is being followed has bound of functions around it, so far."""
+    return {} if Reading.current is None else dict(Reading.current.bound)
+
+
 class Cell:
     """Something that may become more while code is followed."""
 
     def __init__(self) -> None:
         """Start unread."""
-        self._readers: set[Reading] = set()
+        self.readers: set[Reading] = set()
+        """The functions that have read it."""
         self._was_read = False
         """Whether it was read outside of all functions."""
 
@@ -91,11 +140,11 @@ class Cell:
         if Reading.current is None:
             self._was_read = True
         else:
-            self._readers.add(Reading.current)
+            self.readers.add(Reading.current)
 
     def grow(self) -> bool:
         """Take note that it has become more, and tell whether anything has read it before."""
-        readers, self._readers = self._readers, set()
+        readers, self.readers = self.readers, set()
         for each in readers:
             each.expire()
         return bool(readers) or self._was_read

@@ -131,6 +131,8 @@ class Space:
         self.tree = self.usage.tree
         self.frame = Frame(self, outlives=True)
         self.is_run = False
+        self.is_complete = False
+        """Whether it was followed to its end."""
         self.stars: list[Imported] = []
         self._resolved: dict[Imported, Value] = {}
         self._readings: dict[object, Spaces] = {}
@@ -155,6 +157,7 @@ class Space:
         if not self.is_run:
             self.is_run = True
             self.spaces.follow(self)
+            self.is_complete = True
         return self.frame.names.get(name)
 
     def names_used(self, node: ast.AST) -> frozenset[str] | None:

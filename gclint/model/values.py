@@ -244,7 +244,7 @@ class Box(Cell):
     def clear(self) -> None:
         """Forget what was put in."""
         self._rest, self._first = NEVER, ()
-        self._readers.clear()
+        self.readers.clear()
 
     def put(self, value: Value) -> bool:
         """Add what an item may be, and tell whether that is new for something."""

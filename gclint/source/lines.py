@@ -19,6 +19,7 @@ from gclint.source.tree import blocks_of
 _LAYOUT = (tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 _WITH_EXPRESSIONS = (ast.expr, ast.arguments, ast.keyword, ast.withitem)
 _ROW = attrgetter("lineno")
+_START = attrgetter("start")
 _QUOTE = re.compile("[\"']")
 
 
@@ -93,6 +94,10 @@ def begins_in_string(file: SourceFile, row: int) -> bool:
 
     Then what looks like a comment there is none. Only statements around the row are looked at.
     """
+    start, definitions = file.row_start(row), file.outline.definitions
+    index = bisect_left(definitions, start, key=_START)
+    if index < len(definitions) and not _QUOTE.search(file.text, start, definitions[index].start):
+        return False  # It would have to end before the next definition.
     tree = file.tree if _QUOTE.search(file.text, 0, file.row_start(row)) else None
     blocks = [] if tree is None else [tree.module.body]
     while blocks:
