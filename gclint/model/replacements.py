@@ -33,8 +33,6 @@ _NAMED = tuple(re.compile(rf"{name}(?!\w)") for name in sorted(RUN))
 """Each begins with letters: a pattern that may begin with any of the names is ten times as slow."""
 _HOLDING = (re.compile("setattr"), re.compile("__dict__"), re.compile(r"vars(?!\w)"))
 _BLANKS = frozenset(" \t\f\r\n\\")
-_VALUE = re.compile(r"[\s\\]*=(?!=)")
-"""Matches behind the name of an argument or variable."""
 
 
 def places_of_words(text: str) -> Iterator[int]:
@@ -53,7 +51,10 @@ def places_of_words(text: str) -> Iterator[int]:
                 before = text[place - 1]
             # What a backtick follows is never code.
             is_attribute = before == "." and text[end : end + 1] not in ("(", "`")
-            if is_attribute or before in ("'", '"') or _VALUE.match(text, end):
+            while text[end : end + 1] in _BLANKS:
+                end += 1
+            is_given = text[end : end + 1] == "=" != text[end + 1 : end + 2]
+            if is_attribute or is_given or before in ("'", '"'):
                 yield match.start()
 
 
