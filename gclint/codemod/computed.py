@@ -12,11 +12,12 @@ from gclint.model.importing import names_any
 from gclint.model.looking import is_handed_on, is_only_looked_into, is_singled_out
 from gclint.model.usage import READING_BY_NAME
 from gclint.network.override import OldOverride
-from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.lines import mentions
 from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.source.questions import Topic
+from gclint.source.remembered import remembered
 from gclint.source.surroundings import files_mentioning
 
 _WORDS = sorted(READING_BY_NAME)
@@ -57,7 +58,7 @@ def _readable(project: Project, paths: Iterable[Path]) -> Iterator[SourceFile]:
             continue  # If it is part of the run, the error is reported.
 
 
-@of_text
+@remembered
 def _has_computed_names(file: SourceFile) -> bool:
     tree = file.tree if computes_names(file) else None
     return tree is not None and bool(computed_names(tree.module))
@@ -72,7 +73,7 @@ def computed_names(tree: ast.Module) -> tuple[ast.Call, ...]:
     )
 
 
-@of_text
+@remembered
 def computes_names(file: SourceFile) -> bool:
     """Return whether a file reads any attribute whose name is no literal, whatever becomes of it."""
     read = file.tree if any(mentions(file.text, word) for word in _WORDS) else None
@@ -108,9 +109,5 @@ def _fits(node: ast.Call, name: str) -> bool:
     return re.search(".*".join(re.escape(str(each)) for each in parts), name) is not None
 
 
-def _computes(file: SourceFile, _key: str) -> bool:
-    return _has_computed_names(file)
-
-
-COMPUTING = Topic("computing", _computes, is_about_others=True)
+COMPUTING = Topic("computing", lambda file, _key: _has_computed_names(file), is_about_others=True)
 """Which files read attributes whose names are no literals."""

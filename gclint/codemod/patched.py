@@ -16,13 +16,14 @@ from gclint.model.replacements import (
     places_of_words,
     replacements,
 )
-from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.holders import held_classes
 from gclint.network.importers import words_in
 from gclint.network.model import Network
-from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.paths import shown
 from gclint.source.questions import Topic
+from gclint.source.remembered import remembered
 from gclint.source.surroundings import files_mentioning
 
 _MOST_FILES = 60
@@ -135,7 +136,7 @@ def _replacing(network: Network) -> list[SourceFile]:
     return found
 
 
-@of_text
+@remembered
 def _has_words(file: SourceFile) -> bool:
     return any(True for _ in places_of_words(file.text))
 

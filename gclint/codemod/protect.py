@@ -37,9 +37,10 @@ from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
 from gclint.codemod.surroundings import surrounding_doubts
 from gclint.codemod.switching import computed_doubts, switch_changes, switch_obstacle
 from gclint.finding import Edit, Fix, Part, Refusal, Repair
-from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, remembered
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
+from gclint.source.remembered import remembered
 from gclint.wording import listed_code
 
 

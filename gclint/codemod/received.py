@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from gclint.model.received import Received, Records, records
-from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network
+from gclint.source.remembered import remembered
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 

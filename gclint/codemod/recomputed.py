@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from gclint.model.attributes import spaces_of
 from gclint.model.notes import Kind, Note
 from gclint.model.recomputation import unknowns
-from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.traits import stores_on_self
 from gclint.source.file import SourceFile
 from gclint.source.paths import shown
+from gclint.source.remembered import remembered
 from gclint.wording import listed
 
 _WORDS: Mapping[Kind, str] = {

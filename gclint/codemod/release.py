@@ -13,8 +13,9 @@ from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.releases import FIRST_WITH_BASE_CLASS
-from gclint.source.file import SourceFile, of_text
+from gclint.source.file import SourceFile
 from gclint.source.packages import LIBRARY
+from gclint.source.remembered import remembered
 from gclint.source.walk import text_of, walk
 
 _NEEDS = f"`{CHECKPOINTING_BASE}` needs transformers {FIRST_WITH_BASE_CLASS} or later"
@@ -102,7 +103,7 @@ def _is_there(network: Network, user: SourceFile, module: str, name: str | None)
     return any(item.path == "*" for statement in file.outline.imports for item in statement.items)
 
 
-@of_text
+@remembered
 def _known_names(file: SourceFile) -> frozenset[str]:
     """Return the names that a file may define: what it binds, and texts, as lazy imports have them."""
     found = {each.name for each in file.outline.definitions}

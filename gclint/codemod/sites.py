@@ -21,11 +21,12 @@ from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
 from gclint.network.cache_origins import dropped, no_cache
 from gclint.network.caches import requires_cache
-from gclint.network.evaluation.classes import CHECKPOINTING_BASE, remembered
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, gradient_steps, parameter_steps
 from gclint.network.untrained import Untrained, untrained
+from gclint.source.remembered import remembered
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.vocabulary import USE_CACHE
 

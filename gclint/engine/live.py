@@ -27,9 +27,10 @@ from gclint.network.lineage import imported_models
 from gclint.network.outside import switches_in
 from gclint.rule import Rule
 from gclint.source.copies import copy_comments
-from gclint.source.file import SourceFile, UnreadableFile, encoded, of_text
+from gclint.source.file import SourceFile, UnreadableFile, encoded
 from gclint.source.lines import logical_lines
 from gclint.source.project import Project
+from gclint.source.remembered import remembered
 from gclint.source.surroundings import forget_mentions
 from gclint.source.syntax import syntax_problem
 
@@ -188,7 +189,7 @@ def _differ_in_layout_only(before: SourceFile | None, after: SourceFile | None) 
     return _copies(before) == _copies(after) and _code(before) == _code(after)
 
 
-@of_text
+@remembered
 def _code(file: SourceFile) -> str:
     """Return a digest of a file's code, without layout and comments."""
     try:
@@ -202,7 +203,7 @@ def _have_same_rows(before: SourceFile | None, after: SourceFile | None) -> bool
     return before is not None and after is not None and _rows(before) == _rows(after)
 
 
-@of_text
+@remembered
 def _rows(file: SourceFile) -> list[int]:
     """Return the rows in which the logical lines of a file begin."""
     return [line.rows[0] for line in logical_lines(file) if line.rows is not None]

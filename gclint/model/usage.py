@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 from gclint.model import known
 from gclint.source.names import names
-from gclint.source.tree import Tree, of_tree
+from gclint.source.remembered import remembered
+from gclint.source.tree import Tree
 from gclint.source.walk import children, walk
 
 READING_BY_NAME = frozenset(("getattr", "attrgetter", "methodcaller", "__getattribute__"))
@@ -202,7 +203,7 @@ class Usage:
         return frozenset(found)
 
 
-@of_tree
+@remembered
 def usage_of(tree: Tree) -> Usage:
     """Return what the code of a module uses."""
     return Usage(tree.module)

@@ -16,8 +16,9 @@ from gclint.network.importers import given_importing, importers
 from gclint.network.index import subclasses
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
-from gclint.source.file import SourceFile, of_text
+from gclint.source.file import SourceFile
 from gclint.source.project import Project
+from gclint.source.remembered import remembered
 from gclint.source.tree import DEFINITIONS
 from gclint.source.walk import Arg, arguments, dotted_name, text_of, walk
 
@@ -205,7 +206,7 @@ def _may_run(scope: Scope, call: ast.Call, kinds: set[ClassInfo]) -> bool:
     return any(_runs(value, kinds) for value in values)
 
 
-@of_text
+@remembered
 def _exported(file: SourceFile) -> frozenset[str] | None:
     """Return the names that a module lists in ``__all__``; None without such a list."""
     if file.tree is None or _ALL not in file.text:

@@ -9,11 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import cast
 
-from gclint.network.evaluation.classes import remembered, words_of
+from gclint.network.evaluation.classes import words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Function
 from gclint.network.search import CHECKPOINT_METHODS
 from gclint.source.file import SourceFile
+from gclint.source.remembered import remembered
 from gclint.source.tree import DEFINITIONS
 from gclint.source.walk import dotted_name, text_of, walk, walk_scope
 from gclint.source.words import any_between

@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 
 from gclint.network.evaluation.body import COMPUTED, COMPUTING, Binding, Body, collect_bindings
-from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
 from gclint.network.traits import last_name, mixes_sequence
-from gclint.source.file import SourceFile, of_text
+from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
+from gclint.source.remembered import remembered
 from gclint.source.tree import statements_around
 from gclint.source.walk import arguments, statements_in, walk
 
@@ -43,7 +44,7 @@ def single_attributes(module: Module, names: Collection[str]) -> Iterator[str]:
             yield attribute
 
 
-@of_text
+@remembered
 def _creations(file: SourceFile) -> tuple[tuple[str, frozenset[str]], ...]:
     """Return the attributes that statements of a file set, and the names of what their values call."""
     found: defaultdict[str, list[Binding]] = defaultdict(list)

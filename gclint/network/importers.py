@@ -6,14 +6,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module, library_of
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.outside import FLAG
-from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.likely import given_by_word, likely_imported, words
 from gclint.source.project import Project
 from gclint.source.questions import Topic
+from gclint.source.remembered import remembered
 from gclint.source.surroundings import files_mentioning
 
 
@@ -110,13 +111,13 @@ def _given(project: Project, file: SourceFile, name: str) -> Iterator[Path]:
     yield from found
 
 
-@of_text
+@remembered
 def words_in(file: SourceFile) -> frozenset[str]:
     """Return the words of a file around the given ones, in which the names of all classes are looked up."""
     return words((file.text,))
 
 
-@of_text
+@remembered
 def import_words(file: SourceFile) -> frozenset[str]:
     """Return the words in the imports of a file."""
     return frozenset(
@@ -128,7 +129,7 @@ def import_words(file: SourceFile) -> frozenset[str]:
     )
 
 
-@of_text
+@remembered
 def _modules(file: SourceFile) -> frozenset[str]:
     """Return the last names of the modules that a file imports from."""
     modules = (each.module for each in file.outline.imports)

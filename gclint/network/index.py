@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module, library_of
-from gclint.source.file import SourceFile, of_text
+from gclint.source.file import SourceFile
 from gclint.source.likely import given_by_word, likely_bases
 from gclint.source.project import Project
 from gclint.source.questions import Topic
+from gclint.source.remembered import remembered
 
 
 def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
@@ -39,7 +40,7 @@ def _based_on(project: Project, name: str) -> list[Module]:
     return [each for each in modules if name in _by_base(each.file)]
 
 
-@of_text
+@remembered
 def _by_base(file: SourceFile) -> dict[str, list[str]]:
     """Return the classes of a file by the names that their bases have where they are defined."""
     found: defaultdict[str, list[str]] = defaultdict(list)

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Library, Module
 from gclint.network.evaluation.values import External
-from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.generated import is_modular, modeling_path, modular_path
 from gclint.source.outline import Definition
 from gclint.source.questions import Topic
+from gclint.source.remembered import remembered
 from gclint.source.twins import Region, Renaming, Twin, definition_region, header_region
 
 _STEM = re.compile(r"(?:modeling|modular)_")
@@ -171,7 +172,7 @@ class Lineage:
             return None
 
 
-@of_text
+@remembered
 def imported_models(file: SourceFile) -> frozenset[str]:
     """Return the names of the modeling files that a file imports from."""
     modules = ((each.module or "").rpartition(".")[2] for each in file.outline.imports)

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gclint.network.evaluation.classes import nodes_of
-from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.outline import Definition
 from gclint.source.project import Project
 from gclint.source.questions import Topic
+from gclint.source.remembered import remembered
 from gclint.source.surroundings import files_mentioning
 from gclint.source.tree import Places, Tree, Unparsable, blocks_of, line_starts
 from gclint.source.walk import FUNCTIONS, children, dotted_name, is_constant, text_of, walk
@@ -81,7 +82,7 @@ def _found(project: Project) -> Iterator[OutsideSwitch]:
         yield from switches_in(file)
 
 
-@of_text
+@remembered
 def switches_in(file: SourceFile) -> tuple[OutsideSwitch, ...]:
     """Return the statements in a file that set flags from outside."""
     return () if sets_only_own_flags(file) else tuple(_in_file(file))

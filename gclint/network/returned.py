@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from gclint.network.evaluation.classes import ClassInfo, remembered
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
+from gclint.source.remembered import remembered
 
 
 @remembered

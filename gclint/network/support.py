@@ -6,13 +6,14 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from gclint.facts import matching
-from gclint.network.evaluation.classes import ClassInfo, remembered, words_of
+from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import External
 from gclint.network.importers import users
 from gclint.source.file import UnreadableFile
 from gclint.source.naming import names_model
 from gclint.source.packages import LIBRARY
+from gclint.source.remembered import remembered
 from gclint.source.tree import DEFINITIONS
 from gclint.source.walk import children, dotted_name, text_of
 

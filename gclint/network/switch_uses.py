@@ -12,13 +12,14 @@ from gclint.network.evaluation.modules import library_of
 from gclint.network.index import subclasses
 from gclint.network.outside import LIBRARY_SWITCH
 from gclint.network.override import OldOverride
-from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.lines import mentions
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.source.questions import Topic
+from gclint.source.remembered import remembered
 from gclint.source.surroundings import files_mentioning
 from gclint.source.walk import dotted_name, is_docstring, text_of, walk
 
@@ -73,7 +74,7 @@ SWITCH_USES = Topic("switch-uses", _is_using, is_about_others=True)
 """Asks which files refer to the method."""
 
 
-@of_text
+@remembered
 def _uses(file: SourceFile) -> tuple[_Use, ...]:
     return tuple(sorted(_in_file(file), key=lambda use: use.offset))
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gclint.network.evaluation.body import Body, unstarred
-from gclint.network.evaluation.classes import ClassInfo, remembered, words_of
+from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.evaluation.signature import listed_parameters
 from gclint.source.names import names
+from gclint.source.remembered import remembered
 from gclint.source.tree import DEFINITIONS
 from gclint.source.walk import FUNCTIONS, dotted_name, is_constant, text_of, walk
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from enum import Enum
 
 from gclint.network.assignments import GRADIENT_SWITCHES
-from gclint.network.evaluation.classes import ClassInfo, nodes_of, remembered
+from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
 from gclint.network.holders import single_attributes
 from gclint.network.importers import given_importing
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.runsite import RunSite, calls_as_sites
-from gclint.source.lines import mentions
 from gclint.source.names import names
+from gclint.source.remembered import remembered
 from gclint.source.tree import DEFINITIONS
 from gclint.source.walk import arguments, dotted_name, text_of, walk
 
@@ -100,7 +100,7 @@ def _mentions(owner: ClassInfo) -> int:
     """Return how often the code of a class's file names the class, beside defining it."""
     name, tree = owner.name, owner.file.tree
     outer = [each for each in owner.file.outline.definitions if each.parent is None and not each.indent]
-    found = [node for each in outer if mentions(each.text, name) for node in nodes_of(each)]
+    found = [node for each in outer for node in nodes_of(each)]
     others = [] if tree is None else [each for each in tree.module.body if not isinstance(each, DEFINITIONS)]
     found += (node for each in others for node in walk(each))
     return sum(

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.lines import begins_in_string
 from gclint.source.outline import Definition
 from gclint.source.project import Project
+from gclint.source.remembered import remembered
 from gclint.source.twins import Renaming, Twin, definition_region
 
 MARKER = "opied from transformers."
@@ -44,7 +45,7 @@ class CopyComment:
     renaming: Renaming
 
 
-@of_text
+@remembered
 def copy_comments(file: SourceFile) -> tuple[CopyComment, ...]:
     """Return the comments of a file that mark a definition as a copy; most files have none."""
     return tuple(_copy_comments(file)) if MARKER in file.text else ()

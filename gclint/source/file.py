@@ -9,16 +9,13 @@ import re
 import tokenize
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property, lru_cache, wraps
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import TypeVar, cast
 from weakref import ref
 
 from gclint.finding import Position
 from gclint.source.outline import Outline
 from gclint.source.tree import Places, Tree, Unparsable, line_starts
-
-_Fact = TypeVar("_Fact")
 
 _FIRST_LINES = re.compile(r"[^\n]*\n?[^\n]*")
 """Where an encoding may be declared."""
@@ -154,18 +151,6 @@ class SourceFile:
         if carriage_return == -1:
             return "\n"
         return "\r\n" if carriage_return == end - 1 else "\r"
-
-
-def of_text(function: Callable[[SourceFile], _Fact]) -> Callable[[SourceFile], _Fact]:
-    """Compute a fact about a file's text only once, however often the files around it change."""
-
-    @wraps(function)
-    def recall(file: SourceFile) -> _Fact:
-        if function not in file.facts:
-            file.facts[function] = function(file)
-        return cast("_Fact", file.facts[function])
-
-    return recall
 
 
 def encoded(text: str) -> bytes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
-from gclint.source.file import SourceFile, of_text
+from gclint.source.file import SourceFile
 from gclint.source.lines import begins_in_string
+from gclint.source.remembered import remembered
 
 _HEADER = re.compile(
     r"^#\s*This file was automatically generated from\s+(\S+/modular_\w+\.py)\b", re.MULTILINE
@@ -16,7 +17,7 @@ _MODULAR = "modular_"
 _MODELING = "modeling_"
 
 
-@of_text
+@remembered
 def modular_path(file: SourceFile) -> Path | None:
     """Return the path of the file that this one was generated from; None for a file written by hand."""
     match = _HEADER.search(file.text, 0, _HEADER_LENGTH)

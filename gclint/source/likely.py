@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.project import Project
+from gclint.source.remembered import remembered
 
 _WORD = re.compile(r"\w+")
 _COMMENT = r"\#[^\r\n]*(?=[\r\n]|\Z)"
@@ -26,13 +27,13 @@ _HEADER = re.compile(rf"(?:[^#]|{_COMMENT})*?(?::[ \t\f]*(?:{_COMMENT})?(?=[\r\n
 """The rest of a header, up to a line that a colon ends."""
 
 
-@of_text
+@remembered
 def likely_imported(file: SourceFile) -> frozenset[str]:
     """Return the words in the imports of a file, and in what only looks like one."""
     return words(_imports(file))
 
 
-@of_text
+@remembered
 def likely_bases(file: SourceFile) -> frozenset[str]:
     """Return the words in the headers of classes, and what they may stand for by an ``as`` of an import."""
     headers = [*_headers(file.text)]

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from gclint.finding import Position, Problem
-from gclint.source.file import SourceFile, of_text
+from gclint.source.file import SourceFile
+from gclint.source.remembered import remembered
 
 _TOO_NESTED = "the code is nested too deeply for Python to compile it"
 _ERROR = "syntax error: "
 
 
-@of_text
+@remembered
 def syntax_problem(file: SourceFile) -> Problem | None:
     """Return why the running Python cannot parse ``file``, or None if it can.
 

@@ -8,11 +8,11 @@ import re
 import warnings
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, wraps
+from functools import cached_property
 from itertools import chain
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias
 
 DefinitionNode: TypeAlias = "ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef"
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -23,7 +23,6 @@ _BLOCKS_OF = {
     kind: tuple(name for name in _BLOCKS if name in kind._fields) for kind in ast.stmt.__subclasses__()
 }
 """The fields that hold other statements; most kinds of statements have none."""
-_Fact = TypeVar("_Fact")
 _LINE_END = re.compile("\n")
 _ANY_LINE_END = re.compile(r"\r\n?|\n")
 
@@ -65,18 +64,6 @@ class Tree:
                     if isinstance(target, ast.Name):
                         found.setdefault(target.id, node)
         return found
-
-
-def of_tree(function: Callable[[Tree], _Fact]) -> Callable[[Tree], _Fact]:
-    """Compute a fact that holds nodes of a tree only once, and keep it with the tree."""
-
-    @wraps(function)
-    def recall(tree: Tree) -> _Fact:
-        if function not in tree.facts:
-            tree.facts[function] = function(tree)
-        return cast("_Fact", tree.facts[function])
-
-    return recall
 
 
 def _parsed(text: str) -> ast.Module:

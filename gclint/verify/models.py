@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gclint.facts import read_bytes
-from gclint.source.file import SourceFile, UnreadableFile, of_text
+from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.naming import MODEL_BASE, names_model
 from gclint.source.outline import Definition, ImportedName, base_name
 from gclint.source.packages import LIBRARY
+from gclint.source.remembered import remembered
 
 
 class ModelFiles:
@@ -126,7 +127,7 @@ def _read(path: Path) -> SourceFile | None:
         return None
 
 
-@of_text
+@remembered
 def _aliases(file: SourceFile) -> dict[str, str]:
     """Return the names that a module gives to others, with the first name that each stands for."""
     found: dict[str, str] = {}
@@ -137,7 +138,7 @@ def _aliases(file: SourceFile) -> dict[str, str]:
     return found
 
 
-@of_text
+@remembered
 def _makers(file: SourceFile) -> frozenset[str]:
     """Return the functions whose results have names in the module."""
     calls = (value.func for _, value in _assigned(file) if isinstance(value, ast.Call))

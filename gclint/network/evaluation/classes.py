@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 from gclint.network.evaluation.body import COMPUTED, COMPUTING, Body
 from gclint.network.evaluation.scope import Scope
@@ -25,6 +25,7 @@ from gclint.source.generated import is_modular
 from gclint.source.lines import mentions
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
+from gclint.source.remembered import remembered
 from gclint.source.walk import FUNCTIONS, is_constant, listed, walk
 
 if TYPE_CHECKING:
@@ -33,26 +34,6 @@ if TYPE_CHECKING:
 CHECKPOINTING_BASE = "GradientCheckpointingLayer"
 _LONGEST_LINE = 200
 """How many bases are followed: real classes have fewer, and each class stores all of them."""
-
-
-class _HasFacts(Protocol):
-    facts: dict[object, object]
-
-
-_Subject = TypeVar("_Subject", bound=_HasFacts)
-_Fact = TypeVar("_Fact")
-
-
-def remembered(function: Callable[[_Subject], _Fact]) -> Callable[[_Subject], _Fact]:
-    """Compute a fact about a module or class only once; it is stored with its subject."""
-
-    @wraps(function)
-    def recall(subject: _Subject) -> _Fact:
-        if function not in subject.facts:
-            subject.facts[function] = function(subject)
-        return cast("_Fact", subject.facts[function])
-
-    return recall
 
 
 class ClassInfo:
