@@ -20,8 +20,7 @@ from gclint.report.formats import format_named
 from gclint.report.report import Report
 from gclint.settings import Settings
 from gclint.source.project import Project
-from gclint.verify.cluster.driver import messages
-from gclint.verify.cluster.node import Answer
+from gclint.verify.cluster.driver import Answer, messages
 from gclint.verify.memory import with_architecture
 from gclint.verify.results import Results
 from gclint.verify.worker.estimates import Question

@@ -158,7 +158,7 @@ def test_the_state_of_torch_is_to_blame_only_if_a_checkpoint_does_not_preserve_i
 def test_random_numbers_of_the_backward_pass_are_to_blame_if_no_checkpoint_differs(
     generators: tuple[str, ...], diverges: bool, cause: str
 ) -> None:
-    from gclint.verify.worker.examination.side_effects import SideEffects
+    from gclint.verify.worker.examination.state import SideEffects
 
     found = {**_WRONG, "side_effects": SideEffects(generators)}
     assert _causes(_diverged() if diverges else checkpointed(), found=found) == [cause]

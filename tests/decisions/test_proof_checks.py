@@ -257,7 +257,7 @@ def _call(block: str, caches: dict[int, str]) -> Any:
     ("written", "about"), [({7}, ("layers.1",)), ({5, 7}, LAYERS), ({9}, None), (set(), None)]
 )
 def test_a_cache_fails_where_it_is_passed_and_written_twice(written: Any, about: Any) -> None:
-    from gclint.verify.worker.examination.side_effects import SideEffects
+    from gclint.verify.worker.examination.state import SideEffects
 
     calls = [_call("layers.0", {5: "ToyCache"}), _call("layers.1", {7: "ToyCache"})]
     run = {"calls": calls, "side_effects": SideEffects(caches=frozenset(written))}
@@ -266,7 +266,7 @@ def test_a_cache_fails_where_it_is_passed_and_written_twice(written: Any, about:
 
 @pytest.mark.parametrize(("different", "fails"), [(0, False), (1, True)])
 def test_one_recomputed_tensor_that_differs_fails(different: int, fails: bool) -> None:
-    from gclint.verify.worker.examination.inspection.replay import Replay
+    from gclint.verify.worker.examination.inspection.checkpoints import Replay
 
     replay = Replay(compared=5, different=different, first="float32 tensor")
     assert ("values" in failing(case({}, {"replay": replay}))) is fails

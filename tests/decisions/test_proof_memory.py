@@ -123,7 +123,7 @@ def test_something_else_keeps_what_is_neither_returned_nor_kept_anyway(keep: Any
 
 def _added(count: int, **facts: Any) -> list[tuple[int, list[tuple[str, int, int]], bool]]:
     """Return what each further block adds: all bytes, and its extras with keeper, number and bytes."""
-    from gclint.verify.worker.footprint.additions import additions
+    from gclint.verify.worker.footprint.kept import additions
 
     found = _forward(count, lambda kept: additions("non-reentrant", kept.records(), kept), **facts)
     assert all(each.boundary_bytes == _STATES and each.blocks == count for each in found)
@@ -194,7 +194,7 @@ def test_what_a_checkpoint_around_a_block_holds_belongs_to_that_block(count: int
     import torch
     from torch.utils.checkpoint import checkpoint
 
-    from gclint.verify.worker.footprint.additions import additions
+    from gclint.verify.worker.footprint.kept import additions
     from gclint.verify.worker.footprint.step import forward
 
     class Block(torch.nn.Module):  # type: ignore[misc]

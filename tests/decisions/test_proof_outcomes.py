@@ -23,7 +23,7 @@ from gclint.verify.worker.protocol import (
     Unusable,
     encode,
 )
-from gclint.verify.worker.verdict import Record
+from gclint.verify.worker.watch import Record
 
 _FILE = "modeling_toy.py"
 

@@ -89,7 +89,7 @@ def examine(toy: Any, monkeypatch: pytest.MonkeyPatch) -> Examine:
 
 
 def _replayed(different: int) -> Any:
-    from gclint.verify.worker.examination.inspection.replay import Replay
+    from gclint.verify.worker.examination.inspection.checkpoints import Replay
 
     return Replay(4, different, "float32[2]" if different else "")
 

@@ -116,7 +116,7 @@ def test_a_sparse_output_is_compared_as_a_dense_one() -> None:
 def test_a_model_is_called_again_only_with_a_cache_and_one_more_token(
     inputs: dict[str, Any], outputs: Any, names: set[str] | None
 ) -> None:
-    from gclint.verify.worker.examination.cached import continued
+    from gclint.verify.worker.examination.tensors import continued
 
     found = continued({name: tensor(each) for name, each in inputs.items()}, outputs)
     assert (None if found is None else set(found)) == names
@@ -208,8 +208,7 @@ def _drawn() -> None:
 def test_generators_that_recomputation_used_are_known(
     draw: Callable[[], Any], generators: tuple[str, ...]
 ) -> None:
-    from gclint.verify.worker.examination.side_effects import Snapshot
-    from gclint.verify.worker.examination.state import Attributes
+    from gclint.verify.worker.examination.state import Attributes, Snapshot
 
     module = _module()
     snapshot = Snapshot(module, {}, {}, Attributes(module))
@@ -230,8 +229,7 @@ def test_generators_that_recomputation_used_are_known(
 def test_a_cache_is_written_to_where_its_tensors_are_others(
     write: Callable[[Any], Any], is_written: bool
 ) -> None:
-    from gclint.verify.worker.examination.side_effects import Snapshot
-    from gclint.verify.worker.examination.state import Attributes
+    from gclint.verify.worker.examination.state import Attributes, Snapshot
 
     module, cache = _module(), _ToyCache()
     snapshot = Snapshot(module, {7: cache}, {}, Attributes(module))
@@ -253,8 +251,7 @@ def test_a_cache_is_written_to_where_its_tensors_are_others(
 def test_a_dictionary_is_changed_where_it_holds_something_else(
     write: Callable[[Any], Any], is_changed: bool
 ) -> None:
-    from gclint.verify.worker.examination.side_effects import Snapshot
-    from gclint.verify.worker.examination.state import Attributes
+    from gclint.verify.worker.examination.state import Attributes, Snapshot
 
     module, given = _module(), {"a": tensor([1.0])}
     snapshot = Snapshot(module, {}, {7: given}, Attributes(module))
@@ -290,7 +287,7 @@ def test_tensors_without_plain_storage_are_not_shared(is_sparse: tuple[bool, boo
     [({"a": True}, True), ({"a": False}, False), ({}, False), ({"a": False, "b": True}, True)],
 )
 def test_the_loss_is_made_of_outputs_that_require_grad(outputs: dict[str, bool], has_loss: bool) -> None:
-    from gclint.verify.worker.examination.loss import total_loss
+    from gclint.verify.worker.examination.tensors import total_loss
 
     made = {name: tensor([1.0, 2.0]).requires_grad_(each) for name, each in outputs.items()}
     scales: dict[str, float] = {}
@@ -301,7 +298,7 @@ def test_the_loss_is_made_of_outputs_that_require_grad(outputs: dict[str, bool],
 def test_infinite_outputs_have_no_part_in_the_loss() -> None:
     import math
 
-    from gclint.verify.worker.examination.loss import total_loss
+    from gclint.verify.worker.examination.tensors import total_loss
 
     output = tensor([1.0, -math.inf]).requires_grad_()
     loss = total_loss({"scores": output}, {})
@@ -318,9 +315,9 @@ _RIGHT = {"a": [1.0], "b": [2.0], "c": [3.0], "d": [4.0]}
 def _row(practice: str = "peft:LoRA/N", **facts: Any) -> Any:
     """Return the row of a practice whose run differs in ``facts`` from one that is right."""
     from gclint.verify.worker.practices import practices_named
-    from gclint.verify.worker.training.groups import GROUPS
     from gclint.verify.worker.training.judgement import judge
     from gclint.verify.worker.training.practice_run import PracticeRun
+    from gclint.verify.worker.training.training import GROUPS
 
     def run(gradients: Any, **more: Any) -> Any:
         steps = [{name: tensor(each) for name, each in step.items()} for step in gradients]

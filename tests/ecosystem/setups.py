@@ -18,8 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from gclint.verify.worker.isolation import go_offline
 from gclint.verify.worker.models import Models
-from gclint.verify.worker.offline import go_offline
 from gclint.verify.worker.protocol import ClassResult, Message, Request, Source, Unusable
 from gclint.verify.worker.server import serve
 from gclint.verify.worker.watch import Watch

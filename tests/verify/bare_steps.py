@@ -20,7 +20,7 @@ import torch
 from transformers.utils import logging
 
 from gclint.verify.worker.examination import examine
-from gclint.verify.worker.pages import enlarge_pages
+from gclint.verify.worker.memory import enlarge_pages
 from gclint.verify.worker.protocol import ClassResult, Mode, Source
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.synthesis.attempts.search import specimens

@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from gclint.verify.worker.isolation import go_offline
 from gclint.verify.worker.models import Models
-from gclint.verify.worker.offline import go_offline
 from gclint.verify.worker.protocol import ClassResult, Message, Request, Source, Unusable
 from gclint.verify.worker.server import serve
 from gclint.verify.worker.specimen import NotSynthesisable

@@ -32,7 +32,7 @@ def test_an_equal_tensor_in_place_of_another_is_a_change_even_in_its_memory(cont
 
 def _compared(before: Any, now: Any, model: Any) -> tuple[int, int]:
     """Return how many tensors were compared and how many differ, if one is saved in each run."""
-    from gclint.verify.worker.examination.inspection.replay import Replays
+    from gclint.verify.worker.examination.inspection.checkpoints import Replays
 
     replays, region = Replays(model), _region()
     for tensor in (before, now):

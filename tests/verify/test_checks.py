@@ -262,8 +262,7 @@ def test_attributes_that_are_set_or_changed_are_told() -> None:
 def test_what_takes_the_place_of_something_is_new_even_in_its_memory(attribute: str) -> None:
     import torch
 
-    from gclint.verify.worker.examination.side_effects import Snapshot
-    from gclint.verify.worker.examination.state import Attributes
+    from gclint.verify.worker.examination.state import Attributes, Snapshot
 
     class ToyCache(list[Any]):
         def update(self) -> None: ...
@@ -283,7 +282,7 @@ def test_what_takes_the_place_of_something_is_new_even_in_its_memory(attribute: 
 def test_expressions_make_the_same_small_tensors() -> None:
     import torch
 
-    from gclint.verify.worker.examination.recipe import expression
+    from gclint.verify.worker.examination.evidence import expression
 
     for value in (torch.tensor([[1, 5], [7, 2]]), torch.full((2, 3), 0.5), torch.tensor([True, False])):
         made = eval(expression(value), {"torch": torch})

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import gclint
-from gclint.verify.cluster import node
+from gclint.verify.cluster import driver
 from gclint.verify.sources import digest, target_of
 from gclint.verify.worker.protocol import Request, Unusable, decode, encode
 from tests.environment import PROJECT
@@ -277,7 +277,7 @@ def test_a_node_with_other_files_is_not_used(
         path.unlink()
     elif not content:
         path.write_text(content)
-    found = node.answer(sys.executable, encode(Request((source,))), digests, version)
+    found = driver.answer(sys.executable, encode(Request((source,))), digests, version)
     (message,) = map(decode, found.lines)
     assert isinstance(message, Unusable)
     assert (message.source, found.node) == (None, socket.gethostname())

@@ -62,7 +62,7 @@ def test_the_difference_of_complex_numbers_is_their_distance() -> None:
 def test_everything_is_computed_in_double_precision_whatever_is_asked_for() -> None:
     import torch
 
-    from gclint.verify.worker.examination.double_precision import DoublePrecision, doubled
+    from gclint.verify.worker.examination.tensors import DoublePrecision, doubled
 
     inputs = doubled({"states": [torch.ones(2)], "ids": torch.ones(2, dtype=torch.long)})
     states = inputs["states"][0]
@@ -80,7 +80,7 @@ def test_everything_is_computed_in_double_precision_whatever_is_asked_for() -> N
 def test_a_large_output_does_not_drown_a_small_one() -> None:
     import torch
 
-    from gclint.verify.worker.examination.loss import total_loss
+    from gclint.verify.worker.examination.tensors import total_loss
 
     small, large = (torch.full((4,), size, requires_grad=True) for size in (1e-3, 1e7))
     scales: dict[str, float] = {}
@@ -97,7 +97,7 @@ def test_a_large_output_does_not_drown_a_small_one() -> None:
 def test_outputs_are_measured_as_in_the_run_that_is_compared_with() -> None:
     import torch
 
-    from gclint.verify.worker.examination.loss import total_loss
+    from gclint.verify.worker.examination.tensors import total_loss
 
     output = torch.ones(3, requires_grad=True)
     scales = {"output": 2.0}
@@ -122,7 +122,7 @@ def test_what_is_zero_but_for_rounding_in_both_runs_is_compared(
     import torch
 
     from gclint.verify.worker.examination.case import Case
-    from gclint.verify.worker.examination.record import verdict
+    from gclint.verify.worker.examination.evidence import verdict
     from gclint.verify.worker.examination.run import Conditions, Run, Step
     from gclint.verify.worker.scenarios import scenario_named
 

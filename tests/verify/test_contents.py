@@ -52,7 +52,7 @@ _WRITTEN: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
 @pytest.mark.parametrize("kind", _WRITTEN)
 def test_what_is_written_to_an_item_is_a_change(kind: str) -> None:
     from gclint.verify.worker.examination.comparison import same
-    from gclint.verify.worker.examination.contents import comparable, snapshot
+    from gclint.verify.worker.examination.state import comparable, snapshot
 
     make, write = _WRITTEN[kind]
     value = make()
@@ -67,7 +67,7 @@ def test_what_is_written_to_an_item_is_a_change(kind: str) -> None:
 @pytest.mark.torch
 def test_what_no_other_process_has_is_compared_by_its_type() -> None:
     from gclint.verify.worker.examination.comparison import same
-    from gclint.verify.worker.examination.contents import comparable
+    from gclint.verify.worker.examination.state import comparable
 
     one, other = ({object(): [object()], "seen": {object()}} for _ in range(2))
     assert same(comparable(one), comparable(other))
@@ -75,7 +75,7 @@ def test_what_no_other_process_has_is_compared_by_its_type() -> None:
 
 @pytest.mark.torch
 def test_large_tables_and_circles_have_an_end() -> None:
-    from gclint.verify.worker.examination.contents import comparable, snapshot
+    from gclint.verify.worker.examination.state import comparable, snapshot
 
     table: list[Any] = [list(range(1000)) for _ in range(1000)]
     table[0].append(table)

@@ -36,7 +36,7 @@ def _stacked() -> Any:
 def test_the_blocks_of_a_stack_are_found_and_their_activations_are_not_kept() -> None:
     import torch
 
-    from gclint.verify.worker.examination.block_finder import BlockFinder
+    from gclint.verify.worker.examination.blocks import BlockFinder
 
     model = _stacked()
     with BlockFinder(model) as finder:
@@ -60,7 +60,7 @@ def _found(model: Any, run: Callable[[Any], Any], without: str = "nothing") -> t
         run: does the forward pass.
         without: the beginning of the names of parameters that receive no gradient.
     """
-    from gclint.verify.worker.examination.block_finder import BlockFinder
+    from gclint.verify.worker.examination.blocks import BlockFinder
 
     with BlockFinder(model) as finder:
         run(model)
@@ -263,7 +263,7 @@ def test_a_module_between_blocks_is_one_if_it_is_as_large(mixes: Any, size: int,
 def test_only_two_activations_that_are_contracted_mix_tokens(weigh: Any, is_found: bool) -> None:
     import torch
 
-    from gclint.verify.worker.examination.block_finder import BlockFinder
+    from gclint.verify.worker.examination.blocks import BlockFinder
 
     class Block(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:

@@ -54,7 +54,7 @@ def _tiny(model: str, name: str) -> Any:
 @pytest.mark.filterwarnings("ignore:The .grad attribute")
 @pytest.mark.parametrize(("model", "name"), _FAMILIES)
 def test_fake_bytes_are_real_ones(model: str, name: str) -> None:
-    from gclint.verify.worker.footprint.measured import measurements
+    from gclint.verify.worker.footprint.estimate import measurements
     from gclint.verify.worker.footprint.step import take_step
 
     trainee, blocks = _tiny(model, name)

@@ -194,7 +194,7 @@ def test_a_folder_that_is_searched_already_does_not_come_first() -> None:
 def test_no_network_is_reached(reach_out: str) -> None:
     program = f"""
     import os, socket, urllib.request
-    from gclint.verify.worker.offline import go_offline
+    from gclint.verify.worker.isolation import go_offline
 
     go_offline()
     try:
@@ -212,7 +212,7 @@ def test_no_network_is_reached(reach_out: str) -> None:
 def test_a_socket_of_this_machine_is_no_network(tmp_path: Path) -> None:
     program = f"""
     import socket
-    from gclint.verify.worker.offline import go_offline
+    from gclint.verify.worker.isolation import go_offline
 
     go_offline()
     server, client = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)

@@ -22,9 +22,9 @@ def _row(
     import torch
 
     from gclint.verify.worker.practices import practices_named
-    from gclint.verify.worker.training.groups import GROUPS
     from gclint.verify.worker.training.judgement import judge
     from gclint.verify.worker.training.practice_run import PracticeRun
+    from gclint.verify.worker.training.training import GROUPS
 
     def taken(gradients: dict[str, Any]) -> PracticeRun:
         tensors = {

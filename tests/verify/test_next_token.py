@@ -10,7 +10,7 @@ pytestmark = pytest.mark.torch
 def test_the_next_call_has_one_token_more_and_the_cache() -> None:
     import torch
 
-    from gclint.verify.worker.examination.cached import continued
+    from gclint.verify.worker.examination.tensors import continued
 
     tokens, images, cache = torch.tensor([[1, 2, 3]]), torch.ones(1, 4), [torch.ones(2)]
     inputs = {"input_ids": tokens, "attention_mask": torch.ones(1, 3), "pixel_values": images}
@@ -23,7 +23,7 @@ def test_the_next_call_has_one_token_more_and_the_cache() -> None:
 def test_without_tokens_or_a_cache_there_is_no_next_call() -> None:
     import torch
 
-    from gclint.verify.worker.examination.cached import continued
+    from gclint.verify.worker.examination.tensors import continued
 
     cache = {"past_key_values": [torch.ones(2)]}
     assert continued({"pixel_values": torch.ones(1, 4)}, cache) is None

@@ -50,14 +50,14 @@ def _trained(name: str) -> tuple[SetUp, ...]:
     ],
 )
 def test_the_process_that_fails_first_is_told(first: str, second: str, blamed: str) -> None:
-    from gclint.verify.worker.training.ranks import together
+    from gclint.verify.worker.training.practice_run import together
 
     found = together([_run(first), _run(second)])
     assert found.stage == f"the backward pass of {blamed}"
 
 
 def test_a_process_that_dies_is_told_before_those_that_wait_for_it() -> None:
-    from gclint.verify.worker.training.ranks import together
+    from gclint.verify.worker.training.practice_run import together
 
     dead, waiting = _run("an exit", "exit"), _run(_WAITED)
     assert together([waiting, dead]).error == dead.error
@@ -69,8 +69,7 @@ def test_a_process_that_dies_is_told_before_those_that_wait_for_it() -> None:
 def test_processes_that_train_together_have_the_mean_of_their_gradients() -> None:
     import torch
 
-    from gclint.verify.worker.training.practice_run import PracticeRun
-    from gclint.verify.worker.training.ranks import average
+    from gclint.verify.worker.training.practice_run import PracticeRun, average
 
     one = PracticeRun(gradients=[{"seen": torch.tensor([2.0]), "by one": None, "by none": None}])
     other = PracticeRun(
@@ -121,7 +120,7 @@ def test_a_process_that_has_a_process_group_gets_no_other(monkeypatch: pytest.Mo
 
 
 def test_advice_is_the_first_setting_that_always_works_and_what_it_avoids() -> None:
-    from gclint.verify.worker.training.parallel_advice import advise
+    from gclint.verify.worker.training.parallel import advise
 
     unused = _row("N/plain", "fails", "unused parameters", "text", "visual.patches.bias", "visual.norm.bias")
     works = _row("N/find-unused", "works", "", "text"), _row("R/static")
@@ -136,7 +135,7 @@ def test_advice_is_the_first_setting_that_always_works_and_what_it_avoids() -> N
 
 
 def test_advice_says_that_nothing_works() -> None:
-    from gclint.verify.worker.training.parallel_advice import advise
+    from gclint.verify.worker.training.parallel import advise
 
     advice = advise([_row("N/plain", "fails", "wrong gradients"), _row("R/Trainer")])
     assert advice is not None
@@ -174,7 +173,7 @@ def test_batches_leave_out_modalities_with_their_placeholders() -> None:
 
 
 def test_a_setting_that_was_not_run_with_all_data_is_not_advised() -> None:
-    from gclint.verify.worker.training.parallel_advice import advise
+    from gclint.verify.worker.training.parallel import advise
 
     late = _row("N/plain", "not run", "time limit", "images")
     advice = advise([_row("N/plain"), late, _row("N/find-unused")])

@@ -47,9 +47,9 @@ def test_a_missing_library_is_a_row_that_says_which_extra_has_it(monkeypatch: py
 @pytest.mark.parametrize(("group", "outcome"), [("compile", "not run"), ("wrapper", "fails")])
 def test_a_compilation_that_comes_to_no_end_is_no_failure(group: str, outcome: str) -> None:
     from gclint.verify.worker.examination.fault import Fault
-    from gclint.verify.worker.training.groups import GROUPS
     from gclint.verify.worker.training.judgement import judge
     from gclint.verify.worker.training.practice_run import PracticeRun
+    from gclint.verify.worker.training.training import GROUPS
 
     late = PracticeRun(error=Fault("time limit", "no end within 30 s"))
     row = judge(practices_named([group])[0], GROUPS[group], PracticeRun(), late, {})

@@ -270,7 +270,7 @@ def _live(path: Path, output: Path) -> NoReturn:
 
 
 def _recipe(planted: str) -> Recipe:
-    from gclint.verify.worker.examination.recipe import recipe
+    from gclint.verify.worker.examination.evidence import recipe
 
     with imported(planted) as module:
         return recipe(specimen(module))

@@ -7,15 +7,15 @@ import os
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import gclint
-from gclint.verify.cluster.host import CONNECTION
-from gclint.verify.cluster.node import Answer, answer
+from gclint.verify.executors import CONNECTION
+from gclint.verify.process import work
 from gclint.verify.sources import digest
 from gclint.verify.worker.protocol import (
     ClassResult,
@@ -23,12 +23,57 @@ from gclint.verify.worker.protocol import (
     Done,
     Environment,
     Message,
+    Progress,
     Request,
     Source,
     Unusable,
     decode,
     encode,
 )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result of a task."""
+
+    node: str
+    """The name of its machine."""
+    lines: tuple[str, ...]
+    """The messages of the worker, except for those that only announce a step."""
+
+
+def answer(python: str, line: str, digests: Mapping[str, str], version: str) -> Answer:
+    """Do a request, on the machine on which this is called.
+
+    Args:
+        python: the interpreter.
+        line: the request.
+        digests: the digests of the sources, by path.
+        version: the version of gclint that sent the request.
+    """
+    node = socket.gethostname()
+    request = decode(line)
+    assert isinstance(request, Request)
+    problem = _problem(request, digests, version)
+    if problem:
+        return Answer(node, (encode(Unusable(problem)),))
+    messages = work(Path(python), request)
+    return Answer(node, tuple(encode(each) for each in messages if not isinstance(each, Progress)))
+
+
+def _problem(request: Request, digests: Mapping[str, str], version: str) -> str | None:
+    """Return why the results would be those of other files, or of another gclint."""
+    if gclint.__version__ != version:
+        return f"gclint is {gclint.__version__} there, and {version} here"
+    for source in request.sources:
+        try:
+            found = digest(source, request.overlay)
+        except OSError as error:
+            return f"{source.path}: {error.strerror}; the files must be at the same path on every node"
+        if found != digests[source.path]:
+            return f"{source.path} (or a configuration next to it) differs from the file here"
+    return None
+
 
 _ADDRESS = "RAY_ADDRESS"
 _REFUSED_AFTER = 5.0

@@ -31,8 +31,7 @@ from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import ClassResult, Source
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
 from gclint.verify.worker.training import trained
-from gclint.verify.worker.verdict import Record
-from gclint.verify.worker.watch import Reporter
+from gclint.verify.worker.watch import Record, Reporter
 
 _WRAPPERS = ("module", "_orig_mod")
 """The attributes in which training wrappers keep the model."""

@@ -20,8 +20,7 @@ from gclint.verify.worker.ending import End
 from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
 from gclint.verify.worker.isolation import use_home
-from gclint.verify.worker.memory import limit_gpu_memory
-from gclint.verify.worker.pages import enlarge_pages
+from gclint.verify.worker.memory import enlarge_pages, limit_gpu_memory
 from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import (
     ClassResult,
@@ -38,8 +37,7 @@ from gclint.verify.worker.protocol import (
     encode,
     message_or_none,
 )
-from gclint.verify.worker.verdict import Record, category
-from gclint.verify.worker.watch import Reporter, Watch
+from gclint.verify.worker.watch import Record, Reporter, Watch, category
 
 # Seconds for which a source's process may be silent beyond the time limit of a class, and for each processor
 # on which what the class has started may run until it is noticed.

@@ -12,9 +12,9 @@ transformers = pytest.importorskip("transformers")
 
 from gclint.verify.worker.specimen import NotSynthesisable  # noqa: E402
 from gclint.verify.worker.synthesis.attempts import trial  # noqa: E402
-from gclint.verify.worker.synthesis.attempts.arguments import constructor_arguments  # noqa: E402
 from gclint.verify.worker.synthesis.attempts.outer import recorded  # noqa: E402
 from gclint.verify.worker.synthesis.attempts.search import specimens  # noqa: E402
+from gclint.verify.worker.synthesis.attempts.trial import constructor_arguments  # noqa: E402
 from tests.verify.synthesis.one_layer import OneLayerConfig, OneLayerModel, first  # noqa: E402
 
 

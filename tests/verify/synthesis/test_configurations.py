@@ -10,9 +10,9 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from gclint.verify.worker.synthesis.configurations.backbones import use_native_backbones  # noqa: E402
+from gclint.verify.worker.synthesis.configurations.defaults import use_native_backbones  # noqa: E402
+from gclint.verify.worker.synthesis.configurations.layers import drop_unread_layers  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink  # noqa: E402
-from gclint.verify.worker.synthesis.configurations.towers import drop_unread_layers  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.tree import own_fields  # noqa: E402
 from tests.verify.synthesis.one_layer import OneLayerConfig  # noqa: E402
 

@@ -12,10 +12,9 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs  # noqa: E402
-from gclint.verify.worker.synthesis.inputs.grids import grid  # noqa: E402
 from gclint.verify.worker.synthesis.inputs.masks import fit_masks  # noqa: E402
-from gclint.verify.worker.synthesis.inputs.plan import Plan  # noqa: E402
-from gclint.verify.worker.synthesis.inputs.situation import Situation  # noqa: E402
+from gclint.verify.worker.synthesis.inputs.placeholders import grid  # noqa: E402
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation  # noqa: E402
 from tests.verify.synthesis.one_layer import OneLayerConfig, OneLayerModel, first  # noqa: E402
 
 

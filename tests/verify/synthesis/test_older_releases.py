@@ -13,14 +13,14 @@ transformers = pytest.importorskip("transformers")
 from gclint.verify.worker.known import Known  # noqa: E402
 from gclint.verify.worker.specimen import NotSynthesisable  # noqa: E402
 from gclint.verify.worker.synthesis.configurations import known  # noqa: E402
-from gclint.verify.worker.synthesis.configurations.backbones import unsuitable_backbone  # noqa: E402
-from gclint.verify.worker.synthesis.configurations.defaults import default_configuration  # noqa: E402
-from gclint.verify.worker.synthesis.configurations.derivation import derive  # noqa: E402
-from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink  # noqa: E402
+from gclint.verify.worker.synthesis.configurations.defaults import (  # noqa: E402
+    default_configuration,
+    unsuitable_backbone,
+)
+from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, derive, shrink  # noqa: E402
 from gclint.verify.worker.synthesis.inputs.documentation import documented  # noqa: E402
 from gclint.verify.worker.synthesis.inputs.placeholders import placeholder_tokens  # noqa: E402
-from gclint.verify.worker.synthesis.inputs.plan import Plan  # noqa: E402
-from gclint.verify.worker.synthesis.inputs.situation import Situation  # noqa: E402
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation  # noqa: E402
 from tests.verify.synthesis.one_layer import OneLayerConfig, OneLayerModel, first  # noqa: E402
 
 

@@ -45,8 +45,7 @@ def test_options_that_do_not_go_together_are_left_out() -> None:
     from transformers import LlamaConfig, LlamaModel
 
     from gclint.verify.worker.synthesis.attempts.options import Option, largest
-    from gclint.verify.worker.synthesis.inputs.plan import Plan
-    from gclint.verify.worker.synthesis.inputs.situation import Situation
+    from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
     situation = Situation(LlamaModel, LlamaConfig(), Plan(), LlamaConfig())
     options = [Option(("LlamaConfig",), name, True) for name in "abcd"]
@@ -81,8 +80,7 @@ def test_fields_that_have_a_feature_of_their_own_are_no_options(
     from transformers import PretrainedConfig
 
     from gclint.verify.worker.synthesis.attempts import options
-    from gclint.verify.worker.synthesis.inputs.plan import Plan
-    from gclint.verify.worker.synthesis.inputs.situation import Situation
+    from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
     (read,) = ast.parse(_READING.format(field=field)).body
     monkeypatch.setattr(options, "_classes", lambda _module: {"ReadingModel": read})
@@ -111,8 +109,7 @@ def test_options_of_both_halves_are_kept(apart: list[str], kept: str, most: int)
     from transformers import LlamaConfig, LlamaModel
 
     from gclint.verify.worker.synthesis.attempts.options import Option, largest
-    from gclint.verify.worker.synthesis.inputs.plan import Plan
-    from gclint.verify.worker.synthesis.inputs.situation import Situation
+    from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
     situation = Situation(LlamaModel, LlamaConfig(), Plan(), LlamaConfig())
     options = [Option(("LlamaConfig",), name, True) for name in "abcd"]
@@ -135,8 +132,7 @@ def test_not_all_is_tried_of_many_options() -> None:
     from transformers import LlamaConfig, LlamaModel
 
     from gclint.verify.worker.synthesis.attempts.options import Option, largest
-    from gclint.verify.worker.synthesis.inputs.plan import Plan
-    from gclint.verify.worker.synthesis.inputs.situation import Situation
+    from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
     situation = Situation(LlamaModel, LlamaConfig(), Plan(), LlamaConfig())
     options = [Option(("LlamaConfig",), name, True) for name in "abcdefgh"]
@@ -155,8 +151,7 @@ def test_an_option_is_set_in_each_class_that_has_its_field_and_what_was_set_stay
     from transformers import LlamaConfig, LlamaModel
 
     from gclint.verify.worker.synthesis.attempts.options import Option, with_options
-    from gclint.verify.worker.synthesis.inputs.plan import Plan
-    from gclint.verify.worker.synthesis.inputs.situation import Situation
+    from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
     plan = Plan(values={("", "known"): 1})
     situation = Situation(LlamaModel, LlamaConfig(), plan, LlamaConfig())

@@ -1,12 +1,19 @@
-"""The blocks of a model: what can be recomputed, and what should be."""
+"""The blocks of a model: what can be recomputed, and what should be, as one forward pass shows."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from types import TracebackType
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from gclint.verify.worker.examination.tensors import tensors_in
 
 try:
     from transformers.modeling_layers import GradientCheckpointingLayer
@@ -116,3 +123,262 @@ def inside_of(
     bare = [each for each in own if not any(is_layer(other) for other in around[each] if other not in chain)]
     choice = bare or own or list(called)
     return min(choice, key=lambda each: called[each], default=None)
+
+
+_CONTRACTIONS = {
+    "matmul": 0,
+    "__matmul__": 0,
+    "__rmatmul__": 0,
+    "bmm": 0,
+    "mm": 0,
+    "baddbmm": 1,
+    "einsum": 1,
+    "tensordot": 0,
+    "scaled_dot_product_attention": 0,
+    "multi_head_attention_forward": 0,
+}
+"""Operations that contract two tensors, and the position of the first one."""
+_LARGE = 0.5
+"""The least size of a block, as a share of that of the smallest other one in its list, unlike adapters."""
+_FARTHEST = 3000
+"""The most graph nodes to visit between the output of one block and the input of the next."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    module: nn.Module
+    taken: tuple[Tensor, ...]
+    returned: tuple[Tensor, ...]
+
+
+class BlockFinder:
+    """Observes, while it is entered, one forward pass without checkpointing."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._stacks = stacks(model)
+        candidates = {module for module in model.modules() if is_layer(module)} | set(self._stacks)
+        self._around = containers(model, candidates)
+        self._candidates = candidates
+        self._called: dict[nn.Module, Counter[nn.Module]] = {each: Counter() for each in candidates}
+        self._open: list[nn.Module] = []
+        self._entered: set[nn.Module] = set()
+        self._calls: list[_Call] = []
+        self._mode = _Contractions(self._open)
+        self._hooks: list[Any] = []
+        self._linked: set[nn.Module] = set()
+        self._names = {module: name for name, module in model.named_modules()}
+        self._lists = {each: module for module in model.modules() for each in module.children()}
+
+    def __enter__(self) -> BlockFinder:
+        for module in self._model.modules():
+            self._hooks.append(module.register_forward_pre_hook(self._before))
+            if module in self._candidates:
+                self._hooks.append(module.register_forward_hook(self._after, with_kwargs=True))
+        self._mode.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._mode.__exit__(kind, error, traceback)
+        for hook in self._hooks:
+            hook.remove()
+        if error is None:
+            # At once, since the backward pass frees the graph.
+            self._linked = self._links()
+        self._calls = []
+
+    def blocks(self, trained: Collection[str]) -> tuple[Block, ...]:
+        """Return the blocks.
+
+        Args:
+            trained: the names of the parameters that received a gradient.
+        """
+        trunk, lone = self._trunk(), self._lone()
+        found = []
+        for name, module in self._model.named_modules():
+            inside = inside_of(module, self._called.get(module, Counter()), self._around)
+            parameters = {f"{name}.{each}" for each, _ in module.named_parameters()}
+            is_block = is_layer(module) or module in trunk or module in lone
+            if is_block and inside is not None and not parameters.isdisjoint(trained):
+                found.append(
+                    Block(
+                        name,
+                        self._names[inside],
+                        is_layer(module),
+                        module in trunk,
+                        self._called[module][inside],
+                        frozenset(parameters),
+                        module in lone,
+                    )
+                )
+        return tuple(found)
+
+    @property
+    def stacked(self) -> frozenset[str]:
+        """The names of the modules in stacks that feed one another, whether or not they mix tokens."""
+        return frozenset(self._names[each] for each in self._linked)
+
+    def _before(self, module: nn.Module, _arguments: Any) -> None:
+        # Without gradients, there is nothing to recompute. A module that this pass creates is in no block.
+        for block in self._around.get(module, ()) if torch.is_grad_enabled() else ():
+            if block is not module and (block in self._open or block not in self._entered):
+                self._called[block][module] += 1
+        if module in self._candidates:
+            self._open.append(module)
+            self._entered.add(module)
+
+    def _after(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        self._open.remove(module)
+        if module in self._stacks:
+            taken = tuple(each for _, each in tensors_in((args, kwargs)) if each.is_floating_point())
+            returned = tuple(each for _, each in tensors_in(output) if each.is_floating_point())
+            self._calls.append(_Call(module, taken, returned))
+
+    def _trunk(self) -> set[nn.Module]:
+        """Return the modules that are linked and mix tokens.
+
+        Of nested ones, this is the innermost checkpointing layer, which covers everything inside it; without
+        such a layer, the outermost one.
+        """
+        found: set[nn.Module] = set()
+        for path in self._mode.paths:
+            layers = [module for module in path if is_layer(module)]
+            chosen = layers[-1:] or [module for module in path if module in self._linked][:1]
+            found.update(module for module in chosen if module in self._linked)
+        return found | self._siblings(found)
+
+    def _siblings(self, trunk: set[nn.Module]) -> set[nn.Module]:
+        """Return the linked modules that take turns in a list with others of a trunk, and are as large.
+
+        A recurrent block may mix tokens without a contraction.
+        """
+        sizes: dict[nn.Module, list[int]] = {}
+        for module in trunk:
+            if isinstance(self._lists.get(module), nn.ModuleList):
+                sizes.setdefault(self._lists[module], []).append(_size(module))
+        return {
+            module
+            for module in self._linked - trunk
+            if (others := sizes.get(self._lists[module])) and _size(module) >= _LARGE * min(others)
+            if not any(is_layer(each) or each in trunk for each in module.modules())
+        }
+
+    def _lone(self) -> set[nn.Module]:
+        """Return the outermost members of stacks that mix tokens and are not linked.
+
+        Modules that contain a layer or a linked module, or are in one, are left out.
+        """
+        found: set[nn.Module] = set()
+        for path in self._mode.paths:
+            if not any(is_layer(module) or module in self._linked for module in path):
+                found.update([module for module in path if module in self._stacks][:1])
+        return found
+
+    def _links(self) -> set[nn.Module]:
+        linked: set[nn.Module] = set()
+        by_stack: dict[int, list[_Call]] = {}
+        for call in self._calls:
+            by_stack.setdefault(self._stacks[call.module], []).append(call)
+        for calls in by_stack.values():
+            if len({call.module for call in calls}) > 1:
+                for one, other in pairwise(calls):
+                    if one.module is not other.module and self._are_alike(one, other) and _feeds(one, other):
+                        linked |= {one.module, other.module}
+        return linked
+
+    def _are_alike(self, one: _Call, other: _Call) -> bool:
+        """Return whether two calls of one stack are steps of the same kind, which keep the shape of a tensor.
+
+        If lists are stacked in a list, the code between two of them may change it.
+        """
+        lists = {self._lists[one.module], self._lists[other.module]}
+        if len(lists) > 1 and type(one.module) is type(other.module):
+            return _keeps_shape(one) and _keeps_shape(other)
+        return _keeps_shape(one, other)
+
+
+def _size(module: nn.Module) -> int:
+    return sum(each.numel() for each in module.parameters())
+
+
+def _keeps_shape(*calls: _Call) -> bool:
+    """Return whether all take and return a tensor of the same shape."""
+    shapes = [
+        {tuple(each.shape) for each in tensors} for call in calls for tensors in (call.taken, call.returned)
+    ]
+    return bool(set.intersection(*shapes))
+
+
+def _feeds(one: _Call, other: _Call) -> bool:
+    """Return whether an output of one is an input of the other, directly or after operations."""
+    if any(output is each for output in one.returned for each in other.taken):
+        return True
+    wanted = {output.grad_fn for output in one.returned if output.grad_fn is not None}
+    waiting = [each.grad_fn for each in other.taken if each.grad_fn is not None]
+    seen = set(waiting)
+    while waiting and len(seen) < _FARTHEST:
+        node = waiting.pop(0)
+        if node in wanted:
+            return True
+        nodes = [each for each, _ in node.next_functions if each is not None and each not in seen]
+        seen.update(nodes)
+        waiting += nodes
+    return False
+
+
+class _Contractions(TorchFunctionMode):  # type: ignore[misc]
+    """Records the modules in which two activations are contracted with each other."""
+
+    def __init__(self, around: list[nn.Module]) -> None:
+        super().__init__()
+        self.paths: set[tuple[nn.Module, ...]] = set()
+        self._around = around
+        # The tensors themselves: as long as they are alive, their ids stay unique.
+        self._of_parameters: dict[int, Tensor] = {}
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if self._around:
+            first = _CONTRACTIONS.get(getattr(func, "__name__", ""))
+            if first is not None and self._mixes(args[first:]):
+                self.paths.add(tuple(self._around))
+            self._follow(args, kwargs, result)
+        return result
+
+    def _mixes(self, arguments: tuple[Any, ...]) -> bool:
+        listed = arguments and isinstance(arguments[0], list | tuple)
+        operands = arguments[0] if listed else arguments
+        return len(operands) > 1 and all(self._is_activation(each) for each in operands[:2])
+
+    def _is_activation(self, value: Any) -> bool:
+        return isinstance(value, Tensor) and value.requires_grad and not self._is_of_parameters(value)
+
+    def _is_of_parameters(self, value: Tensor) -> bool:
+        return isinstance(value, nn.Parameter) or id(value) in self._of_parameters
+
+    def _follow(self, args: Any, kwargs: Any, result: Any) -> None:
+        made = [
+            each
+            for each in (result if isinstance(result, list | tuple) else [result])
+            if isinstance(each, Tensor) and each.requires_grad
+        ]
+        if made:
+            sources = [each for each in _flat(args, kwargs) if each.requires_grad]
+            if sources and all(self._is_of_parameters(each) for each in sources):
+                self._of_parameters.update({id(each): each for each in made})
+
+
+def _flat(args: Any, kwargs: Any) -> list[Tensor]:
+    found = []
+    for each in (*args, *(kwargs or {}).values()):
+        found += [
+            inner
+            for inner in (each if isinstance(each, list | tuple) else (each,))
+            if isinstance(inner, Tensor)
+        ]
+    return found

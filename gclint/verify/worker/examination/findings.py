@@ -12,7 +12,7 @@ from typing import Any
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Check, Symptom
 from gclint.verify.worker.examination.causes import diagnose
-from gclint.verify.worker.examination.recipe import recipe
+from gclint.verify.worker.examination.evidence import recipe
 from gclint.verify.worker.examination.sites import Sites
 from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.protocol import (

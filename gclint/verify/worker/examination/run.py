@@ -13,9 +13,9 @@ from torch import Tensor
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import is_nothing
 from gclint.verify.worker.examination.fault import Fault
+from gclint.verify.worker.examination.inspection.checkpoints import Replay
 from gclint.verify.worker.examination.inspection.inspector import Inspection
-from gclint.verify.worker.examination.inspection.replay import Replay
-from gclint.verify.worker.examination.side_effects import SideEffects
+from gclint.verify.worker.examination.state import SideEffects
 from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.protocol import Mode, Place
 from gclint.verify.worker.scenarios import Scenario, scenario_named

@@ -9,14 +9,13 @@ from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.ending import FOREIGN
 from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN, VALUES
+from gclint.verify.worker.examination.evidence import fingerprint, verdict
+from gclint.verify.worker.examination.explaining.switching import failure_of_hook
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.findings import Doubt, Findings, not_compared
-from gclint.verify.worker.examination.fingerprint import fingerprint
-from gclint.verify.worker.examination.hook import failure_of_hook
 from gclint.verify.worker.examination.noise import differences
-from gclint.verify.worker.examination.recompute_noise import has_experts
-from gclint.verify.worker.examination.record import verdict
-from gclint.verify.worker.examination.rounding import Rounding
+from gclint.verify.worker.examination.phases import has_experts
+from gclint.verify.worker.examination.rounding import Rounding, stability
 from gclint.verify.worker.examination.run import (
     ENABLING,
     OTHER_COMPUTATIONS,
@@ -26,7 +25,6 @@ from gclint.verify.worker.examination.run import (
     Step,
 )
 from gclint.verify.worker.examination.runner import Runner
-from gclint.verify.worker.examination.stability import stability
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.trace import Call, file_of
 from gclint.verify.worker.examination.words import described, names

@@ -1,14 +1,114 @@
-"""The state of a model between two steps: parameters, buffers, and attributes of its modules."""
+"""The state of a model, and of what it is passed, at one moment, and what has changed since then.
+
+It reaches down to the items of containers and the attributes of the model's own objects.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor, nn
 
-from gclint.verify.worker.examination.contents import snapshot
+from gclint.verify.worker.examination.inspection.readable import is_plain_object
+from gclint.verify.worker.examination.tensors import is_cache
+
+_DEEPEST = 4
+_MOST_ITEMS = 1000
+"""The most items to look at in one attribute; a table of this size is not what a layer counts with."""
+_NUMERIC = "biufc"
+"""The kinds of numpy's types that torch knows as well."""
+
+
+def snapshot(value: Any) -> Any:
+    """Return what equals a later snapshot only if nothing was replaced or written to in between."""
+    return _Reader(_Held).read(value)
+
+
+def comparable(value: Any) -> Any:
+    """Return the part of a value that a run in another process has as well.
+
+    This is the value itself, a tensor, the name of a type, or a tuple of these for something that has items.
+    """
+    return _Reader(_copied).read(value)
+
+
+class _Reader:
+    """Reads one value; only ``leaf`` says what becomes of what has no items."""
+
+    def __init__(self, leaf: Any) -> None:
+        self._leaf = leaf
+        self._left = _MOST_ITEMS
+
+    def read(self, value: Any, depth: int = 0) -> Any:
+        items = _items(value) if depth < _DEEPEST and self._left > 0 else None
+        if items is None:
+            return self._leaf(value)
+        read = []
+        for each in islice(items, self._left):
+            self._left -= 1
+            read.append(self.read(each, depth + 1))
+        return (self._leaf(value), *read)
+
+
+class _Held:
+    """An object and its state; while it is held, no new object can have its identity."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self._state = _state_of(value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Held) or type(self._value) is not type(other._value):
+            return False
+        if _is_simple(self._value):
+            return bool(self._value == other._value)
+        return self._value is other._value and bool(self._state == other._state)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _state_of(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        # A tensor made in inference mode counts no versions.
+        return None if value.is_inference() else value._version
+    if isinstance(value, numpy.ndarray):
+        return value.tobytes()
+    return len(value) if isinstance(value, list | tuple | dict | set | deque) else None
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if isinstance(value, numpy.ndarray) and value.dtype.kind in _NUMERIC:
+        return torch.from_numpy(numpy.array(value))
+    if _is_simple(value):
+        return value
+    size = _state_of(value) if isinstance(value, list | tuple | dict | set | deque) else ""
+    return f"{type(value).__name__} {size}".rstrip()
+
+
+def _is_simple(value: Any) -> bool:
+    return type(value) in (bool, int, float, str)
+
+
+def _items(value: Any) -> Iterable[Any] | None:
+    """Return the items of a container in an order that each process has, or None if there are none."""
+    if isinstance(value, dict):
+        return (part for pair in value.items() for part in pair)
+    if isinstance(value, list | tuple | deque):
+        return value
+    if isinstance(value, set | frozenset):
+        # The text of an object may have its address.
+        return sorted(str(each) if _is_simple(each) else type(each).__name__ for each in value)
+    return vars(value).values() if is_plain_object(value) else None
+
 
 _KNOWN = frozenset(vars(nn.Module())) | {
     "gradient_checkpointing",
@@ -23,7 +123,7 @@ class Attributes:
     """The attributes of all modules, with their values, at one moment."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._kept = {name: (module, _held(module)) for name, module in model.named_modules()}
+        self._kept = {name: (module, _attributes(module)) for name, module in model.named_modules()}
 
     def changes(self) -> dict[str, Any]:
         """Return the new values of the attributes that have changed, by their dotted names.
@@ -69,7 +169,7 @@ def state_tensors(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def _held(module: nn.Module) -> dict[str, Any]:
+def _attributes(module: nn.Module) -> dict[str, Any]:
     return {key: snapshot(value) for key, value in vars(module).items() if key not in _KNOWN}
 
 
@@ -81,3 +181,88 @@ def _copy(tensor: Tensor, known: Tensor | None) -> Tensor:
 
 def _equal(one: Tensor, other: Tensor) -> bool:
     return bool(one.dtype == other.dtype and torch.equal(one, other))
+
+
+_DEEPEST_CACHE = 5
+
+
+@dataclass(frozen=True)
+class SideEffects:
+    """The side effects of a backward pass."""
+
+    generators: tuple[str, ...] = ()
+    """The modules, other than torch, whose random generators were used."""
+    attributes: tuple[str, ...] = ()
+    """The attributes of modules that were set."""
+    set_before: tuple[str, ...] = ()
+    """Attributes that were set in the forward pass."""
+    caches: frozenset[int] = frozenset()
+    """The identities of the caches that were written to."""
+    dictionaries: frozenset[int] = frozenset()
+    """The identities of the dictionaries whose content changed."""
+
+
+class Snapshot:
+    """The state at the end of a forward pass."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        caches: Mapping[int, Any],
+        dictionaries: Mapping[int, dict[Any, Any]],
+        before: Attributes,
+    ) -> None:
+        self._set_before = tuple(before.changes())
+        self._generators = _generators()
+        self._attributes = Attributes(model)
+        self._caches = {key: (cache, _written(cache)) for key, cache in caches.items()}
+        self._dictionaries = {key: (each, _content(each)) for key, each in dictionaries.items()}
+
+    def side_effects(self) -> SideEffects:
+        """Return what has changed since the end of the forward pass."""
+        generators = _generators()
+        return SideEffects(
+            tuple(name for name, before in self._generators.items() if before != generators[name]),
+            tuple(self._attributes.changes()),
+            self._set_before,
+            frozenset(key for key, (cache, before) in self._caches.items() if _written(cache) != before),
+            frozenset(key for key, (each, before) in self._dictionaries.items() if _content(each) != before),
+        )
+
+
+def _generators() -> dict[str, Any]:
+    state: Any = numpy.random.get_state()
+    kind, keys, *rest = state
+    return {"random": random.getstate(), "numpy.random": (kind, keys.tobytes(), *rest)}
+
+
+class _HeldTensor:
+    """An object and its state at one moment; while it is held, no new object can have its identity."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self._state = (getattr(value, "_version", 0), getattr(value, "shape", None))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _HeldTensor) and self._value is other._value and self._state == other._state
+
+
+def _content(value: dict[Any, Any]) -> list[Any]:
+    return [(key, _HeldTensor(each)) for key, each in value.items()]
+
+
+def _written(value: Any, depth: int = 0) -> Any:
+    """Return a value that changes whenever a tensor in a cache is replaced or written to."""
+    if isinstance(value, Tensor):
+        return _HeldTensor(value)
+    if depth == _DEEPEST_CACHE:
+        return None
+    if isinstance(value, dict):
+        return [_written(each, depth + 1) for each in value.values()]
+    if isinstance(value, list | tuple):
+        return [_written(each, depth + 1) for each in value]
+    if is_cache(value) or (
+        hasattr(value, "__dict__") and type(value).__module__.startswith("transformers.cache")
+    ):
+        return [_written(each, depth + 1) for each in vars(value).values()]
+    return None

@@ -11,25 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gclint.verify.worker.examination.block_finder import BlockFinder
-from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.cached import continued
-from gclint.verify.worker.examination.clock import Clock
-from gclint.verify.worker.examination.contents import comparable
-from gclint.verify.worker.examination.double_precision import DoublePrecision
+from gclint.verify.worker.examination.blocks import Block, BlockFinder
+from gclint.verify.worker.examination.costs import Clock, SavedBytes
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
-from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints
+from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Replays
 from gclint.verify.worker.examination.inspection.inspector import Inspector
-from gclint.verify.worker.examination.inspection.replay import Replays
-from gclint.verify.worker.examination.loss import OWN, total_loss
-from gclint.verify.worker.examination.phases import Phases
-from gclint.verify.worker.examination.recompute_noise import RecomputeNoise, use_experts
+from gclint.verify.worker.examination.phases import Phases, RecomputeNoise, use_experts
 from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Conditions, Run, Step
-from gclint.verify.worker.examination.saved import SavedBytes
-from gclint.verify.worker.examination.side_effects import SideEffects, Snapshot
-from gclint.verify.worker.examination.state import Attributes, Values
+from gclint.verify.worker.examination.state import Attributes, SideEffects, Snapshot, Values, comparable
 from gclint.verify.worker.examination.subject import Subject, seed
-from gclint.verify.worker.examination.tensors import outputs_of
+from gclint.verify.worker.examination.tensors import OWN, DoublePrecision, continued, outputs_of, total_loss
 from gclint.verify.worker.examination.trace import Trace
 from gclint.verify.worker.importing import executed
 from gclint.verify.worker.memory import is_out_of_memory

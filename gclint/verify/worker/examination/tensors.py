@@ -1,14 +1,17 @@
-"""Finds tensors and caches in the inputs and outputs of models."""
+"""What models take and return: tensors and caches in any container, in other types, and the loss of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PretrainedConfig
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import DynamicCache, EncoderDecoderCache, PretrainedConfig
 
 from gclint.verify.worker.vocabulary import CACHES
 
@@ -85,3 +88,134 @@ def _items(value: object) -> Iterator[tuple[str, object]]:
         yield from zip(names, value, strict=True)
     elif is_dataclass(value) and not isinstance(value, type):
         yield from ((each.name, getattr(value, each.name)) for each in fields(value))
+
+
+_MOST_NODES = 200
+"""How many nodes are visited at most for one tensor; a shared one is usually the first."""
+_LEAVES = "AccumulateGrad"
+"""The node that accumulates the gradient of a parameter, which many graphs may share without harm."""
+
+
+def nodes_behind(value: object, known: Container[Any]) -> list[Any]:
+    """Return the nodes that compute a tensor, or those in a container; only the nearest if there are many.
+
+    The nodes behind a known one are known as well, so they are skipped.
+    """
+    roots = [each.grad_fn for each in _tensors_of(value) if each.grad_fn is not None]
+    found = dict.fromkeys(roots)
+    waiting = [node for node in found if node not in known]
+    while waiting and len(found) < _MOST_NODES:
+        for node, _ in waiting.pop(0).next_functions:
+            if node is not None and node not in found and node.name() != f"torch::autograd::{_LEAVES}":
+                found[node] = None
+                if node not in known:
+                    waiting.append(node)
+    return list(found)
+
+
+def _tensors_of(value: object) -> list[Tensor]:
+    return [value] if isinstance(value, Tensor) else [each for _, each in tensors_in(value)]
+
+
+_TOKENS = ("decoder_input_ids", "input_ids")
+"""Inputs that grow by a token in each call; the first one that exists counts."""
+_PER_TOKEN = ("mask", "position", "token_type", "labels")
+"""Parts of the names of inputs that have a value for each token; without them there is a default."""
+
+
+def continued(inputs: Mapping[str, Any], outputs: Any) -> dict[str, Any] | None:
+    """Return the inputs of the call for one more token; None if there is no cache to continue.
+
+    Args:
+        inputs: those of the call before.
+        outputs: what that returned.
+    """
+    caches = {name: each for name, each in dict(_returned_items(outputs)).items() if is_cache_name(name)}
+    grown = next((name for name in _TOKENS if isinstance(inputs.get(name), Tensor)), None)
+    if grown is None or not any(each is not None for each in caches.values()):
+        return None
+    kept = {
+        name: each
+        for name, each in inputs.items()
+        if not any(part in name for part in _PER_TOKEN) or "encoder" in name.replace("decoder", "")
+    }
+    return {**kept, grown: inputs[grown][:, -1:], **caches}
+
+
+def _returned_items(outputs: Any) -> Any:
+    return outputs.items() if isinstance(outputs, Mapping) else ()
+
+
+def new_cache(config: Any) -> Any:
+    """Return an empty cache for a model with this configuration."""
+    if config.is_encoder_decoder or getattr(config, "add_cross_attention", False):
+        return EncoderDecoderCache(DynamicCache(), DynamicCache())
+    return DynamicCache()
+
+
+class DoublePrecision(TorchDispatchMode):  # type: ignore[misc]
+    """Makes, while it is entered, operations return double precision even if another type is requested."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
+        return func(
+            *(_doubled_type(each) for each in args),
+            **{name: _doubled_type(each) for name, each in (kwargs or {}).items()},
+        )
+
+
+def doubled(value: Any) -> Any:
+    """Return ``value`` with floating-point tensors, also those in containers, in double precision."""
+    if isinstance(value, Tensor):
+        return value.double() if value.is_floating_point() else value
+    if type(value) is dict:
+        return {name: doubled(each) for name, each in value.items()}
+    return type(value)(doubled(each) for each in value) if type(value) in (list, tuple) else value
+
+
+def _doubled_type(value: Any) -> Any:
+    return torch.float64 if isinstance(value, torch.dtype) and value.is_floating_point else value
+
+
+OWN = "loss"
+"""The name of the output that is the model's own loss."""
+
+
+def total_loss(outputs: Mapping[str, Tensor], scales: dict[str, float]) -> Tensor | None:
+    """Return the model's own loss plus a weighted sum of all other outputs that require grad, if any do.
+
+    The plain sum of the output of a normalisation has no gradient at all, so every element has its own
+    weight, which depends only on the name and shape of the output. Large outputs would dominate the others,
+    so each is divided by its size.
+
+    Args:
+        outputs: what the model returned.
+        scales: the sizes that are known, to which those of other outputs are added.
+    """
+    terms = []
+    for name, output in outputs.items():
+        if output.requires_grad and output.numel():
+            real = torch.view_as_real(output) if output.is_complex() else output
+            term = real if name == OWN and not real.dim() else _weighted(name, real)
+            terms.append(term / scales.setdefault(name, _mean_size(real)))
+    return torch.stack([each.float() for each in terms]).sum() if terms else None
+
+
+def _weighted(name: str, output: Tensor) -> Tensor:
+    weights = _weights(name, tuple(output.shape)).to(output.device)
+    # Scores that a model has set to minus infinity are left out.
+    finite = torch.where(output.isfinite(), output, torch.zeros((), dtype=output.dtype, device=output.device))
+    return (finite.float() * weights).sum()
+
+
+def _mean_size(output: Tensor) -> float:
+    """Return the root mean square of the finite values, or 1 if there are none."""
+    finite = output.detach().double()
+    finite = finite[finite.isfinite()]
+    return float(finite.square().mean().sqrt()) or 1.0 if finite.numel() else 1.0
+
+
+@lru_cache(maxsize=256)
+def _weights(name: str, shape: tuple[int, ...]) -> Tensor:
+    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    weights = torch.randn(shape, generator=generator)
+    return weights / max(weights.numel(), 1) ** 0.5

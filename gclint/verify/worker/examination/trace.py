@@ -17,9 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from gclint.verify.worker.examination.blocks import is_layer
-from gclint.verify.worker.examination.graphs import nodes_behind
 from gclint.verify.worker.examination.phases import Phases
-from gclint.verify.worker.examination.tensors import is_cache, is_cache_name, requires_grad, tensors_in
+from gclint.verify.worker.examination.tensors import (
+    is_cache,
+    is_cache_name,
+    nodes_behind,
+    requires_grad,
+    tensors_in,
+)
 from gclint.verify.worker.protocol import Place
 from gclint.verify.worker.vocabulary import USE_CACHE
 

@@ -21,8 +21,7 @@ from gclint.verify.worker.synthesis.configurations.defaults import (
 )
 from gclint.verify.worker.synthesis.configurations.tree import children, descendants, fields_of, own_fields
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
-from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _LIKELY = (

@@ -1,37 +1,118 @@
-"""Answers a question about memory."""
+"""Answers a question about memory: estimates of each mode, what options save, measurements, and remarks."""
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
+
+import torch
 
 from gclint.verify.worker.estimates import (
     OPTIMIZERS,
     Addition,
     BlockBytes,
+    Measurement,
     MemoryEstimate,
     ModeEstimate,
+    Option,
     Question,
 )
-from gclint.verify.worker.footprint.additions import additions, saved
+from gclint.verify.worker.examination.subject import enable_checkpointing
+from gclint.verify.worker.examination.tensors import move
 from gclint.verify.worker.footprint.building import CannotEstimate, Trainee, in_a_line, trainee_of
 from gclint.verify.worker.footprint.fake import PartlyFake
 from gclint.verify.worker.footprint.fits import fits
-from gclint.verify.worker.footprint.kept import Kept, Record, storage_of
-from gclint.verify.worker.footprint.measured import measurements
-from gclint.verify.worker.footprint.notes import notes
-from gclint.verify.worker.footprint.options import options
-from gclint.verify.worker.footprint.step import Structure, built, structure_of, take_step
+from gclint.verify.worker.footprint.kept import Kept, Record, additions, saved, storage_of
+from gclint.verify.worker.footprint.step import Step, Structure, built, forward, structure_of, take_step
 from gclint.verify.worker.modes import CHECKPOINTED, Mode
 from gclint.verify.worker.synthesis.configurations.tree import children, own_fields
 from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.hints.table import next_plan
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
-from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Plan
+
+
+def notes(trainee: Trainee, question: Question, structure: Structure) -> Iterator[str]:
+    """Yield remarks on what the numbers do not show."""
+    if question.config is None and not question.fields and question.layers is None:
+        yield f"The sizes are the defaults of {type(trainee.config).__name__}."
+    if question.sequence is not None and not trainee.reads_text:
+        yield "The model reads no tokens, so --seq changes nothing; its inputs follow from the configuration."
+    positions = trainee.positions
+    if trainee.reads_text and positions is not None and trainee.situation.plan.length > positions:
+        yield f"The configuration allows {positions:,} positions, and this sequence is longer."
+    if structure.has_chosen:
+        yield "Choices that depend on computed values, such as experts, are assumed to be even."
+    if structure.has_decided:
+        yield "Conditions on computed values, such as whether one is infinite, are assumed to be false."
+    if not structure.blocks:
+        yield "No stack of blocks was found in this model, so single blocks are not listed."
+    yield (
+        "All parameters are trained, without a cache and without dropout of attention weights. Tensors are "
+        "counted as torch's CPU kernels keep them, without workspaces and fragmentation."
+    )
+
+
+_EVERY = (1, 2, 3, 4, 6, 8)
+
+
+def options(trainee: Trainee, names: Sequence[str]) -> Iterator[Option]:
+    """Yield the cost of each option, in non-reentrant mode; nothing if the release has none."""
+    switch = getattr(trainee.model_class, "activation_checkpointing_enable", None)
+    parameters = inspect.signature(switch).parameters if switch is not None else {}
+    if "every_n_layers" in parameters:
+        whole = 0
+        for every in (each for each in _EVERY if each == 1 or each < len(names)):
+            step = _step_with(trainee, names, every_n_layers=every)
+            whole = step.left if every == 1 else whole
+            yield Option(every, False, step.left, 0, step.flops, step.peak_bytes)
+        if "offload" in parameters:
+            step = _step_with(trainee, names, offload=True)
+            yield Option(1, True, step.left, whole - step.left, step.flops, step.peak_bytes)
+
+
+def _step_with(trainee: Trainee, names: Sequence[str], **given: object) -> Step[int]:
+    return take_step(trainee, "non-reentrant", names, lambda kept: kept.total, **given)
+
+
+def measurements(
+    trainee: Trainee, names: Sequence[str], modes: Sequence[Mode], device: str
+) -> Iterator[Measurement]:
+    """Yield the measurements of a step in each mode on a device; each runs twice, since the first is slow."""
+    for mode in modes:
+        try:
+            yield _measured(trainee, names, mode, device)
+        except Exception as error:
+            yield Measurement(mode, device, error=in_a_line(error))
+
+
+def _measured(trainee: Trainee, names: Sequence[str], mode: Mode, device: str) -> Measurement:
+    is_gpu = device != "cpu"
+    name = torch.cuda.get_device_name(device) if is_gpu else device
+    model = trainee.build().to(device)
+    if mode != "plain":
+        enable_checkpointing(model, mode)
+    for _ in range(2):
+        model.zero_grad()
+        inputs = move(trainee.inputs(), torch.device(device))
+        if is_gpu:
+            torch.cuda.reset_peak_memory_stats(device)
+        begun = time.perf_counter()
+        saved, loss = forward(model, inputs, names, lambda kept: kept.total, is_plain=mode == "plain")
+        loss.backward()
+        if is_gpu:
+            torch.cuda.synchronize(device)
+        seconds = time.perf_counter() - begun
+        # Otherwise the next step would begin with its graph.
+        del loss
+    peak = torch.cuda.max_memory_allocated(device) if is_gpu else None
+    return Measurement(mode, name, saved, seconds, peak)
+
 
 MODES: tuple[Mode, ...] = ("plain", *CHECKPOINTED)
 _ATTEMPTS = 8

@@ -9,10 +9,9 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from gclint.verify.worker.examination.block_finder import BlockFinder
-from gclint.verify.worker.examination.loss import OWN
+from gclint.verify.worker.examination.blocks import BlockFinder
 from gclint.verify.worker.examination.subject import enable_checkpointing
-from gclint.verify.worker.examination.tensors import outputs_of
+from gclint.verify.worker.examination.tensors import OWN, outputs_of
 from gclint.verify.worker.footprint.building import Trainee
 from gclint.verify.worker.footprint.fake import PartlyFake
 from gclint.verify.worker.footprint.kept import Kept

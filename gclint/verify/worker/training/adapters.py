@@ -13,10 +13,18 @@ from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.practices import PEFT, AdapterPractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
-from gclint.verify.worker.training.advice import preferring
-from gclint.verify.worker.training.common import batches, trained_parameters
-from gclint.verify.worker.training.group import DoesNotApply, Group, Prepared, Rank, library
-from gclint.verify.worker.training.observers import CachesReturned, InputGradients
+from gclint.verify.worker.training.group import (
+    CachesReturned,
+    DoesNotApply,
+    Group,
+    InputGradients,
+    Prepared,
+    Rank,
+    batches,
+    library,
+    preferring,
+    trained_parameters,
+)
 
 _RANK = 4
 _PROMPT = 3

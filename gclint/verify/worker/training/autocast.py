@@ -12,9 +12,15 @@ from gclint.verify.worker.examination.comparison import Agreement, deviation
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import AUTOCAST, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
-from gclint.verify.worker.training.advice import preferring
-from gclint.verify.worker.training.common import batches, enable_checkpointing, trained_parameters
-from gclint.verify.worker.training.group import Group, Prepared, Rank
+from gclint.verify.worker.training.group import (
+    Group,
+    Prepared,
+    Rank,
+    batches,
+    enable_checkpointing,
+    preferring,
+    trained_parameters,
+)
 
 _TIMES = 3
 """How much a gradient may differ, as a multiple of the effect of rounding the parameters to bfloat16.

@@ -14,9 +14,17 @@ from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import COMPILE, CompilePractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
-from gclint.verify.worker.training.advice import listed, preferring
-from gclint.verify.worker.training.common import batches, enable_checkpointing, trained_parameters
-from gclint.verify.worker.training.group import Group, Prepared, Rank, Seen
+from gclint.verify.worker.training.group import (
+    Group,
+    Prepared,
+    Rank,
+    Seen,
+    batches,
+    enable_checkpointing,
+    listed,
+    preferring,
+    trained_parameters,
+)
 
 _CHECKPOINT = "checkpoint"
 """A part of the names of all graph nodes that are checkpoints."""

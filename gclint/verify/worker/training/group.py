@@ -1,4 +1,4 @@
-"""The interface of a group of practices."""
+"""The interface of a group of practices, and what most groups share."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from torch import Tensor, nn
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import Agreement, compare
 from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.tensors import is_cache, requires_grad, tensors_in
 from gclint.verify.worker.practices import MISSING_LIBRARY, Practice
-from gclint.verify.worker.protocol import Advice, SetUp
+from gclint.verify.worker.protocol import Advice, Mode, SetUp
+from gclint.verify.worker.scenarios import scenario_named
 
 
 class DoesNotApply(Exception):
@@ -143,3 +145,118 @@ class Group:
     is_slow: bool = False
     """Whether it may exceed its time limit although nothing is wrong."""
     steps: int = 2
+
+
+def preferring(group: str, where: str, setting: str, failing: Sequence[SetUp]) -> Advice:
+    """Return the advice to use a setting.
+
+    Args:
+        group: the group of the setting.
+        where: when to use it, such as "With adapters".
+        setting: the setting to use.
+        failing: the rows of the failures that it avoids.
+    """
+    instead = f"; this fails: {listed(failing)}" if failing else ""
+    return Advice(group, setting, f"{where}, use {setting}{instead}.")
+
+
+def listed(failing: Sequence[SetUp]) -> str:
+    """Return the names of rows, each with how it fails."""
+    return ", ".join(f"{each.name} ({each.symptom})" for each in failing)
+
+
+def enable_checkpointing(subject: Subject, mode: Mode) -> None:
+    """Enable checkpointing, unless the mode is ``plain``."""
+    if mode != "plain":
+        subject.enable_checkpointing(mode)
+
+
+def trained_parameters(model: nn.Module) -> Callable[[], Mapping[str, Tensor]]:
+    """Return a function that returns the parameters of a model that require grad."""
+    parameters = {name: each for name, each in model.named_parameters() if each.requires_grad}
+    return lambda: parameters
+
+
+def batches(
+    subject: Subject, forwards: int = 1, *, sets_cache: bool = True
+) -> Callable[[int], Sequence[Mapping[str, Any]]]:
+    """Return a function that returns the batches of each step; two lengths alternate.
+
+    Args:
+        subject: the model.
+        forwards: how many forward passes there are before each backward pass.
+        sets_cache: whether to pass ``use_cache=False``, instead of leaving it at its default.
+    """
+    usual = scenario_named("default")
+    return lambda step: [
+        subject.inputs(usual, step * forwards + each, sets_cache=sets_cache) for each in range(forwards)
+    ]
+
+
+Observe = Callable[[str, Any, Any], None]
+"""Called with the name of a block, and the positional and keyword arguments of its call."""
+
+
+def _before_each(model: nn.Module, blocks: Sequence[Block], observe: Observe) -> None:
+    for block in blocks:
+
+        def hook(_block: nn.Module, args: Any, kwargs: Any, name: str = block.name) -> None:
+            observe(name, args, kwargs)
+
+        model.get_submodule(block.name).register_forward_pre_hook(hook, with_kwargs=True)
+
+
+class InputGradients:
+    """Records whether the inputs of blocks require grad."""
+
+    def __init__(self, model: nn.Module, blocks: Sequence[Block]) -> None:
+        self._requires_grad: dict[str, bool] = {}
+        _before_each(model, blocks, self._observe)
+
+    def without_grad(self) -> list[str]:
+        """Return the names of the blocks without an input that required grad in their first run."""
+        return [name for name, requires_grad in self._requires_grad.items() if not requires_grad]
+
+    def _observe(self, name: str, args: Any, kwargs: Any) -> None:
+        self._requires_grad.setdefault(
+            name, any(requires_grad(each) for _, each in tensors_in((args, kwargs)))
+        )
+
+
+class CachesGiven:
+    """Records which blocks are passed a cache."""
+
+    def __init__(self, model: nn.Module, blocks: Sequence[Block]) -> None:
+        self._given: dict[str, None] = {}
+        _before_each(model, blocks, self._observe)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of these blocks."""
+        return list(self._given)
+
+    def _observe(self, name: str, args: Any, kwargs: Any) -> None:
+        if any(map(is_cache, (*args, *kwargs.values()))):
+            self._given[name] = None
+
+
+class CachesReturned:
+    """Records whether a model returns caches that layers have written to."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._filled = False
+        model.register_forward_hook(self._observe)
+
+    def check(self) -> None:
+        """Raise :class:`BadPractice` if it did."""
+        if self._filled:
+            raise BadPractice("cache on", "the layers write to a cache although checkpointing is enabled")
+
+    def _observe(self, _model: nn.Module, _args: Any, outputs: Any) -> None:
+        caches = vars(outputs).values() if hasattr(outputs, "__dict__") else ()
+        self._filled = self._filled or any(map(_is_filled, caches))
+
+
+def _is_filled(value: Any) -> bool:
+    length = getattr(value, "get_seq_length", None)
+    return length is not None and bool(length())

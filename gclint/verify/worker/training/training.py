@@ -19,16 +19,29 @@ from gclint.verify.worker.examination.forked import Fork, in_forks
 from gclint.verify.worker.examination.run import Conditions
 from gclint.verify.worker.examination.runner import Runner
 from gclint.verify.worker.examination.subject import Subject
-from gclint.verify.worker.practices import Practice
+from gclint.verify.worker.practices import AUTOCAST, COMPILE, DDP, PEFT, WRAPPER, Practice
 from gclint.verify.worker.protocol import Advice, ClassResult, SetUp
 from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.specimen import Specimen
-from gclint.verify.worker.training.group import ALONE, DoesNotApply, Rank
-from gclint.verify.worker.training.groups import GROUPS
+from gclint.verify.worker.training.adapters import ADAPTERS
+from gclint.verify.worker.training.autocast import AUTOCASTING
+from gclint.verify.worker.training.compiling import COMPILING
+from gclint.verify.worker.training.group import ALONE, DoesNotApply, Group, Rank
 from gclint.verify.worker.training.judgement import how_it_ended, judge
-from gclint.verify.worker.training.practice_run import PracticeRun, run_practice
-from gclint.verify.worker.training.ranks import average, together
+from gclint.verify.worker.training.parallel import advise, exists, load, prepare
+from gclint.verify.worker.training.practice_run import PracticeRun, average, run_practice, together
+from gclint.verify.worker.training.wrapping import WRAPPING
 from gclint.verify.worker.watch import Watch
+
+GROUPS: dict[str, Group] = {
+    DDP: Group(prepare, advise, exists=exists, load=load),
+    PEFT: ADAPTERS,
+    WRAPPER: WRAPPING,
+    AUTOCAST: AUTOCASTING,
+    COMPILE: COMPILING,
+}
+"""The groups by name."""
+
 
 _SECONDS = 30.0
 """The time limit of the steps of one practice, if the class has none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -14,14 +14,22 @@ from torch.utils.checkpoint import checkpoint
 
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.subject import Subject
-from gclint.verify.worker.examination.words import names
+from gclint.verify.worker.examination.words import capitalised, names
 from gclint.verify.worker.practices import SHARDED, WRAPPER, Practice, WrapperPractice
+from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.scenarios import scenario_named
-from gclint.verify.worker.training.common import batches, enable_checkpointing, trained_parameters
-from gclint.verify.worker.training.group import BadPractice, Group, Prepared, Rank, library
-from gclint.verify.worker.training.observers import CachesGiven
+from gclint.verify.worker.training.group import (
+    BadPractice,
+    CachesGiven,
+    Group,
+    Prepared,
+    Rank,
+    batches,
+    enable_checkpointing,
+    library,
+    trained_parameters,
+)
 from gclint.verify.worker.training.parallel import join
-from gclint.verify.worker.training.wrapping_advice import advise
 
 _WRAPPED = "_checkpoint_wrapped_module"
 _DROPOUT = scenario_named("dropout")
@@ -165,6 +173,55 @@ _CUSTOM = {"func.__self__": _of_method, "func.func.__self__": _of_partial, "func
 def _exists(practice: Practice, subject: Subject) -> bool:
     assert isinstance(practice, WrapperPractice)
     return not practice.has_dropout or subject.allows(_DROPOUT, ())
+
+
+_FSDP_SETTINGS = {
+    "cache": "fsdp_activation_checkpointing",
+    "no-cache": "fsdp_activation_checkpointing with use_cache=False",
+    "named": "fsdp_activation_checkpointing with use_cache=False and "
+    "fsdp_transformer_layer_cls_to_wrap naming the blocks' classes",
+}
+"""Settings of accelerate, the simplest first, by the practices that show whether they work."""
+_LOOK_UPS = ("func.__self__", "func.func.__self__", "func.args[0]")
+
+
+def advise(rows: Sequence[SetUp]) -> Advice | None:
+    """Return which settings of accelerate to use, and how custom checkpoint functions find their layer."""
+    outcomes = {each.name: each.outcome for each in rows}
+    settings = [*_sharding(outcomes), *_custom_advice(outcomes)]
+    if settings:
+        return Advice(WRAPPER, "; ".join(settings), f"{capitalised('; '.join(settings))}.")
+    failing = [f"{each.name} ({each.symptom})" for each in rows if each.outcome == "fails"]
+    if failing:
+        return Advice(WRAPPER, "", f"No set-up that was run works: {', '.join(failing)}.")
+    return None
+
+
+def _sharding(outcomes: Mapping[str, str]) -> list[str]:
+    found = []
+    for version, words in (("fsdp", "with FSDP"), ("fsdp2", "with FSDP2")):
+        working = [
+            setting
+            for name, setting in _FSDP_SETTINGS.items()
+            if outcomes.get(f"{version}/{name}") == "works"
+        ]
+        if version == "fsdp2" and outcomes.get(SHARDED) == "works":
+            # Transformers' own disables caches, and restores the random state.
+            found.append(f"{words}, use transformers' own checkpointing")
+        elif working:
+            found.append(f"{words}, use {working[0]}")
+    return found
+
+
+def _custom_advice(outcomes: Mapping[str, str]) -> list[str]:
+    tried = [each for each in _LOOK_UPS if f"custom/{each}" in outcomes]
+    working = [each for each in tried if outcomes[f"custom/{each}"] == "works"]
+    # If all work, there is no advice.
+    return (
+        [f"a checkpoint function of your own finds its layer by {working[0]}"]
+        if working and (len(working) < len(tried) or len(tried) == 1)
+        else []
+    )
 
 
 WRAPPING = Group(_prepare, advise, exists=_exists, load=lambda: library("accelerate", WRAPPER))

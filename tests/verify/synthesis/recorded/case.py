@@ -11,8 +11,7 @@ from typing import Any
 
 from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.hints.table import Hint
-from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 Frame = tuple[str, Mapping[str, Any]]
 """The line that a frame is at, and the variables that it sees."""

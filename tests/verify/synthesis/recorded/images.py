@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
-from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Plan
 from tests.verify.synthesis.recorded.case import Case, Floats, ToyConfig, at
 
 _LARGER = {"sizes": Sizes(image=64)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Plan
 from tests.verify.synthesis.recorded.case import Case, Floats, Integers, ToyConfig, at
 
 _MARKED = ToyConfig(hidden_size=64, image_token_id=9, audio_token_id=10, image_size=32, patch_size=8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Plan
 from tests.verify.synthesis.recorded.case import Case, Floats, Integers, Listed, ToyConfig, at
 
 _STATES = {"hidden_states": Floats(2, 12, 64)}

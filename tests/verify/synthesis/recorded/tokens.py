@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gclint.verify.worker.synthesis.inputs.plan import Plan
+from gclint.verify.worker.synthesis.inputs.situation import Plan
 from tests.verify.synthesis.recorded.case import Case, Floats, Integers, ToyConfig, at
 
 _BOOKS = ToyConfig(num_codebooks=4)

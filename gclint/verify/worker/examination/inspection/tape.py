@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,9 +13,58 @@ from torch.overrides import TorchFunctionMode
 
 from gclint.verify.worker.examination.inspection.checkpoints import Region
 from gclint.verify.worker.examination.inspection.digest import Digest, digest, shape
-from gclint.verify.worker.examination.inspection.unset import Unset, storage
 from gclint.verify.worker.examination.trace import bound, is_asked_by_model, model_frames
 from gclint.verify.worker.protocol import Place
+
+_MAKE = frozenset(
+    ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
+)
+_FILL = frozenset(
+    (
+        "bernoulli_",
+        "cauchy_",
+        "copy_",
+        "exponential_",
+        "fill_",
+        "geometric_",
+        "log_normal_",
+        "normal_",
+        "random_",
+        "uniform_",
+        "zero_",
+    )
+)
+"""Operations that write to every element of a tensor."""
+
+
+class Unset:
+    """The tensors that were allocated without values, until all of them have been written."""
+
+    def __init__(self) -> None:
+        # As long as the tensors are alive, their addresses stay unique.
+        self._made: dict[int, Tensor] = {}
+
+    def follow(self, operation: str, outputs: Iterable[Tensor]) -> None:
+        """Record what an operation has allocated or filled."""
+        for each in outputs:
+            if operation in _MAKE and (key := storage(each)):
+                self._made[key] = each
+            elif operation in _FILL:
+                made = self._made.get(storage(each))
+                if made is not None and made.numel() == each.numel():
+                    del self._made[storage(each)]
+
+    def __contains__(self, value: object) -> bool:
+        return bool(self._made) and isinstance(value, Tensor) and storage(value) in self._made
+
+
+def storage(tensor: Tensor) -> int:
+    """Return the address of a tensor's storage, which its views share; 0 if it is unknown."""
+    try:
+        return int(tensor.untyped_storage().data_ptr())
+    except (RuntimeError, NotImplementedError):
+        return 0
+
 
 _FLAGS = {"requires_grad": "`requires_grad`", "is_leaf": "`is_leaf`"}
 """Properties of tensors about the recording of gradients."""

@@ -1,33 +1,137 @@
-"""Finds a configuration and inputs with which a class runs."""
+"""Finds a configuration and inputs with which a class runs, and inputs as in training."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import torch
+
 from gclint.verify.worker.scenarios import OPTION
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
 from gclint.verify.worker.synthesis.attempts import trial
-from gclint.verify.worker.synthesis.attempts.features import further_plans, takes_part
-from gclint.verify.worker.synthesis.attempts.options import Option, find_options, largest, with_options
+from gclint.verify.worker.synthesis.attempts.options import (
+    Option,
+    find_options,
+    further_plans,
+    largest,
+    takes_part,
+    with_options,
+)
 from gclint.verify.worker.synthesis.attempts.outer import recorded
 from gclint.verify.worker.synthesis.attempts.own import own_error
-from gclint.verify.worker.synthesis.attempts.training import as_trained, with_other_length
-from gclint.verify.worker.synthesis.configurations.backbones import unsuitable_backbone
-from gclint.verify.worker.synthesis.configurations.defaults import default_configuration
+from gclint.verify.worker.synthesis.configurations.defaults import (
+    default_configuration,
+    make_tiny,
+    unsuitable_backbone,
+)
 from gclint.verify.worker.synthesis.configurations.known import is_given
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
-from gclint.verify.worker.synthesis.configurations.tiny import make_tiny
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
 from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.hints.table import next_plan
-from gclint.verify.worker.synthesis.inputs.forward import make_inputs
-from gclint.verify.worker.synthesis.inputs.modalities import Variants
-from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.forward import Variants, make_inputs
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
+from gclint.verify.worker.synthesis.inputs.training import LABELS, optional_inputs
+from gclint.verify.worker.vocabulary import USE_CACHE
+
+_LONGER = (3, -3)
+"""How many more tokens the second batch has; a longer one first, since truncation cannot hide it."""
+
+
+def as_trained(situation: Situation, model: Any) -> tuple[Situation, tuple[str, ...]]:
+    """Return the situation with the optional inputs with which the class can be run.
+
+    Args:
+        situation: one in which the class has been run.
+        model: the model that ran.
+
+    Returns:
+        The situation, and the names of the optional inputs that made it fail.
+    """
+    bare = make_inputs(situation)
+    # The labels are always kept, since which of them count depends on the masks.
+    names = [name for name in optional_inputs(situation) if name == LABELS or _changes(situation, name, bare)]
+    if not set(names) - {LABELS}:
+        return situation, ()
+    whole = _given_also(situation, names)
+    if _runs(whole, model):
+        return whole, ()
+    runs = _runs
+    if not _runs(situation, model):
+        # It needs its cache with any inputs.
+        runs = partial(_runs, cached=True)
+        if runs(whole, model):
+            return whole, ()
+    kept: list[str] = []
+    for name in names:
+        if runs(_given_also(situation, [*kept, name]), model):
+            kept.append(name)
+    return _given_also(situation, kept), tuple(name for name in names if name not in kept)
+
+
+def with_other_length(situation: Situation, model: Any) -> Situation | None:
+    """Return the situation with a text of another length, or None if that changes nothing or fails."""
+    before = trial.shapes(make_inputs(situation))
+    for more in _LONGER:
+        other = replace(situation, plan=replace(situation.plan, length=situation.plan.length + more))
+        try:
+            if trial.shapes(make_inputs(other)) == before:
+                return None
+        except Exception:
+            # The plan for the first length may not fit another one.
+            continue
+        if _runs(other, model) or (not _runs(situation, model) and _runs(other, model, cached=True)):
+            return other
+    return None
+
+
+def _given_also(situation: Situation, names: Sequence[str]) -> Situation:
+    return replace(situation, plan=replace(situation.plan, training=tuple(names)))
+
+
+def _changes(situation: Situation, name: str, bare: dict[str, Any]) -> bool:
+    """Return whether the optional input ``name`` can be made, and differs from the one in ``bare``."""
+    value = make_inputs(_given_also(situation, [name])).get(name)
+    return value is not None and (bare.get(name) is None or not torch.equal(value, bare[name]))
+
+
+def _runs(situation: Situation, model: Any, *, cached: bool = False) -> bool:
+    """Return whether a model can be run, without a cache as in training, or with its own."""
+    was_finite = trial.has_finite_gradients(model)
+    model.zero_grad(set_to_none=True)
+    inputs = make_inputs(situation)
+    if not cached and USE_CACHE in situation.parameters:
+        inputs[USE_CACHE] = False
+    try:
+        with nullcontext() if cached else _uncached(model):
+            trial.step(model, inputs)
+    except Exception:
+        # Whatever the error is, these inputs caused it: the class has run without them.
+        return False
+    return trial.has_finite_gradients(model) or not was_finite
+
+
+@contextmanager
+def _uncached(model: Any) -> Iterator[None]:
+    """Disable the cache in all configurations of a model."""
+    before = [
+        (each, value)
+        for each in descendants(model.config)
+        if (value := getattr(each, USE_CACHE, None)) is not None
+    ]
+    for each, _ in before:
+        setattr(each, USE_CACHE, False)
+    try:
+        yield
+    finally:
+        for each, value in before:
+            setattr(each, USE_CACHE, value)
+
 
 _ATTEMPTS = 10
 _SECONDS = 6.0

@@ -1,4 +1,4 @@
-"""Removes layers, but keeps two of each kind."""
+"""Removes layers, but keeps two of each kind, and what counts them: stages, and layers that others read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
-from gclint.verify.worker.synthesis.configurations.tree import fields_of, own_fields
+from gclint.verify.worker.synthesis.configurations.tree import children, descendants, fields_of, own_fields
 
 _MOST = 10
 _INDICES = re.compile(r".*(layers|layer|indexes|indices|idx|idxs|_ids|layer_list|_index)")
@@ -156,3 +156,55 @@ def _is_indices(name: str, value: Any, count: int) -> bool:
 
 def _positive(indices: Any, count: int) -> set[int]:
     return {index % count if index < 0 else index for index in indices}
+
+
+def fit_stages(part: Any, original: dict[str, Any]) -> None:
+    """Name as many stages of the backbone ``part`` as it has layers now.
+
+    It returns as many stages as before: the last ones.
+    """
+    fields = fields_of(part)
+    names = fields.get("stage_names")
+    if not isinstance(names, list) or not names:
+        return
+    before = len(names) - 1
+    counts = [
+        n for n, v in original.items() if kind_of(n) is Kind.LAYERS and v == before and isinstance(v, int)
+    ]
+    if not counts:
+        return
+    chosen = list(fields.get("_out_indices") or [before])
+    after = max(fields[counts[0]], len(chosen))
+    for name in counts:
+        fields[name] = after
+    fields["stage_names"] = [names[0], *(f"stage{number + 1}" for number in range(after))]
+    fields["_out_indices"] = list(range(after + 1))[-len(chosen) :]
+    fields["_out_features"] = [fields["stage_names"][number] for number in fields["_out_indices"]]
+
+
+_ADDED = re.compile(r"deepstack_\w*(indexes|indices)")
+
+
+def deepen_towers(config: Any, layers: int) -> None:
+    """Add layers to vision towers that are read before their end, so that ``layers`` run before that."""
+    for part in list(descendants(config)):
+        read = fields_of(part).get("vision_feature_layer")
+        if not isinstance(read, int) or read >= -1:
+            continue
+        for name, tower in children(part):
+            count = fields_of(tower).get("num_hidden_layers")
+            if "vision" in name and isinstance(count, int):
+                fields_of(tower)["num_hidden_layers"] = max(count, layers - read - 1)
+
+
+def drop_unread_layers(config: Any) -> None:
+    """Let a tower return at most as many layers as the text model has, since each is added to one of them."""
+    for part in list(descendants(config)):
+        below = dict(children(part))
+        counts = [
+            fields_of(child).get("num_hidden_layers") for name, child in below.items() if "text" in name
+        ]
+        for tower in below.values():
+            for name, value in list(fields_of(tower).items()):
+                if _ADDED.fullmatch(str(name)) and counts and isinstance(counts[0], int):
+                    fields_of(tower)[name] = value[: counts[0]]

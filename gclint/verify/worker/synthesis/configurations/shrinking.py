@@ -3,23 +3,103 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import re
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from gclint.verify.worker.synthesis.configurations.codecs import fit_codec
-from gclint.verify.worker.synthesis.configurations.derivation import derive
 from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
 from gclint.verify.worker.synthesis.configurations.layers import (
     clamp_layer_numbers,
     compress_layers,
+    fit_stages,
     is_stages,
     name_layers,
 )
 from gclint.verify.worker.synthesis.configurations.rope import shrink_rope
-from gclint.verify.worker.synthesis.configurations.stages import fit_stages
 from gclint.verify.worker.synthesis.configurations.tokens import remap_tokens
-from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of, own_fields
+from gclint.verify.worker.synthesis.configurations.tree import (
+    descendants,
+    fields_of,
+    is_configuration_class,
+    own_fields,
+)
+
+_STEM = 8
+_WIDEST = 128
+
+
+def fit_codec(part: Any, original: dict[str, Any]) -> None:
+    """Reduce the first channels of the codec ``part``, and all widths that follow from them.
+
+    Args:
+        part: the tiny configuration, changed in place.
+        original: its fields before it was made tiny.
+    """
+    fields = fields_of(part)
+    _fit_vocoder(fields, original)
+    _fit_quantiser(fields, original)
+    down, stem = original.get("downsampling_ratios"), original.get("encoder_hidden_size")
+    if isinstance(down, list | tuple) and isinstance(original.get("num_filters"), int):
+        fields["num_filters"] = max(2, _WIDEST >> len(down))
+    if not isinstance(down, list | tuple) or not isinstance(stem, int):
+        return
+    fields["encoder_hidden_size"] = _STEM
+    width = original.get("hidden_size")
+    if isinstance(width, int) and original.get("quantization_dim") == 2 * width:
+        # The features of the samples and those of the spectrogram, concatenated.
+        fields["quantization_dim"] = 2 * fields["hidden_size"]
+    if original.get("hidden_size") == stem * 2 ** len(down):
+        fields["hidden_size"] = _STEM * 2 ** len(down)
+
+
+def _fit_quantiser(fields: dict[str, Any], original: dict[str, Any]) -> None:
+    """Keep attention as wide as the last stage, if it was before."""
+    first, factors = original.get("base_channels"), original.get("channel_multiplier")
+    if not isinstance(first, int) or not isinstance(factors, list | tuple) or not factors:
+        return
+    if original.get("hidden_size") == first * factors[-1]:
+        fields["hidden_size"] = fields["base_channels"] * fields["channel_multiplier"][-1]
+
+
+def _fit_vocoder(fields: dict[str, Any], original: dict[str, Any]) -> None:
+    """Choose the first channels so that two are left after all upsampling steps."""
+    up, channels = original.get("upsample_rates"), original.get("upsample_initial_channel")
+    if isinstance(up, list | tuple) and isinstance(channels, int):
+        fields["upsample_initial_channel"] = 2 << len(up)
+
+
+_STAGE_FIELDS = ("stage_names", "_out_indices", "_out_features")
+
+
+def derive(config: Any) -> Any:
+    """Return ``config`` rebuilt from the fields that its class takes, so that it derives all others again.
+
+    A number whose default is None counts as derived. Errors of the class are passed on.
+    """
+    rebuilt: dict[int, Any] = {}
+    for part in reversed(list(descendants(config))):
+        if is_configuration_class(type(part)):
+            rebuilt[id(part)] = _rebuild(part, rebuilt)
+    return rebuilt[id(config)]
+
+
+def _rebuild(part: Any, rebuilt: dict[int, Any]) -> Any:
+    fields = fields_of(part)
+    given: dict[str, Any] = {}
+    for name, parameter in inspect.signature(type(part).__init__).parameters.items():
+        value = fields.get(name, parameter.empty)
+        derived = (
+            parameter.default is None and isinstance(value, int | float) and kind_of(name) is not Kind.TOKEN
+        )
+        if value is not parameter.empty and not derived:
+            given[name] = rebuilt.get(id(value), value)
+    new = type(part)(**given)
+    fields_of(new).update({name: value for name, value in own_fields(part) if not hasattr(new, name)})
+    if all(name in fields for name in _STAGE_FIELDS) and len(new.stage_names) == len(fields["stage_names"]):
+        fields_of(new).update({name: fields[name] for name in _STAGE_FIELDS})
+    return new
+
 
 _WIDTHS = (Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.STEM, Kind.COORDINATE, Kind.GROUPS)
 _MAIN_WIDTHS = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "hidden_dim")

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gclint.verify.worker.synthesis.hints.failure import Failure, is_tensor
-from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 _SAMPLES = 1000
 """A tensor whose last dimension is longer than this holds samples, not a spectrogram."""

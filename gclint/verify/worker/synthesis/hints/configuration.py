@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from gclint.verify.worker.synthesis.configurations.tree import children, fields_of, is_configuration_class
 from gclint.verify.worker.synthesis.hints.failure import Failure, constructor_of, is_module
-from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 _SEVERAL = 3
 """How many fields a configuration must lack before another one is considered."""

@@ -11,8 +11,7 @@ from typing import Any
 from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
 from gclint.verify.worker.synthesis.configurations.tree import fields_of, is_configuration_class
 from gclint.verify.worker.synthesis.hints.failure import Failure
-from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 _NUMBERS = {Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.LAYERS, Kind.EXPERTS, Kind.CHOSEN}
 

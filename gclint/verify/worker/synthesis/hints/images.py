@@ -9,8 +9,7 @@ from dataclasses import replace
 from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
 from gclint.verify.worker.synthesis.configurations.tree import fields_of
 from gclint.verify.worker.synthesis.hints.failure import Failure, is_tensor
-from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 _LARGEST = 256
 """The side of the largest image, in pixels."""

@@ -7,8 +7,7 @@ import re
 from dataclasses import replace
 
 from gclint.verify.worker.synthesis.hints.failure import Failure
-from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 _NOT_GIVEN = CACHE_ARGUMENTS | {

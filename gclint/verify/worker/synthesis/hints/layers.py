@@ -8,8 +8,7 @@ from typing import Any
 
 from gclint.verify.worker.synthesis.configurations.tree import fields_of
 from gclint.verify.worker.synthesis.hints.failure import Failure, constructor_of, is_module
-from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 _SHARED_WIDTHS = {"hidden_size", "d_model", "embed_dim", "n_embd", "dim"}
 """Fields that too many layers depend on to be changed for one of them."""

@@ -8,8 +8,7 @@ from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
 from gclint.verify.worker.synthesis.configurations.rope import head_width
 from gclint.verify.worker.synthesis.configurations.tree import fields_of
 from gclint.verify.worker.synthesis.hints.failure import Failure
-from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 
 def scaling(situation: Situation, failure: Failure) -> Plan | None:

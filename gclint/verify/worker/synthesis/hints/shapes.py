@@ -9,8 +9,7 @@ from typing import Any
 
 from gclint.verify.worker.synthesis.hints.failure import Failure, is_tensor
 from gclint.verify.worker.synthesis.inputs.documentation import dimension
-from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 
 def dimensions(situation: Situation, failure: Failure) -> Plan | None:

@@ -6,8 +6,7 @@ import re
 
 from gclint.verify.worker.synthesis.configurations.tree import fields_of
 from gclint.verify.worker.synthesis.hints.failure import Failure, constructor_of, is_module
-from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 
 def enabled(situation: Situation, failure: Failure) -> Plan | None:

@@ -18,8 +18,7 @@ from gclint.verify.worker.synthesis.hints import (
     tokens,
 )
 from gclint.verify.worker.synthesis.hints.failure import Failure
-from gclint.verify.worker.synthesis.inputs.plan import Plan
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 Hint = Callable[[Situation, Failure], Plan | None]
 """Proposes another plan after an attempt failed in a situation, or None if the failure is a different one."""

@@ -8,8 +8,8 @@ import torch
 
 from gclint.verify.worker.synthesis.inputs.audio import FRAMES, input_values
 from gclint.verify.worker.synthesis.inputs.documentation import documented
-from gclint.verify.worker.synthesis.inputs.grids import get_vision, patch_side
 from gclint.verify.worker.synthesis.inputs.patches import patch_mask
+from gclint.verify.worker.synthesis.inputs.placeholders import get_vision, patch_side
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.synthesis.inputs.tiles import CAMERAS, is_robot
 

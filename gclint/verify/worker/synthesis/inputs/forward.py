@@ -1,28 +1,103 @@
-"""Makes the inputs of a model from the names of the parameters of its ``forward``."""
+"""Makes inputs from the names of the parameters of ``forward``, or by a function of the user's."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import inspect
 import math
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from gclint.verify.worker.known import Known
+from gclint.verify.worker.specimen import NotSynthesisable
+from gclint.verify.worker.synthesis.configurations.known import SETTINGS, function_for_inputs
 from gclint.verify.worker.synthesis.inputs.audio import AUDIO
 from gclint.verify.worker.synthesis.inputs.companions import COMPANIONS
 from gclint.verify.worker.synthesis.inputs.documentation import documented
-from gclint.verify.worker.synthesis.inputs.given import given_inputs
-from gclint.verify.worker.synthesis.inputs.grids import patch_side
 from gclint.verify.worker.synthesis.inputs.labels import LABELS
 from gclint.verify.worker.synthesis.inputs.masks import MASKS, fit_masks
 from gclint.verify.worker.synthesis.inputs.patches import PATCHES
+from gclint.verify.worker.synthesis.inputs.placeholders import patch_side
 from gclint.verify.worker.synthesis.inputs.points import POINTS
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.synthesis.inputs.text import TEXT, hidden_states
 from gclint.verify.worker.synthesis.inputs.tiles import TILES
 from gclint.verify.worker.synthesis.inputs.training import add_training_inputs
 from gclint.verify.worker.synthesis.inputs.vision import VISION
+
+_SEED = 20
+
+
+def given_inputs(situation: Situation) -> dict[str, Any] | None:
+    """Return the inputs that the user's function makes for a class, or None if there is no such function.
+
+    It is called with the configuration and, if it takes two arguments, the model class, after seeding torch.
+
+    Raises:
+        NotSynthesisable: The function cannot be imported, fails, or does not return keyword arguments.
+    """
+    known = function_for_inputs(situation.model_class)
+    if known is None:
+        return None
+    try:
+        function = _imported(known)
+        arguments = (situation.config, situation.model_class)[: _positional(function)]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(_SEED)
+            inputs = function(*arguments)
+    except Exception as error:
+        message = f"inputs in {known.origin}: {known.inputs}: {type(error).__name__}: {error}"
+        raise NotSynthesisable(SETTINGS, message[:400]) from error
+    if not isinstance(inputs, dict) or not all(isinstance(name, str) for name in inputs):
+        message = (
+            f"inputs in {known.origin}: {known.inputs} returned {type(inputs).__name__}; "
+            "it must return the keyword arguments of forward, as a dict"
+        )
+        raise NotSynthesisable(SETTINGS, message)
+    return inputs
+
+
+@cache
+def _function(inputs: str, folder: str) -> Callable[..., Any]:
+    where, _, name = inputs.rpartition(":")
+    sys.path.insert(0, folder)
+    try:
+        module = _module_from_file(where) if where.endswith(".py") else importlib.import_module(where)
+    finally:
+        sys.path.remove(folder)
+    found: Callable[..., Any] = getattr(module, name)
+    return found
+
+
+def _imported(known: Known) -> Callable[..., Any]:
+    assert known.inputs is not None
+    return _function(known.inputs, known.folder)
+
+
+def _module_from_file(path: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"gclint_inputs_{Path(path).stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _positional(function: Callable[..., Any]) -> int:
+    """Return how many positional arguments ``function`` takes, at most two."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return 2
+    return min(2, sum(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in parameters))
+
 
 Provider = Callable[[Situation], Any]
 
@@ -127,3 +202,51 @@ def _like(situation: Situation, name: str, value: torch.Tensor, shape: tuple[int
     if "mask" in name:
         return torch.ones(shape, dtype=value.dtype)
     return situation.tokens(name, *shape)
+
+
+_MODALITIES = {
+    # Videos come first, since their inputs are named after pixels and grids as well.
+    "video": re.compile(r"video|second_per_grid"),
+    "audio": re.compile(r"audio|speech|input_features|input_values|feature_lens|feature_attention|mel_spec"),
+    "image": re.compile(
+        r"pixel|image|visual|vision|patches|grid_(thw|hw)|aspect_ratio|spatial_shapes|target_sizes"
+        r"|cross_attention_mask"
+    ),
+}
+"""Modalities, with the names of the inputs that contain or describe them."""
+
+
+@dataclass(frozen=True)
+class Variants:
+    """The batches that can be made from the usual one of a class by leaving out modalities."""
+
+    situation: Situation
+
+    @cached_property
+    def _names(self) -> dict[str, frozenset[str]]:
+        """The names of the usual inputs of each modality that the class does not require."""
+        if function_for_inputs(self.situation.model_class) is not None:
+            return {}
+        given = make_inputs(self.situation)
+        found: dict[str, set[str]] = {}
+        for name in given if "input_ids" in given else ():
+            modality = next((each for each, pattern in _MODALITIES.items() if pattern.search(name)), None)
+            if modality is not None:
+                found.setdefault(modality, set()).add(name)
+        parameters = self.situation.parameters
+        return {
+            modality: frozenset(names)
+            for modality, names in found.items()
+            if all(parameters[name].default is not parameters[name].empty for name in names)
+        }
+
+    @property
+    def modalities(self) -> frozenset[str]:
+        """Those of ``image``, ``video`` and ``audio`` that can be left out of the usual batch."""
+        return frozenset(self._names)
+
+    def inputs(self, kept: Collection[str]) -> dict[str, Any]:
+        """Return a batch of text and of the modalities in ``kept``; the class may fail on it."""
+        dropped = frozenset().union(*(names for each, names in self._names.items() if each not in kept))
+        plan = replace(self.situation.plan, without=self.situation.plan.without | dropped)
+        return make_inputs(replace(self.situation, plan=plan))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from gclint.verify.worker.synthesis.inputs.documentation import documented
-from gclint.verify.worker.synthesis.inputs.grids import (
+from gclint.verify.worker.synthesis.inputs.placeholders import (
     MERGES,
     POSITIONS,
     channel_count,

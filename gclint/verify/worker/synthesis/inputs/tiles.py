@@ -7,7 +7,7 @@ import re
 import torch
 
 from gclint.verify.worker.synthesis.inputs.documentation import entry, layout
-from gclint.verify.worker.synthesis.inputs.grids import channel_count, get_vision
+from gclint.verify.worker.synthesis.inputs.placeholders import channel_count, get_vision
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.synthesis.inputs.text import input_ids
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.inputs.grids import channel_count, get_vision, patch_side
 from gclint.verify.worker.synthesis.inputs.patches import patches
+from gclint.verify.worker.synthesis.inputs.placeholders import channel_count, get_vision, patch_side
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.synthesis.inputs.tiles import several, tiles
 

@@ -1,0 +1,185 @@
+"""What results tell besides failures: all that a run showed, what it computed, and how to repeat it."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.causes import explained
+from gclint.verify.worker.examination.run import Run
+from gclint.verify.worker.examination.subject import is_computed
+from gclint.verify.worker.protocol import Fingerprint, Observation, Recipe, Verdict
+from gclint.verify.worker.specimen import Specimen
+
+
+def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
+    """Return everything that a run showed.
+
+    Args:
+        case: the run, and what it is compared with.
+        symptoms: what the checks found.
+    """
+    run = case.run
+    ran = [block.name for block in case.blocks if run.forward[block.name]]
+    return Verdict(
+        run.conditions.scenario.name,
+        run.mode,
+        tuple(_observations(case, list(symptoms))),
+        case.compared + len(case.vanishing),
+        (*(name for name in case.blurred if name not in case.vanishing), *case.changing, *case.not_finite),
+        tuple(name for name in ran if name in case.recomputed) if run.error is None else (),
+        run.steps[0].saved_bytes + run.steps[0].held_bytes if run.steps else None,
+    )
+
+
+def _observations(case: Case, symptoms: list[Symptom]) -> Iterator[Observation]:
+    for group, explanation in explained(case, symptoms):
+        for symptom in group:
+            about = symptom.about or symptom.parameters or symptom.blocks
+            yield Observation(
+                symptom.kind or symptom.check, symptom.message, about, explanation.cause, explanation.text
+            )
+    # The check of the later steps applies only if the first one is right.
+    if symptoms and case.later and not any(each.check == "second step" for each in symptoms):
+        yield Observation("second step", "a later step has further differences", case.later)
+
+
+_VECTORS = 4
+"""The number of fixed vectors that a tensor is multiplied with: together they miss hardly any difference."""
+_BEGINNING = 12
+
+
+def fingerprint(run: Run, again: Run | None = None, name: str | None = None) -> Fingerprint:
+    """Return what the steps of a run computed.
+
+    Args:
+        run: the run.
+        again: a second run, if a GPU computes other bits each time: then values are compared.
+        name: its name, if not that of its scenario.
+    """
+    whole = hashlib.sha256()
+    parts, sketches = {}, {}
+    twins = dict(_computed(again)) if again is not None else {}
+    for key, tensor in _computed(run):
+        digest = hashlib.sha256(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        whole.update(digest.digest())
+        parts[key] = digest.hexdigest()[:_BEGINNING]
+        if again is not None:
+            sketches[key] = _sketch(key, tensor, twins.get(key))
+    scenario = name or run.conditions.scenario.name
+    return Fingerprint(scenario, whole.hexdigest(), run.steps[0].loss, parts, sketches)
+
+
+def _computed(run: Run) -> Iterator[tuple[str, Tensor]]:
+    """Yield all tensors that a run computed, and what it left behind."""
+    for number, step in enumerate(run.steps, start=1):
+        later = f" of step {number}" if number > 1 else ""
+        yield f"the loss{later}", torch.tensor(step.loss, dtype=torch.float64)
+        for name, output in sorted(step.outputs.items()):
+            yield f"the output {name}{later}", _dense(output)
+        for name, gradient in sorted(step.gradients.items()):
+            if gradient is not None:
+                yield f"the gradient of {name}{later}", _dense(gradient)
+    gradients = run.steps[0].gradients if run.steps else {}
+    for name, value in sorted(run.values.items()):
+        # Only an optimizer would change parameters, and there is none.
+        if name not in gradients:
+            yield f"the value of {name}", _dense(value)
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    return (tensor.to_dense() if tensor.is_sparse else tensor).detach()
+
+
+def _sketch(name: str, tensor: Tensor, twin: Tensor | None) -> list[float]:
+    """Return the norm, the distance to the twin, the count of non-finite values, and the products."""
+    values = _real(tensor)
+    products = _products(name, values)
+    off = 0.0
+    if twin is not None and twin.shape == tensor.shape:
+        others = _products(name, _real(twin))
+        off = (sum((one - other) ** 2 for one, other in zip(products, others, strict=True)) / _VECTORS) ** 0.5
+    return [float(_finite(values).norm()), off, float((~values.isfinite()).sum()), *products]
+
+
+def _real(tensor: Tensor) -> Tensor:
+    return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).double().flatten()
+
+
+def _finite(values: Tensor) -> Tensor:
+    return torch.where(values.isfinite(), values, torch.zeros_like(values))
+
+
+def _products(name: str, values: Tensor) -> list[float]:
+    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    vectors = torch.randn((_VECTORS, values.numel()), generator=generator, dtype=torch.float64)
+    return [float(each) for each in vectors.to(values.device) @ _finite(values)]
+
+
+_FEW = 64
+"""The most numbers of a tensor that are written out; larger tensors are random."""
+
+
+def recipe(specimen: Specimen) -> Recipe:
+    """Return what it takes to reproduce a failure."""
+    kind = type(specimen.config)
+    return Recipe(
+        f"{kind.__module__}.{kind.__qualname__}",
+        _fields(specimen.config),
+        _inputs(specimen.inputs()),
+        _inputs(specimen.other_inputs()) if specimen.other_inputs else {},
+        specimen.keeps_cache,
+    )
+
+
+def _inputs(values: dict[str, Any]) -> dict[str, str]:
+    return {name: _input(name, value) for name, value in values.items()}
+
+
+def _input(name: str, value: Any) -> str:
+    made = expression(value)
+    # Its graph can be used only once, as if another network had computed it.
+    return f"{made}.requires_grad_() * torch.ones(())" if is_computed(name, value) else made
+
+
+def _fields(config: Any) -> dict[str, Any]:
+    """Return the fields to make ``config`` from: only non-defaults, if these make the same one."""
+    everything: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
+    changed: dict[str, Any] = json.loads(config.to_json_string(use_diff=True))
+    try:
+        again = type(config).from_dict(copy.deepcopy(changed))
+    except Exception:
+        # A configuration may reject a part of its fields; then all are used.
+        return everything
+    same = json.loads(again.to_json_string(use_diff=False)) == everything
+    return changed if same else everything
+
+
+def expression(value: Any) -> str:
+    """Return Python that makes ``value``, or a similar value for large floating-point tensors."""
+    if isinstance(value, Tensor):
+        return _tensor(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {expression(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        inner = ", ".join(expression(each) for each in value)
+        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+    return repr(value)
+
+
+def _tensor(value: Tensor) -> str:
+    shape = tuple(value.shape)
+    if value.is_floating_point() and value.numel() > _FEW:
+        return f"torch.randn({shape}, generator=torch.Generator().manual_seed(0)).to({value.dtype})"
+    if value.numel() and bool((value == value.flatten()[0]).all()):
+        return f"torch.full({shape}, {value.flatten()[0].item()!r}, dtype={value.dtype})"
+    return f"torch.tensor({value.tolist()!r}, dtype={value.dtype})"
