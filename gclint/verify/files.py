@@ -109,12 +109,7 @@ class Journals:
 def runner(
     settings: RunSettings, audience: Audience | None = None, journals: Journals | None = None
 ) -> Runner:
-    """Return a function that runs files.
-
-    Args:
-        settings: how to run them.
-        audience: receives what happens, when it happens.
-        journals: where results are kept; those that exist already are not computed again.
+    """Return a function that runs files; results that the journals have already are not computed again.
 
     A file that defines no model is not imported; its run has no results. The function raises
     ``NothingRuns`` if nothing can be run, ``OSError`` if a file cannot be read or written, and

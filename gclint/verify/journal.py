@@ -74,12 +74,7 @@ class Header:
 
 
 def header(targets: Iterable[Target], settings: RunSettings, part: tuple[int, int] = (1, 1)) -> Header:
-    """Return the header of the results of a part of a run.
-
-    Args:
-        targets: the files of the whole run.
-        settings: how to run them.
-        part: the number of the part, and how many there are.
+    """Return the header of the results of a part of a run: of which part, and of how many.
 
     Raises:
         OSError: a file cannot be read.
@@ -119,13 +114,7 @@ class Journal:
     """Writes results; a context manager."""
 
     def __init__(self, handle: int, path: Path, header: Header, *, resume: bool) -> None:
-        """Start a file, or continue one.
-
-        Args:
-            handle: the open file, which is closed at the end, also of this call if it fails.
-            path: where it lies, for messages.
-            header: what the results are about.
-            resume: whether the results in the file are kept.
+        """Start a file, or continue one; ``handle`` is closed at the end, also of this call if it fails.
 
         Raises:
             UnusableResults: the file cannot be continued or overwritten, or another run is writing it.

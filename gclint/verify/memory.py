@@ -36,10 +36,7 @@ class Estimated:
 def subject_of(named: str, config: Path | None, python: Path) -> tuple[Target, dict[str, Any] | None]:
     """Return the modeling file that the user means, and the content of a ``config.json`` if there is one.
 
-    Args:
-        named: a model of the installed transformers, a modeling file, a ``config.json`` or its folder.
-        config: a ``config.json`` to go with it.
-        python: the interpreter that has transformers.
+    The user names a model of the installed transformers, a modeling file, a ``config.json`` or its folder.
 
     Raises:
         NoEstimate: this is not one of these, or cannot be read.

@@ -51,14 +51,9 @@ class ModelFiles:
         return self._files[path]
 
     def _derives(self, file: SourceFile, name: str, seen: set[tuple[Path, str]]) -> bool:
-        """Return whether ``name`` in a file is ``PreTrainedModel`` or derives from it.
+        """Return whether a name, maybe with dots, is ``PreTrainedModel`` in a file, or derives from it.
 
-        Each name is followed once, however many ways lead to it.
-
-        Args:
-            file: the file.
-            name: a name in it, which may have dots.
-            seen: the names that have been followed, to no avail; those followed now are added.
+        Each name is followed once, however many ways lead to it: those in ``seen`` have been, to no avail.
         """
         waiting = [(file, name)]
         while waiting:

@@ -93,13 +93,7 @@ def converse(
     """Start a program in an empty folder, send it one line, and yield its messages, as :func:`work` does.
 
     The working directory may be a repository with modules of any name, which other programs, or those that
-    they start, would import.
-
-    Args:
-        command: the program and its arguments.
-        line: what to send to its standard input.
-        environment: its environment variables.
-        name: its name in messages.
+    they start, would import. Messages call the program by its ``name``.
     """
     with tempfile.TemporaryFile() as errors, tempfile.TemporaryDirectory() as empty:
         try:

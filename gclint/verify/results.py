@@ -35,13 +35,7 @@ class Results:
     """The digests of the sources when they were run."""
 
     def add(self, message: Message, *, tree: str | None, digest: str = "") -> None:
-        """Add one message.
-
-        Args:
-            message: the message of a worker.
-            tree: the folder from which it imports packages.
-            digest: the digest of the source that the message is about.
-        """
+        """Add a message of a worker that imports packages from ``tree``, about a source with this digest."""
         if isinstance(message, Environment):
             self.environments[tree] = message
         elif isinstance(message, Unusable) and message.source is None:

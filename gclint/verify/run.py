@@ -40,10 +40,10 @@ def verify(
     texts: Mapping[Path, str] | None = None,
     results: Results | None = None,
 ) -> Results:
-    """Run the classes of ``targets``, and return the results.
+    """Run the classes of ``targets``, those of one tree in one worker, and return the results.
 
     Args:
-        targets: what to run; those of one tree share a worker.
+        targets: what to run.
         settings: how to run it.
         listen: called with everything that happens, when it happens. An exception in it ends the run.
         earlier: results of a run that was interrupted. Those of unchanged files are kept.

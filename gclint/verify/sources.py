@@ -121,9 +121,7 @@ def _is_importable(name: str) -> bool:
 def installed_models(python: Path, patterns: Iterable[str]) -> list[Path]:
     """Return the modeling files of the models in ``python``'s transformers whose names match.
 
-    Args:
-        python: the interpreter.
-        patterns: names of folders of ``transformers.models``, with ``*`` and the like, and ``-`` for ``_``.
+    A pattern names folders of ``transformers.models``, with ``*`` and the like, and ``-`` for ``_``.
 
     Raises:
         UnknownModel: a pattern matches nothing, or there is no transformers.
@@ -172,11 +170,7 @@ def shard(targets: Sequence[Target], number: int, count: int) -> list[Target]:
 
 
 def digest(source: Source, overlay: Mapping[str, str]) -> str:
-    """Return the SHA-256 of the file and of the configurations beside it, to see whether they have changed.
-
-    Args:
-        source: the file.
-        overlay: texts that replace those of files.
+    """Return the SHA-256 of a file, or what is laid over it, and of the configurations beside it.
 
     Raises:
         OSError: the file cannot be read.

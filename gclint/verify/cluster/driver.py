@@ -43,14 +43,7 @@ class Answer:
 
 
 def answer(python: str, line: str, digests: Mapping[str, str], version: str) -> Answer:
-    """Do a request, on the machine on which this is called.
-
-    Args:
-        python: the interpreter.
-        line: the request.
-        digests: the digests of the sources, by path.
-        version: the version of gclint that sent the request.
-    """
+    """Do a request on this machine, if its files and its gclint are those of the sender."""
     node = socket.gethostname()
     request = decode(line)
     assert isinstance(request, Request)
@@ -98,8 +91,7 @@ class CannotReach(Exception):
 def connected(give_up: Callable[[str], NoReturn]) -> Iterator[Any]:
     """Connect to the cluster, and yield the library.
 
-    Args:
-        give_up: called in another thread with the reason, if connecting does not finish.
+    If connecting does not finish, ``give_up`` is called in another thread, with the reason.
 
     Raises:
         CannotReach: there is no cluster to connect to.

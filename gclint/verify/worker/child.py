@@ -230,12 +230,7 @@ class _Child:
         os.close(writing)
 
     def judge(self, now: float, tree: Collection[processes.Process] | None) -> None:
-        """End the process if it exceeds a limit.
-
-        Args:
-            now: the time.
-            tree: it and the processes that it has started; None if they cannot be seen.
-        """
+        """End the process if it and those that it has started, if these can be seen, exceed a limit."""
         numbers = {each.number for each in tree or ()}
         if len(numbers) > _MANY:
             # Otherwise this process would hardly get to look at them, or to end them.

@@ -67,9 +67,8 @@ class End:
     def is_hang(self, seconds: float, usual: float | None) -> bool:
         """Return whether an exceeded time limit is a hang, and not only that everything here takes long.
 
-        Args:
-            seconds: the CPU time that was used in vain.
-            usual: that of the same without checkpointing; None if that has not ended either.
+        That is so if far more CPU time was used in vain than ``usual``, that without checkpointing, which is
+        None if that has not ended either.
         """
         return usual is not None and (self.is_idle or seconds > HANGS * usual)
 
@@ -109,25 +108,12 @@ def frames_of(error: BaseException) -> tuple[Frame, ...]:
 
 
 def end_of_excess(cause: Cause, message: str, dump: str, *, is_idle: bool) -> End:
-    """Return the end of a process that was ended because it exceeded a limit.
-
-    Args:
-        cause: which limit.
-        message: how, in words.
-        dump: what the fault handler wrote.
-        is_idle: whether it did not compute anything.
-    """
+    """Return the end of a process that was ended because it exceeded a limit."""
     return End(cause, message, _frames(dump), is_idle=is_idle)
 
 
 def end_of_status(status: int, dump: str, seconds: float) -> End:
-    """Return the end of a process that has not reported one.
-
-    Args:
-        status: its wait status.
-        dump: what the fault handler wrote.
-        seconds: the time limit.
-    """
+    """Return the end of a process that has not reported one, from its wait status."""
     frames = _frames(dump)
     if not os.WIFSIGNALED(status):
         return End("exit", f"an exit of the process with status {os.waitstatus_to_exitcode(status)}", frames)

@@ -120,9 +120,7 @@ class _Alias(Loader):
 def lay_over(overlay: Mapping[str, str], watched: Sequence[Place] = ()) -> None:
     """From now on, import texts instead of the files at these paths.
 
-    Args:
-        overlay: the texts.
-        watched: places of statements in them; those that are executed are recorded in :data:`executed`.
+    Those of the watched statements in them that are executed are recorded in :data:`executed`.
     """
     if overlay:
         texts = {os.path.realpath(path): text for path, text in overlay.items()}

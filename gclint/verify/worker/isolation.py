@@ -43,10 +43,7 @@ def isolate(gigabytes: float) -> tuple[str, ...]:
     """Put this process and everything that it starts into new namespaces; return what that enforces.
 
     Call this before importing anything that starts threads. It returns in a fork of this process, which
-    itself waits for the fork, and ends with it.
-
-    Args:
-        gigabytes: how large the files can be that processes share memory with.
+    itself waits for the fork, and ends with it. Files to share memory have a limit of gigabytes.
     """
     flags = _allowed()
     if flags is None:

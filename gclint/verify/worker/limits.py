@@ -111,9 +111,7 @@ class Meter:
     def exceeded(self, now: float, sample: Sample | None) -> tuple[Excess, str] | None:
         """Return which limit is exceeded, and how in words; None if none is.
 
-        Args:
-            now: the time, of a clock that does not go back.
-            sample: what the tree uses now; None if the system does not show it.
+        The time is that of a clock that does not go back; there is no sample if the system shows none.
         """
         passed = min(now - self._now, _GAP)
         self._now = now

@@ -53,13 +53,10 @@ class Wanted:
 
 
 def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> ClassResult:
-    """Run a model with a batch in training scenarios, and judge what happens.
+    """Run a model, which is not changed, with a batch in training scenarios, and judge what happens.
 
-    Args:
-        model: the model, which is not changed.
-        batch: keyword arguments of its ``forward``, or a list of two of these, which alternate.
-        wanted: what to run.
-        seconds: the time limit of the scenarios; each practice adds as much.
+    A batch has keyword arguments of ``forward``; two of them, in a list, alternate. The time limit is that of
+    the scenarios, and each practice adds as much.
 
     Raises:
         NotExaminable: this cannot be done.

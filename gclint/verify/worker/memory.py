@@ -59,12 +59,9 @@ def limit_seconds(seconds: float) -> None:
 
 
 def limit_threads(more: int) -> None:
-    """Limit the threads and processes of this user, for this process and those that it forks.
+    """Limit how many more threads and processes this user may have, for this process and those that it forks.
 
     Not all systems count them, and none does so for the superuser.
-
-    Args:
-        more: how many there may be more than now.
     """
     user = os.getuid()
     if sys.platform == "linux" and user:

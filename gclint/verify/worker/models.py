@@ -42,12 +42,6 @@ class Models:
     _trained: Callable[..., ClassResult]
 
     def __init__(self, known: Sequence[Known] = (), practices: Sequence[str] = ()) -> None:
-        """Store the user's settings.
-
-        Args:
-            known: the user's settings for classes.
-            practices: the names of the practices to run in addition to the scenarios.
-        """
         self._known = known
         self._practices = practices_named(practices)
 

@@ -289,10 +289,7 @@ def practice_titled(title: str) -> Practice | None:
 
 
 def practices_named(names: Iterable[str]) -> tuple[Practice, ...]:
-    """Return the practices that names request, each once, in the order of the table.
-
-    Args:
-        names: ``all``, names of groups, or titles.
+    """Return the practices that ``all``, names of groups and titles request, each once, in the table's order.
 
     Raises:
         UnknownPractice: one of the names is unknown.

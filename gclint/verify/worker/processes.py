@@ -100,14 +100,10 @@ class Memory:
         self._seen: frozenset[int] = frozenset()
 
     def of(self, processes: Collection[Process], enough: float) -> float:
-        """Return the bytes of memory of these processes.
+        """Return the bytes of memory of processes; below ``enough``, shared ones may count more than once.
 
         It takes long to measure what a process shares, so this is done only where it matters, for as many
         as there is time for; what is not measured yet counts without what this process may share with it.
-
-        Args:
-            processes: the processes of the tree.
-            enough: a number of bytes; below it, shared memory may count more than once.
         """
         resident = sum(each.resident for each in processes)
         in_files = _in_open_files(processes)
@@ -147,11 +143,8 @@ def demote(numbers: Iterable[int]) -> None:
 def end_all(roots: Collection[int], adopted_besides: Collection[int] | None = None) -> None:
     """Kill processes and all that they have started, even if they start others as fast as they can.
 
-    They are all stopped before the first one is killed, so that none of them sees another one die.
-
-    Args:
-        roots: the numbers of the processes.
-        adopted_besides: this process's own children, if all others that it has are to be killed as well.
+    They are all stopped before the first one is killed, so that none of them sees another one die. If some
+    of this process's own children are given, all others that it has are killed as well.
     """
     stopped: dict[int, None] = {}
     for _ in range(_ROUNDS):

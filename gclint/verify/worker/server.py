@@ -83,14 +83,7 @@ class Program(Protocol):
 def serve(
     request: Request, send: Callable[[Message], None], program: Program, isolation: tuple[str, ...] = ()
 ) -> None:
-    """Do a request, and send everything that happens.
-
-    Args:
-        request: what to do.
-        send: takes each message.
-        program: what to do with models.
-        isolation: how they are isolated from the machine.
-    """
+    """Do a request, and send everything that happens."""
     if not hasattr(os, "fork"):
         send(Unusable("models can only be run on a system with os.fork, such as Linux or macOS"))
         return

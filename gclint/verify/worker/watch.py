@@ -31,10 +31,8 @@ class Watch(Protocol):
     def begin(self, scenario: str, mode: Mode, step: str) -> None:
         """Report what begins; call this before everything that may hang or kill the process.
 
-        Args:
-            scenario: the name of the scenario, such as ``default``.
-            mode: the mode of the step; a death in ``plain`` makes a class not run, in others it is a failure.
-            step: words that follow "during", such as ``the backward pass``.
+        A death in the mode ``plain`` makes a class not run, in others it is a failure. The step is words
+        that follow "during", such as ``the backward pass``.
         """
 
     def known(self, result: ClassResult) -> None:
@@ -55,13 +53,6 @@ class Reporter:
     """A watch that sends everything to another process."""
 
     def __init__(self, source: str, name: str, send: Callable[[str], None]) -> None:
-        """Remember what is examined.
-
-        Args:
-            source: the path of its file.
-            name: the name of the class.
-            send: takes each line.
-        """
         self._source = source
         self._name = name
         self._send = send

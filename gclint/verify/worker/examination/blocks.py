@@ -112,11 +112,6 @@ def inside_of(
 
     This is the first one that it calls, since a recomputation stops as soon as it has what it needs. Modules
     that belong to no other block, are not inside another layer, and are called least often are preferred.
-
-    Args:
-        block: the block.
-        called: how often it called which modules in it, in order.
-        around: what :func:`containers` returned.
     """
     chain = set(around.get(block, ()))
     own = [each for each in called if all(block in around[other] or other in chain for other in around[each])]
@@ -193,11 +188,7 @@ class BlockFinder:
         self._calls = []
 
     def blocks(self, trained: Collection[str]) -> tuple[Block, ...]:
-        """Return the blocks.
-
-        Args:
-            trained: the names of the parameters that received a gradient.
-        """
+        """Return the blocks, among whose parameters some have been ``trained``: have received a gradient."""
         trunk, lone = self._trunk(), self._lone()
         found = []
         for name, module in self._model.named_modules():

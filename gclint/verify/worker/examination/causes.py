@@ -12,12 +12,7 @@ from gclint.verify.worker.protocol import Failure
 
 
 def diagnose(case: Case, symptoms: Iterable[Symptom]) -> list[Failure]:
-    """Return the failures that the symptoms amount to.
-
-    Args:
-        case: what the checks have seen.
-        symptoms: what they found, the gravest first.
-    """
+    """Return the failures that the symptoms, the gravest first, amount to."""
     return [_failure(case, group, explanation) for group, explanation in explained(case, symptoms)]
 
 

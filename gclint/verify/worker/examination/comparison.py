@@ -37,13 +37,7 @@ class Agreement(Enum):
 
 
 def compare(expected: Tensor, found: Tensor, noise: float = 0.0) -> Agreement:
-    """Compare two tensors.
-
-    Args:
-        expected: the reference.
-        found: what is compared with it.
-        noise: the largest measured effect of rounding on the reference.
-    """
+    """Compare a tensor with the reference, on which ``noise`` is the largest measured effect of rounding."""
     if expected.shape != found.shape or expected.dtype != found.dtype:
         return Agreement.DIFFERENT
     if close(expected, found):
@@ -59,13 +53,7 @@ def compare(expected: Tensor, found: Tensor, noise: float = 0.0) -> Agreement:
 
 
 def close(one: Tensor, other: Tensor, slack: float = 0.0) -> bool:
-    """Return whether two tensors are the same except for rounding; integers must be equal.
-
-    Args:
-        one: the reference.
-        other: what is compared with it.
-        slack: how much they may differ in addition.
-    """
+    """Return whether two tensors are the same except for rounding and ``slack``; integers must be equal."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     if torch.equal(one, other) or math.isinf(slack):

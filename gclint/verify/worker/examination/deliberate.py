@@ -28,14 +28,8 @@ def left_out(
 ) -> dict[str, str]:
     """Return the blocks that are left out deliberately, each with the evidence.
 
-    Args:
-        kinds: the classes of modules.
-        recomputed: the blocks that are recomputed.
-        left: those that are not.
-        calls: the calls of blocks in the forward pass.
-        still_off: the modules whose own flag is disabled although checkpointing was enabled.
-        set_to_off: the modules whose own flag was disabled while checkpointing was enabled. A flag that was
-            merely not enabled may have been forgotten.
+    Flags of ``still_off`` are disabled although checkpointing was enabled, and those of ``set_to_off`` were
+    disabled meanwhile: one that was merely not enabled may have been forgotten.
     """
     siblings: dict[type, list[str]] = {}
     for name in recomputed:

@@ -27,9 +27,7 @@ _POSITIONS = re.compile(r"(^|[._])pos(?![a-z])|position", re.IGNORECASE)
 def embeddings(subject: Subject, blocks: Iterable[str]) -> tuple[InputEmbedding, ...]:
     """Return what ``get_input_embeddings()`` should return, for each class in which a module feeds a block.
 
-    Args:
-        subject: the model; it is changed.
-        blocks: the names of the blocks that are recomputed.
+    The model of the subject is changed; ``blocks`` are those that are recomputed.
     """
     return _Feeding(subject, tuple(blocks)).find()
 

@@ -21,12 +21,7 @@ from gclint.verify.worker.specimen import Specimen
 
 
 def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
-    """Return everything that a run showed.
-
-    Args:
-        case: the run, and what it is compared with.
-        symptoms: what the checks found.
-    """
+    """Return everything that a run showed."""
     run = case.run
     ran = [block.name for block in case.blocks if run.forward[block.name]]
     return Verdict(
@@ -58,12 +53,9 @@ _BEGINNING = 12
 
 
 def fingerprint(run: Run, again: Run | None = None, name: str | None = None) -> Fingerprint:
-    """Return what the steps of a run computed.
+    """Return what the steps of a run computed, under the name of its scenario or another one.
 
-    Args:
-        run: the run.
-        again: a second run, if a GPU computes other bits each time: then values are compared.
-        name: its name, if not that of its scenario.
+    If a GPU computes other bits each time, values are compared, and it takes a second run.
     """
     whole = hashlib.sha256()
     parts, sketches = {}, {}

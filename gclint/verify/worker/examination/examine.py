@@ -18,12 +18,7 @@ def examine(
 ) -> ClassResult:
     """Run a model class with and without checkpointing, and judge what happens.
 
-    Args:
-        source: the file that the class is defined in.
-        model_class: the class.
-        specimens: ways to build and feed it, the default one first.
-        device: ``cpu``, ``cuda`` or ``cuda:n``.
-        watch: receives the progress.
+    Of the specimens, which are ways to build and feed it, the default one comes first.
 
     Raises:
         NotSynthesisable: there is no specimen.

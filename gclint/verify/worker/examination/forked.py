@@ -49,18 +49,7 @@ def in_fork(
     seconds: float,
     shared: Sequence[Tensor] = (),
 ) -> tuple[Any, End]:
-    """Run ``function`` in a fork of this process.
-
-    Args:
-        function: what to run; it receives the connection.
-        receive: called with each line that it sends.
-        seconds: the time limit.
-        shared: tensors that are not sent: where they are part of a result, the originals are returned.
-            They must not be changed.
-
-    Returns:
-        The value that was sent last, or None, and how the process ended.
-    """
+    """Run ``function`` in a fork of this process, as :func:`in_forks` does with several."""
     return in_forks([function], lambda _, line: receive(line), seconds, shared)[0]
 
 
@@ -76,7 +65,8 @@ def in_forks(
         functions: what to run; each receives its connection.
         receive: called with the index of a function and each line that it sends.
         seconds: the time limit.
-        shared: as with :func:`in_fork`.
+        shared: tensors that are not sent: where they are part of a result, the originals are returned.
+            They must not be changed.
 
     Returns:
         For each function the value that was sent last, or None, and how its process ended.

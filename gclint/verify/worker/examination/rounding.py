@@ -81,13 +81,7 @@ _FAINT = 1e-3
 
 
 def stability(model: nn.Module, runner: Runner, scales: Mapping[str, float]) -> Iterator[Stability]:
-    """Yield how a model with experts reacts to noise, for each implementation of the experts.
-
-    Args:
-        model: the model; it is not run itself.
-        runner: runs it.
-        scales: the sizes of its outputs in the first run.
-    """
+    """Yield how a model with experts reacts to noise, for each implementation of the experts."""
     once = replace(scenario_named("default"), steps=1)
     for implementation in expert_implementations(model):
         conditions = Conditions(once, "non-reentrant", experts=implementation)

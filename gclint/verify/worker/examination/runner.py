@@ -41,9 +41,7 @@ class Runner:
     def run(self, conditions: Conditions, scales: Mapping[str, float]) -> Run:
         """Run steps from the start; an error of the model, or the death of its process, is part of the run.
 
-        Args:
-            conditions: how to run them.
-            scales: the sizes of the outputs in the run with which this one will be compared.
+        The loss is scaled by the sizes of the outputs in the run with which this one will be compared.
         """
         stages = ["the construction"]
         name, mode = conditions.scenario.name, conditions.mode

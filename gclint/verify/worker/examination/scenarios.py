@@ -191,10 +191,7 @@ class Scenarios:
     def _checkpointed(self, scenario: Scenario, reference: Run, hooked: Run | None = None) -> list[Run]:
         """Run the modes that are still meaningful, and judge each.
 
-        Args:
-            scenario: how to run them.
-            reference: the plain run to compare with.
-            hooked: a plain run that failed because inputs had to require grad.
+        ``hooked`` is a plain run that failed because inputs had to require grad.
         """
         self._findings.scenarios.append(scenario.name)
         self._findings.add_executed(reference.executed)

@@ -142,12 +142,6 @@ class Values:
     """The parameters and buffers of a model at one moment."""
 
     def __init__(self, model: nn.Module, copies: Mapping[str, Tensor]) -> None:
-        """Copy the current values.
-
-        Args:
-            model: the model.
-            copies: known copies of most of them, which do not change.
-        """
         self._model = model
         self._kept = {name: _copy(each, copies.get(name)) for name, each in state_tensors(model).items()}
 

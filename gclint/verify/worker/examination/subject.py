@@ -28,17 +28,10 @@ _SCALE = 0.1
 
 
 def freeze_under_adapters(model: nn.Module, around: Iterable[nn.Module]) -> dict[str, nn.Parameter]:
-    """Freeze a model and put adapters on the linear layers inside of some modules.
+    """Freeze a model and put adapters, which are returned, on the linear layers inside of some modules.
 
     Adapters elsewhere would make the hidden states require grad before the first block, which those of
     adapter libraries usually do not.
-
-    Args:
-        model: the model.
-        around: the modules.
-
-    Returns:
-        The adapters' parameters by name.
     """
     for parameter in model.parameters():
         parameter.requires_grad_(False)
@@ -120,12 +113,7 @@ class Subject:
         self.copies = {name: each.clone() for name, each in self.state.items()}
 
     def allows(self, scenario: Scenario, blocks: Iterable[str]) -> bool:
-        """Return whether the model has what a scenario enables.
-
-        Args:
-            scenario: the scenario.
-            blocks: the names of the modules for adapters.
-        """
+        """Return whether the model has what a scenario enables, and blocks for adapters if it needs them."""
         return not (
             (scenario.dropout and not self._drops())
             or (scenario.layerdrop and not self._layerdrops)
@@ -153,11 +141,7 @@ class Subject:
         return self._drops()
 
     def freeze(self, blocks: Iterable[str]) -> None:
-        """Freeze the model under adapters.
-
-        Args:
-            blocks: the names of the modules for adapters.
-        """
+        """Freeze the model under adapters on the blocks with these names."""
         self._extra = freeze_under_adapters(self.model, self._modules(blocks))
 
     def freeze_statistics(self) -> None:
@@ -171,11 +155,7 @@ class Subject:
     ) -> dict[str, Any]:
         """Return new inputs; those that another network would compute require grad.
 
-        Args:
-            scenario: what they are for.
-            number: the number of the batch; batches of two lengths alternate.
-            exact: whether to return numbers in double precision.
-            sets_cache: whether to set ``use_cache``, instead of leaving it at its default.
+        Batches of two lengths alternate by number. ``use_cache`` may be left at its default.
         """
         make = self.specimen.other_inputs if number % 2 else None
         inputs: dict[str, Any] = move((make or self.specimen.inputs)(), self.device)
@@ -208,12 +188,7 @@ class Subject:
         return gradients
 
     def perturb(self, number: int, kind: torch.dtype | None = None) -> None:
-        """Perturb the parameters by a rounding error, which depends on ``number``.
-
-        Args:
-            number: the number of the perturbation.
-            kind: the type that defines the rounding error, if not each parameter's own.
-        """
+        """Perturb the parameters by a rounding error, of their types or of ``kind``, which depends on ``number``."""
         generator = torch.Generator().manual_seed(_SEED + number)
         with torch.no_grad():
             for parameter in self._parameters.values():

@@ -35,12 +35,9 @@ def is_cache_name(name: str) -> bool:
 
 
 def tensors_in(value: object, path: str = "", depth: int = 0) -> Iterator[tuple[str, Tensor]]:
-    """Yield the tensors in ``value`` with the path to them, except those in caches.
+    """Yield the tensors in ``value``, which is at ``path``, with the path to them, except those in caches.
 
-    Args:
-        value: a tensor, or containers of tensors.
-        path: the path to ``value``; a component is a key, the name of a field, or an index.
-        depth: how deep ``value`` itself is nested.
+    A component of a path is a key, the name of a field, or an index.
     """
     if isinstance(value, Tensor):
         yield path, value
@@ -124,12 +121,7 @@ _PER_TOKEN = ("mask", "position", "token_type", "labels")
 
 
 def continued(inputs: Mapping[str, Any], outputs: Any) -> dict[str, Any] | None:
-    """Return the inputs of the call for one more token; None if there is no cache to continue.
-
-    Args:
-        inputs: those of the call before.
-        outputs: what that returned.
-    """
+    """Return the inputs of the call for one more token; None if there is no cache to continue."""
     caches = {name: each for name, each in dict(_returned_items(outputs)).items() if is_cache_name(name)}
     grown = next((name for name in _TOKENS if isinstance(inputs.get(name), Tensor)), None)
     if grown is None or not any(each is not None for each in caches.values()):
@@ -185,11 +177,7 @@ def total_loss(outputs: Mapping[str, Tensor], scales: dict[str, float]) -> Tenso
 
     The plain sum of the output of a normalisation has no gradient at all, so every element has its own
     weight, which depends only on the name and shape of the output. Large outputs would dominate the others,
-    so each is divided by its size.
-
-    Args:
-        outputs: what the model returned.
-        scales: the sizes that are known, to which those of other outputs are added.
+    so each is divided by its size, which is added to ``scales`` if it is not known there.
     """
     terms = []
     for name, output in outputs.items():

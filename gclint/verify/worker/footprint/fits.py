@@ -16,13 +16,7 @@ _MOST_TOKENS = 1 << 25
 
 
 def fits(trainee: Trainee, budget: int, state: int) -> Iterator[Fit]:
-    """Yield what fits, without checkpointing and with it.
-
-    Args:
-        trainee: the model at the requested size.
-        budget: bytes.
-        state: bytes of the optimizer's state.
-    """
+    """Yield what fits a budget of bytes, without checkpointing and with it, beside the optimizer's state."""
     plan = trainee.situation.plan
     length = plan.length if trainee.reads_text else 1
     dimensions: list[tuple[Dimension, int, int]] = [("batch", plan.batch, _MOST_TOKENS // length)]
@@ -48,16 +42,10 @@ def fits(trainee: Trainee, budget: int, state: int) -> Iterator[Fit]:
 
 
 def largest_within(need: Callable[[int], int], budget: int, start: int, most: int) -> tuple[int, int, bool]:
-    """Return the largest number whose memory need is within a budget.
+    """Return the largest number up to ``most`` whose need of memory is within a budget.
 
     Needs grow linearly or faster, as memory does with tokens. So if a need lies on the line through two
     smaller ones, needs grow linearly up to there, and the next number need not be tried.
-
-    Args:
-        need: returns the need of a number.
-        budget: the budget.
-        start: a number to begin with.
-        most: the largest number to consider.
 
     Returns:
         The number, 0 if there is none, what it (or 1) needs, and whether it is ``most``.

@@ -35,16 +35,6 @@ class Record:
     def __init__(
         self, tensor: Tensor, keeper: str, module: str, block: str, number: int, *, is_after: bool
     ) -> None:
-        """Record a tensor.
-
-        Args:
-            tensor: the tensor.
-            keeper: :data:`AUTOGRAD`, or :data:`CHECKPOINT` for a tensor that autograd does not see.
-            module: the name of the current module.
-            block: the name of the block that started last, if any.
-            number: how many others were kept before.
-            is_after: whether that block has ended.
-        """
         self.tensor = tensor
         self.keeper = keeper
         self.module = module
@@ -67,13 +57,6 @@ class Kept:
     """
 
     def __init__(self, model: nn.Module, blocks: Mapping[str, nn.Module], *, keeps_boundaries: bool) -> None:
-        """Prepare the observation.
-
-        Args:
-            model: the model.
-            blocks: its blocks by name.
-            keeps_boundaries: whether to keep the inputs of the blocks, which checkpoints keep anyway.
-        """
         self._keeps_boundaries = keeps_boundaries
         self._known = {storage_of(each) for each in state_tensors(model).values()}
         self._names = {module: name for name, module in model.named_modules()}
@@ -110,12 +93,7 @@ class Kept:
         return self._running[-1], self._block
 
     def take_others(self, alive: Iterable[Alive], outputs: Any) -> None:
-        """Record what blocks have made and something other than autograd and checkpoints keeps alive.
-
-        Args:
-            alive: what blocks have made.
-            outputs: the outputs of the model, which belong to the caller.
-        """
+        """Record what blocks have made and neither autograd, checkpoints nor the caller keeps alive."""
         known = self._known | {storage_of(each.tensor) for each in self.records()}
         known |= {storage_of(each) for _, each in tensors_in((outputs,))}
         known |= {storage_of(each) for each in self.boundaries.values()}

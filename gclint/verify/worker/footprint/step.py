@@ -76,14 +76,9 @@ def structure_of(trainee: Trainee) -> Structure:
 def take_step(
     trainee: Trainee, mode: Mode, names: Collection[str], evaluate: Callable[[Kept], _Seen], **options: Any
 ) -> Step[_Seen]:
-    """Run a step with fake tensors.
+    """Run a step with fake tensors, with the release's options of checkpointing.
 
-    Args:
-        trainee: what to run.
-        mode: the mode of checkpointing.
-        names: the names of the blocks.
-        evaluate: evaluates what the forward pass leaves in memory, while it is there.
-        options: the options of checkpointing.
+    ``evaluate`` evaluates what the forward pass leaves in memory, while it is there.
     """
     fake = PartlyFake()
     with fake:

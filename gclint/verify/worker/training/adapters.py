@@ -94,13 +94,7 @@ def _config(practice: AdapterPractice, subject: Subject, peft: Any) -> Any:
 
 
 def lora(subject: Subject, peft: Any, saved: list[str] | None = None) -> Any:
-    """Return the configuration of LoRA on all linear layers.
-
-    Args:
-        subject: what gets it.
-        peft: the library.
-        saved: modules that are fully trained as well.
-    """
+    """Return the configuration of LoRA on all linear layers, with modules that are fully trained as well."""
     # With B at zero, as by default, the gradient of A is zero and shows nothing.
     config = peft.LoraConfig(
         r=_RANK, target_modules="all-linear", init_lora_weights=False, modules_to_save=saved

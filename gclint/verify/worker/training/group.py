@@ -101,11 +101,7 @@ Raises:
 
 
 def library(name: str, extra: str) -> Any:
-    """Import an optional library.
-
-    Args:
-        name: the name of the module.
-        extra: gclint's extra that installs it.
+    """Import an optional library, which gclint's ``extra`` installs.
 
     Raises:
         DoesNotApply: it cannot be imported.
@@ -148,14 +144,7 @@ class Group:
 
 
 def preferring(group: str, where: str, setting: str, failing: Sequence[SetUp]) -> Advice:
-    """Return the advice to use a setting.
-
-    Args:
-        group: the group of the setting.
-        where: when to use it, such as "With adapters".
-        setting: the setting to use.
-        failing: the rows of the failures that it avoids.
-    """
+    """Return the advice to use a setting, such as "With adapters", with the failures that it avoids."""
     instead = f"; this fails: {listed(failing)}" if failing else ""
     return Advice(group, setting, f"{where}, use {setting}{instead}.")
 
@@ -182,10 +171,7 @@ def batches(
 ) -> Callable[[int], Sequence[Mapping[str, Any]]]:
     """Return a function that returns the batches of each step; two lengths alternate.
 
-    Args:
-        subject: the model.
-        forwards: how many forward passes there are before each backward pass.
-        sets_cache: whether to pass ``use_cache=False``, instead of leaving it at its default.
+    ``use_cache=False`` is passed unless it is left at its default.
     """
     usual = scenario_named("default")
     return lambda step: [

@@ -42,14 +42,9 @@ def judge(
     run: PracticeRun,
     noise: Mapping[tuple[int, str], float],
 ) -> SetUp:
-    """Return the row of a practice.
+    """Return the row of a practice, in comparison with a reference.
 
-    Args:
-        practice: the practice.
-        group: its group.
-        reference: the run with which it is compared.
-        run: its run.
-        noise: the effect of rounding on the gradients of the reference, by step and name.
+    The effect of rounding on the gradients of that, as far as it was measured, is known by step and name.
     """
     if run.refusal is not None:
         return _row(practice, run, "not run", run.refusal.symptom, str(run.refusal))

@@ -54,15 +54,7 @@ _PERTURBATIONS = 2
 def trained(
     result: ClassResult, specimen: Specimen, device: str, practices: Sequence[Practice], watch: Watch
 ) -> ClassResult:
-    """Return the result of a class with a row for each practice, and advice for each group.
-
-    Args:
-        result: what the scenarios have shown.
-        specimen: how to build and feed the class.
-        device: ``cpu``, ``cuda`` or ``cuda:n``.
-        practices: what to run.
-        watch: receives the progress.
-    """
+    """Return the result of a class with a row for each practice, and advice for each group."""
     training = _Training(Subject(specimen, device), watch, _limit(len(practices)))
     rows: list[SetUp] = []
     for practice in training.existing(practices):

@@ -55,12 +55,7 @@ def where(calls: Iterable[Call], verb: str) -> str:
 
 
 def at(lines: Iterable[Place], verb: str = "") -> str:
-    """Return the places of calls, in words, with a verb.
-
-    Args:
-        lines: the places.
-        verb: a key of :data:`_SINGULAR`, or nothing.
-    """
+    """Return the places of calls, in words, with a verb of :data:`_SINGULAR` if there is one."""
     shown = list(dict.fromkeys(map(line, lines)))
     if len(shown) > 1:
         return f"the calls at {' and '.join(shown)} {verb}".rstrip()
@@ -81,13 +76,7 @@ def difference(origin: Origin) -> Difference:
 def first_operation(
     origin: Origin, second: str = "the recomputation", first: str = "the forward pass"
 ) -> str:
-    """Return where two passes begin to differ, in a sentence.
-
-    Args:
-        origin: the place.
-        second: the name of the second pass.
-        first: the name of the first pass.
-    """
+    """Return where two passes begin to differ, in a sentence."""
     mine, yours = _operation(origin.kind, origin.name), _operation(origin.kind, origin.other)
     here, there = _line(origin.stack), _line(origin.other_stack)
     if origin.what in ("path", "module"):

@@ -58,13 +58,7 @@ HOOK_EXPLANATION = (
 
 
 def failure_of_hook(check: str, run: Run, fault: Fault) -> Failure:
-    """Return the failure of a plain run that occurs only if the output of the embeddings requires grad.
-
-    Args:
-        check: the name of the check.
-        run: the run.
-        fault: what it ended with.
-    """
+    """Return the failure of a plain run that occurs only if the output of the embeddings requires grad."""
     is_leaf = is_leaf_changed(fault)
     return Failure(
         check,

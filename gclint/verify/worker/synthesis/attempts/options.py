@@ -121,13 +121,7 @@ def find_options(situation: Situation, model: Any) -> list[Option]:
 def largest(
     situation: Situation, options: Sequence[Option], run: Callable[[Situation], bool]
 ) -> tuple[Option, ...]:
-    """Return as many of the options as possible that work together, found with few trials.
-
-    Args:
-        situation: a situation that works without them.
-        options: the options.
-        run: tells whether the class runs in a situation.
-    """
+    """Return as many of the options as possible with which a class runs, found with few trials."""
     trials = [_TRIALS]
 
     def grow(kept: tuple[Option, ...], more: Sequence[Option]) -> tuple[Option, ...]:

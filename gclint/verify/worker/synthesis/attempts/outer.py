@@ -26,11 +26,6 @@ _MOST_OUTER = 3
 def recorded(model_class: Any, scenario: str, make: Callable[[Any], Specimen]) -> Specimen | None:
     """Return ``model_class`` as a model in the same file runs it, or None if none does.
 
-    Args:
-        model_class: The class of the inner model.
-        scenario: The name of the result.
-        make: Makes a specimen of an outer class.
-
     Raises:
         NotSynthesisable: No model runs it, and one could not be built because a library is not installed.
     """

@@ -31,12 +31,7 @@ _COUNTED = re.compile(
 
 
 def own_error(errors: Sequence[BaseException], model_class: Any) -> BrokenModel | None:
-    """Return the error of a model that cannot run at all; None if other inputs may help.
-
-    Args:
-        errors: the errors of the attempts to run it.
-        model_class: the class that was tried.
-    """
+    """Return the error of a model that cannot run at all; None if other inputs may help."""
     package = model_class.__module__.rpartition(".")[0] or model_class.__module__
     found = [(error, _frame(error, package)) for error in errors]
     for error, frame in found:

@@ -32,9 +32,7 @@ _WIDEST = 128
 def fit_codec(part: Any, original: dict[str, Any]) -> None:
     """Reduce the first channels of the codec ``part``, and all widths that follow from them.
 
-    Args:
-        part: the tiny configuration, changed in place.
-        original: its fields before it was made tiny.
+    ``original`` has its fields before it was made tiny.
     """
     fields = fields_of(part)
     _fit_vocoder(fields, original)

@@ -58,14 +58,7 @@ def kinds(situation: Situation, failure: Failure) -> Plan | None:
 
 
 def _field_of_width(situation: Situation, module: Any, attribute: str, size: int) -> tuple[str, str] | None:
-    """Return the configuration class and the field for the input width of a layer.
-
-    Args:
-        situation: the situation of the attempt.
-        module: the module that has the layer.
-        attribute: the name of the layer in the module.
-        size: the input width of the layer.
-    """
+    """Return the configuration class and the field for the input width of a module's layer."""
     source = constructor_of(module)
     made = re.search(rf"self\.{attribute}\s*=\s*(?:\w+\.)*\w+\(\s*(?:\w+=)?((?:\w+\.)+\w+)\s*[,)]", source)
     if made is None:
