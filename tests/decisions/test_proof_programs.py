@@ -10,7 +10,7 @@ import pytest
 from gclint.verify.worker.models import Models
 from gclint.verify.worker.protocol import ClassResult, Place, Source
 from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable
-from gclint.verify.worker.watch import Unwatched
+from gclint.verify.worker.watch import Watch
 
 _SOURCE = Source("modeling_toy.py", "toy")
 
@@ -54,7 +54,7 @@ class _Program(Models):
         self._examine, self._specimens, self._trained = examine, made, train
 
     def result(self) -> ClassResult:
-        return self.examine(_SOURCE, _Toy, "cpu", Unwatched())
+        return self.examine(_SOURCE, _Toy, "cpu", Watch())
 
 
 def _result(outcome: Any) -> ClassResult:

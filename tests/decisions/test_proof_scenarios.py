@@ -74,7 +74,7 @@ def examine(toy: Any, monkeypatch: pytest.MonkeyPatch) -> Examine:
     from gclint.verify.worker.examination import scenarios
     from gclint.verify.worker.examination.findings import Findings
     from gclint.verify.worker.protocol import Source
-    from gclint.verify.worker.watch import Unwatched
+    from gclint.verify.worker.watch import Watch
 
     def examined(given: Given, *wanted: str, **facts: Any) -> tuple[Any, list[Any]]:
         runner = _Runner(given)
@@ -82,7 +82,7 @@ def examine(toy: Any, monkeypatch: pytest.MonkeyPatch) -> Examine:
         source = Source("modeling_toy.py", "toy", **facts)
         findings = Findings(source, type("Toy", (), {}), ())
         made = replace(toy, wanted=frozenset(wanted))
-        doubt = scenarios.Scenarios(made, "cpu", findings, Unwatched()).run()
+        doubt = scenarios.Scenarios(made, "cpu", findings, Watch()).run()
         return (findings.result() if doubt is None else findings.not_run(doubt)), runner.made
 
     return examined

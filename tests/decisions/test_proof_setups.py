@@ -46,7 +46,7 @@ def test_a_difference_that_perturbed_parameters_make_as_well_is_one_of_rounding(
 ) -> None:
     from gclint.verify.worker.training import training
     from gclint.verify.worker.training.practice_run import PracticeRun
-    from gclint.verify.worker.watch import Unwatched
+    from gclint.verify.worker.watch import Watch
 
     right = {"a": [1.0, 1.0], "b": None, **{name: [1.0] for name in "cdefghijklm"}}
     ran = {"layers.0": 1}
@@ -58,7 +58,7 @@ def test_a_difference_that_perturbed_parameters_make_as_well_is_one_of_rounding(
         return PracticeRun([{name: tensor(each) for name, each in gradients.items()}], ran, ran)  # type: ignore[arg-type]
 
     monkeypatch.setattr(training._Training, "_run", run)
-    row = training._Training(subject, Unwatched(), 1.0).row(_practice("peft:LoRA/N"))
+    row = training._Training(subject, Watch(), 1.0).row(_practice("peft:LoRA/N"))
     assert row is not None
     assert row.outcome == outcome
 

@@ -208,10 +208,10 @@ def _drawn() -> None:
 def test_generators_that_recomputation_used_are_known(
     draw: Callable[[], Any], generators: tuple[str, ...]
 ) -> None:
-    from gclint.verify.worker.examination.state import Attributes, Snapshot
+    from gclint.verify.worker.examination.state import Snapshot
 
     module = _module()
-    snapshot = Snapshot(module, {}, {}, Attributes(module))
+    snapshot = Snapshot(module, {}, {})
     draw()
     assert snapshot.side_effects().generators == generators
 
@@ -229,10 +229,10 @@ def test_generators_that_recomputation_used_are_known(
 def test_a_cache_is_written_to_where_its_tensors_are_others(
     write: Callable[[Any], Any], is_written: bool
 ) -> None:
-    from gclint.verify.worker.examination.state import Attributes, Snapshot
+    from gclint.verify.worker.examination.state import Snapshot
 
     module, cache = _module(), _ToyCache()
-    snapshot = Snapshot(module, {7: cache}, {}, Attributes(module))
+    snapshot = Snapshot(module, {7: cache}, {})
     write(cache)
     assert snapshot.side_effects().caches == (frozenset({7}) if is_written else frozenset())
 
@@ -251,10 +251,10 @@ def test_a_cache_is_written_to_where_its_tensors_are_others(
 def test_a_dictionary_is_changed_where_it_holds_something_else(
     write: Callable[[Any], Any], is_changed: bool
 ) -> None:
-    from gclint.verify.worker.examination.state import Attributes, Snapshot
+    from gclint.verify.worker.examination.state import Snapshot
 
     module, given = _module(), {"a": tensor([1.0])}
-    snapshot = Snapshot(module, {}, {7: given}, Attributes(module))
+    snapshot = Snapshot(module, {}, {7: given})
     write(given)
     assert snapshot.side_effects().dictionaries == (frozenset({7}) if is_changed else frozenset())
 

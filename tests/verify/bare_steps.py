@@ -21,24 +21,10 @@ from transformers.utils import logging
 
 from gclint.verify.worker.examination import examine
 from gclint.verify.worker.memory import enlarge_pages
-from gclint.verify.worker.protocol import ClassResult, Mode, Source
+from gclint.verify.worker.protocol import Mode, Source
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.synthesis.attempts.search import specimens
-
-
-class _Counting:
-    """Counts the forward passes of each mode."""
-
-    def __init__(self) -> None:
-        self.steps: Counter[tuple[str, Mode]] = Counter()
-
-    def begin(self, scenario: str, mode: Mode, step: str) -> None:
-        """Count a forward pass."""
-        if step.startswith("the forward pass"):
-            self.steps[scenario, mode] += 1
-
-    def known(self, result: ClassResult) -> None:
-        """Do nothing."""
+from gclint.verify.worker.watch import Watch
 
 
 def main(names: list[str]) -> None:
@@ -56,12 +42,16 @@ def main(names: list[str]) -> None:
         begin = time.perf_counter()
         made = list(specimens(model_class))
         synthesising += time.perf_counter() - begin
-        watch = _Counting()
+        steps: Counter[tuple[str, Mode]] = Counter()
+
+        def count(scenario: str, mode: Mode, step: str, steps: Counter[tuple[str, Mode]] = steps) -> None:
+            steps[scenario, mode] += step.startswith("the forward pass")
+
         begin = time.perf_counter()
-        examine(Source(module, module), model_class, iter(made), "cpu", watch=watch)
+        examine(Source(module, module), model_class, iter(made), "cpu", watch=Watch(count))
         examining += time.perf_counter() - begin
         begin = time.perf_counter()
-        _take_bare_steps(made, watch.steps)
+        _take_bare_steps(made, steps)
         bare += time.perf_counter() - begin
     print(synthesising, examining, bare)
 

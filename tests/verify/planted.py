@@ -118,13 +118,13 @@ def examine_planted(name: str, without: Collection[str] = ()) -> ClassResult:
     import torch
 
     from gclint.verify.worker.examination.examine import examine_without
-    from gclint.verify.worker.watch import Unwatched
+    from gclint.verify.worker.watch import Watch
 
     torch.set_num_threads(1)
     with imported(name) as module:
         source = Source(module.__file__, module.__name__)
         specimens = [specimen(module), *_further_specimens(module)]
-        return examine_without(without, source, module.ToyModel, specimens, "cpu", Unwatched())
+        return examine_without(without, source, module.ToyModel, specimens, "cpu", Watch())
 
 
 @contextmanager

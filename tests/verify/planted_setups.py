@@ -83,7 +83,7 @@ def train_planted(planted: PlantedSetup) -> ClassResult:
     import torch
 
     from gclint.verify.worker.training import trained, training
-    from gclint.verify.worker.watch import Unwatched
+    from gclint.verify.worker.watch import Watch
 
     torch.set_num_threads(1)
     with _imported(planted.name) as module:
@@ -93,7 +93,7 @@ def train_planted(planted: PlantedSetup) -> ClassResult:
         with pytest.MonkeyPatch.context() as patch:
             if planted.seconds is not None:
                 patch.setattr(training, "_SECONDS", planted.seconds)
-            return trained(bare, _specimen(module), "cpu", practices_named(planted.asked), Unwatched())
+            return trained(bare, _specimen(module), "cpu", practices_named(planted.asked), Watch())
 
 
 def _load(file: Path) -> PlantedSetup:

@@ -146,9 +146,9 @@ def test_result_can_be_sent(planted: Planted) -> None:
 def _examine(model_class: Any, specimens: list[Any]) -> ClassResult:
     from gclint.verify.worker.examination import examine
     from gclint.verify.worker.protocol import Source
-    from gclint.verify.worker.watch import Unwatched
+    from gclint.verify.worker.watch import Watch
 
-    return examine(Source("toy.py", "toy"), model_class, specimens, "cpu", watch=Unwatched())
+    return examine(Source("toy.py", "toy"), model_class, specimens, "cpu", watch=Watch())
 
 
 def test_model_that_fails_without_checkpointing_is_not_judged() -> None:
@@ -173,21 +173,16 @@ def test_class_without_specimens_is_not_synthesisable() -> None:
 def test_examination_tells_what_begins_and_what_is_known() -> None:
     from gclint.verify.worker.examination.examine import examine_without
     from gclint.verify.worker.protocol import Source
+    from gclint.verify.worker.watch import Watch
     from tests.verify.planted import specimen
 
     known: list[ClassResult] = []
     begun: list[tuple[str, str, str]] = []
 
-    class Watch:
-        def begin(self, scenario: str, mode: str, step: str) -> None:
-            begun.append((scenario, mode, step))
-
-        def known(self, result: ClassResult) -> None:
-            known.append(result)
-
+    watch = Watch(lambda *step: begun.append(step), known.append)
     with imported("returned_again") as module:
         source = Source(module.__file__, module.__name__)
-        examine_without((), source, module.ToyModel, [specimen(module)], "cpu", Watch())
+        examine_without((), source, module.ToyModel, [specimen(module)], "cpu", watch)
     assert [len(result.failures) for result in known[:2]] == [0, 1]
     assert known[1].sites[0].keyword_activations == ("first",)
     assert begun[0] == ("default", "plain", "the construction")
@@ -224,21 +219,17 @@ def test_what_runs_with_options_saw_is_a_part_of_the_result() -> None:
 def test_what_options_show_is_told_with_all_that_is_known() -> None:
     from gclint.verify.worker.examination.examine import examine_without
     from gclint.verify.worker.protocol import Source
+    from gclint.verify.worker.watch import Watch
     from tests.verify.planted import specimen
 
     known: list[ClassResult] = []
 
-    class Watch:
-        def begin(self, scenario: str, mode: str, step: str) -> None: ...
-
-        def known(self, result: ClassResult) -> None:
-            known.append(result)
-
+    watch = Watch(known=known.append)
     with imported("relative_attention") as module:
         options = {"relative_attention": True, "norm_rel_ebd": "layer_norm"}
         further = specimen(module, "option relative_attention=True, norm_rel_ebd='layer_norm'", **options)
         source = Source(module.__file__, module.__name__)
-        examine_without((), source, module.ToyModel, [specimen(module), further], "cpu", Watch())
+        examine_without((), source, module.ToyModel, [specimen(module), further], "cpu", watch)
     assert all(result.scenarios[0] == "default" for result in known)
     assert any(each.scenario.startswith("option") for each in known[-1].failures)
     assert any(each.startswith("option") for each in known[-1].scenarios)
@@ -262,7 +253,7 @@ def test_attributes_that_are_set_or_changed_are_told() -> None:
 def test_what_takes_the_place_of_something_is_new_even_in_its_memory(attribute: str) -> None:
     import torch
 
-    from gclint.verify.worker.examination.state import Attributes, Snapshot
+    from gclint.verify.worker.examination.state import Snapshot
 
     class ToyCache(list[Any]):
         def update(self) -> None: ...
@@ -271,7 +262,7 @@ def test_what_takes_the_place_of_something_is_new_even_in_its_memory(attribute: 
         cache, dictionary = ToyCache([torch.ones(2)]), {"key": torch.ones(2)}
         model = torch.nn.Module()
         held = ({id(cache): cache}, {id(dictionary): dictionary})
-        snapshot = Snapshot(model, *held, Attributes(model))
+        snapshot = Snapshot(model, *held)
         cache.clear()
         cache.append(torch.ones(2))
         dictionary.clear()

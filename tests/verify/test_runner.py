@@ -30,10 +30,10 @@ def test_only_what_takes_far_longer_than_without_checkpointing_hangs(
     from gclint.verify.worker.examination.run import Conditions
     from gclint.verify.worker.examination.runner import Runner
     from gclint.verify.worker.scenarios import scenario_named
-    from gclint.verify.worker.watch import Unwatched
+    from gclint.verify.worker.watch import Watch
 
     nothing: Any = None
-    runner = Runner(nothing, Unwatched())
+    runner = Runner(nothing, Watch())
     if plain_seconds is not None:
         runner._longest["default"] = plain_seconds
     fault = runner._fault(End(cause, seconds=1.0), Conditions(scenario_named("default"), "reentrant"))

@@ -19,12 +19,10 @@ def _first_only(module: Any, **changes: Any) -> Any:
     """Return the result of examining a planted model in its first scenario."""
     from gclint.verify.worker.examination import examine
     from gclint.verify.worker.protocol import Source
-    from gclint.verify.worker.watch import Unwatched
+    from gclint.verify.worker.watch import Watch
 
     made = replace(specimen(module), wanted=frozenset(), **changes)
-    return examine(
-        Source(module.__file__, module.__name__), module.ToyModel, [made], "cpu", watch=Unwatched()
-    )
+    return examine(Source(module.__file__, module.__name__), module.ToyModel, [made], "cpu", watch=Watch())
 
 
 def test_model_that_takes_batches_of_only_one_length_is_run_with_that() -> None:
@@ -88,11 +86,11 @@ def _scenarios(feature: str) -> Iterator[tuple[Any, Any]]:
     from gclint.verify.worker.examination.findings import Findings
     from gclint.verify.worker.examination.scenarios import Scenarios
     from gclint.verify.worker.protocol import Source
-    from gclint.verify.worker.watch import Unwatched
+    from gclint.verify.worker.watch import Watch
 
     with imported("router_losses_returned") as module:
         findings = Findings(Source(module.__file__, module.__name__), module.ToyModel, ())
-        yield Scenarios(specimen(module, feature), "cpu", findings, Unwatched()), findings
+        yield Scenarios(specimen(module, feature), "cpu", findings, Watch()), findings
 
 
 @pytest.mark.parametrize(("feature", "is_measured"), [("default", True), ("cross-attention", False)])

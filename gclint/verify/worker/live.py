@@ -31,7 +31,7 @@ from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import ClassResult, Source
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
 from gclint.verify.worker.training import trained
-from gclint.verify.worker.watch import Record, Reporter
+from gclint.verify.worker.watch import Record, reporting
 
 _WRAPPERS = ("module", "_orig_mod")
 """The attributes in which training wrappers keep the model."""
@@ -95,7 +95,7 @@ def _examine_in_fork(
 ) -> None:
     """Examine the model; called in a fork."""
     name = type(model).__name__
-    watch = Reporter(source.path, name, send)
+    watch = reporting(source.path, name, send)
     _configure_process()
     _separate(model)
 

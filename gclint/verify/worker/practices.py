@@ -34,8 +34,6 @@ class Practice:
     """Unique in its group, together with ``data``."""
     mode: Mode
     """How checkpointing is enabled."""
-    does: str
-    """How the model is trained, as words that follow "with"."""
     data: str = ""
     """The content of the batches, if not the usual one."""
     is_usual: bool = True
@@ -112,7 +110,6 @@ class ParallelPractice(Practice):
             self.group,
             "alone",
             self.mode,
-            "no DistributedDataParallel",
             self.data,
             ranks=self.ranks,
             is_tentative=self.is_tentative,
@@ -133,7 +130,7 @@ class AdapterPractice(Practice):
 
     def reference(self) -> Practice:
         """Return the same adapters without checkpointing: one run for all ways to enable it."""
-        return replace(self, name=self.adapters, mode="plain", does=self.adapters, enabling="")
+        return replace(self, name=self.adapters, mode="plain", enabling="")
 
 
 SHARDED = "fully_shard"
@@ -154,13 +151,13 @@ class WrapperPractice(Practice):
 
     def reference(self) -> Practice:
         """Return the plain run without a cache, which all share."""
-        return replace(self, name="plain", mode="plain", does="", by="", is_cached=False, are_named=False)
+        return replace(self, name="plain", mode="plain", by="", is_cached=False, are_named=False)
 
     def controls(self) -> tuple[tuple[Practice, str], ...]:
         """Return the same without checkpointing, if that is not the reference."""
         if self.by == SHARDED:
             return ((replace(self, mode="plain"), "checkpointing"),)
-        cached = replace(self, name="cache", mode="plain", does="", by="")
+        cached = replace(self, name="cache", mode="plain", by="")
         return ((cached, "checkpointing"),) if self.is_cached else ()
 
 
@@ -174,61 +171,44 @@ class CompilePractice(Practice):
 
     def reference(self) -> Practice:
         """Return the plain run without compilation, which all share."""
-        return replace(self, name="plain", mode="plain", does="", is_cached=False, is_compiled=False)
+        return replace(self, name="plain", mode="plain", is_cached=False, is_compiled=False)
 
     def controls(self) -> tuple[tuple[Practice, str], ...]:
         """Return the same without checkpointing."""
-        return ((replace(self, name="compiled", mode="plain", does=""), "checkpointing"),)
+        return ((replace(self, name="compiled", mode="plain"), "checkpointing"),)
 
 
 DDP, PEFT, WRAPPER, AUTOCAST, COMPILE = "ddp", "peft", "wrapper", "autocast", "compile"
 
-_KBIT_CALL = "prepare_model_for_kbit_training"
-_KBIT = f"{_KBIT_CALL} on a model with is_loaded_in_8bit set by hand"
-
 
 def _adapters() -> Iterator[Practice]:
+    make = partial(AdapterPractice, PEFT)
     for short, mode in _SHORT.items():
-        does = "LoRA, and checkpointing enabled after get_peft_model"
-        yield AdapterPractice(PEFT, f"LoRA/{short}", mode, does, enabling="after")
-        does = "LoRA, and checkpointing enabled before get_peft_model"
-        yield AdapterPractice(PEFT, f"LoRA/{short}/first", mode, does, enabling="before")
+        yield make(f"LoRA/{short}", mode, enabling="after")
+        yield make(f"LoRA/{short}/first", mode, enabling="before")
     for short, mode in _SHORT.items():
-        yield AdapterPractice(
-            PEFT, f"k-bit/{short}", mode, f"{_KBIT} and given use_reentrant", enabling="k-bit"
-        )
-    does = f"{_KBIT} and not given use_reentrant"
-    yield AdapterPractice(PEFT, "k-bit/default", "reentrant", does, enabling="k-bit without arguments")
-    does = f"{_KBIT_CALL} on a model that is not quantised"
-    yield AdapterPractice(PEFT, "k-bit/unquantised", "non-reentrant", does, enabling="k-bit, not quantised")
+        yield make(f"k-bit/{short}", mode, enabling="k-bit")
+    yield make("k-bit/default", "reentrant", enabling="k-bit without arguments")
+    yield make("k-bit/unquantised", "non-reentrant", enabling="k-bit, not quantised")
     for kind in ("modules_to_save", "prompt tuning", "p-tuning", "prefix tuning"):
         for short, mode in _SHORT.items():
-            name = f"{kind.replace(' ', '-')}/{short}"
-            yield AdapterPractice(PEFT, name, mode, kind, adapters=kind, enabling="after")
+            yield make(f"{kind.replace(' ', '-')}/{short}", mode, adapters=kind, enabling="after")
 
 
 def _wrappers() -> Iterator[Practice]:
-    for by, does in (("fsdp", "apply_activation_checkpointing"), ("fsdp2", "fsdp2_apply_ac")):
-        applied = f"accelerate's option fsdp_activation_checkpointing, which calls {does}"
-        make = partial(WrapperPractice, WRAPPER, mode="non-reentrant", by=by)
-        yield make(f"{by}/cache", does=f"{applied}, and use_cache at its default", is_cached=True)
-        yield make(f"{by}/no-cache", does=f"{applied}, and use_cache=False")
-        named = "the blocks' classes in fsdp_transformer_layer_cls_to_wrap"
-        yield make(f"{by}/named", does=f"{applied}, use_cache=False, and {named}", are_named=True)
-        yield make(f"{by}/dropout", does=f"{applied}, and dropout", has_dropout=True, are_named=True)
-    does = "torch's fully_shard on each block, and transformers' own checkpointing"
-    yield WrapperPractice(WRAPPER, SHARDED, "non-reentrant", does, by=SHARDED)
+    make = partial(WrapperPractice, WRAPPER, mode="non-reentrant")
+    for by in ("fsdp", "fsdp2"):
+        yield make(f"{by}/cache", by=by, is_cached=True)
+        yield make(f"{by}/no-cache", by=by)
+        yield make(f"{by}/named", by=by, are_named=True)
+        yield make(f"{by}/dropout", by=by, has_dropout=True, are_named=True)
+    yield make(SHARDED, by=SHARDED)
     for by in ("func.__self__", "func.func.__self__", "func.args[0]"):
-        does = f"a custom checkpoint function that finds its layer by {by}"
-        yield WrapperPractice(WRAPPER, f"custom/{by}", "non-reentrant", does, by=by)
+        yield make(f"custom/{by}", by=by)
 
 
 def _parallel() -> Iterator[Practice]:
-    options = {
-        "plain": {},
-        "find-unused": {"find_unused": True},
-        "static": {"static": True},
-    }
+    options = {"plain": {}, "find-unused": {"find_unused": True}, "static": {"static": True}}
     cells = ("N/plain", "N/find-unused", "R/plain", "R/static")
     wanted = [(cell, data) for data in ("", TEXT, IMAGES, MIXED, TWO_FORWARDS) for cell in cells]
     # This fails on any data, and with one process as well as with two.
@@ -236,43 +216,29 @@ def _parallel() -> Iterator[Practice]:
     wanted += [(cell, ONE_IMAGE) for cell in cells] + [(cell, TWO_RANKS) for cell in ("N/plain", "R/static")]
     for name, data in wanted:
         mode, _, option = name.partition("/")
-        keywords = options[option]
-        shown = ", ".join(f"{each}=True" for each in keywords) or "no options"
+        ranks = 2 if data in (ONE_IMAGE, TWO_RANKS) else 1
+        is_tentative = data in (TEXT, IMAGES, MIXED, ONE_IMAGE)
         yield ParallelPractice(
-            DDP,
-            name,
-            _SHORT[mode],
-            f"DistributedDataParallel with {shown}",
-            data,
-            ranks=2 if data in (ONE_IMAGE, TWO_RANKS) else 1,
-            is_tentative=data in (TEXT, IMAGES, MIXED, ONE_IMAGE),
-            **keywords,
+            DDP, name, _SHORT[mode], data, ranks=ranks, is_tentative=is_tentative, **options[option]
         )
+    make = partial(ParallelPractice, DDP, by_trainer=True)
     for short, mode in _SHORT.items():
-        yield ParallelPractice(DDP, f"{short}/Trainer", mode, "the Trainer of transformers", by_trainer=True)
-        yield ParallelPractice(
-            DDP,
-            f"{short}/Trainer/LoRA",
-            mode,
-            "the Trainer of transformers and adapters of peft",
-            by_trainer=True,
-            has_adapters=True,
-            is_tentative=True,
-        )
+        yield make(f"{short}/Trainer", mode)
+        yield make(f"{short}/Trainer/LoRA", mode, has_adapters=True, is_tentative=True)
 
 
 def _compiled() -> Iterator[Practice]:
     make = partial(CompilePractice, COMPILE, is_usual=False)
-    yield make("N/cache", _SHORT["N"], "torch.compile, and use_cache at its default", is_cached=True)
+    yield make("N/cache", _SHORT["N"], is_cached=True)
     for short, mode in _SHORT.items():
-        yield make(f"{short}/no-cache", mode, "torch.compile, and use_cache=False")
+        yield make(f"{short}/no-cache", mode)
 
 
 PRACTICES: tuple[Practice, ...] = (
     *_parallel(),
     *_adapters(),
     *_wrappers(),
-    *(Practice(AUTOCAST, short, mode, "torch.autocast in bfloat16") for short, mode in _SHORT.items()),
+    *(Practice(AUTOCAST, short, mode) for short, mode in _SHORT.items()),
     *_compiled(),
 )
 """All practices, group by group, in the order in which they are run."""

@@ -37,7 +37,7 @@ from gclint.verify.worker.protocol import (
     encode,
     message_or_none,
 )
-from gclint.verify.worker.watch import Record, Reporter, Watch, category
+from gclint.verify.worker.watch import Record, Watch, category, reporting
 
 # Seconds for which a source's process may be silent beyond the time limit of a class, and for each processor
 # on which what the class has started may run until it is noticed.
@@ -263,7 +263,7 @@ class _Server:
 
     def _run_class(self, source: Source, model_class: Any, device: str, send: Send, _slot: int) -> None:
         """Run one class; called in a fork of the fork."""
-        watch = Reporter(source.path, model_class.__name__, send)
+        watch = reporting(source.path, model_class.__name__, send)
         watch.known(self._program.examine(source, model_class, device, watch))
 
 

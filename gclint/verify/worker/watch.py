@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.child import used_seconds
@@ -25,45 +24,28 @@ from gclint.verify.worker.protocol import (
 )
 
 
-class Watch(Protocol):
-    """Receives the progress of the examination of a class."""
+@dataclass(frozen=True)
+class Watch:
+    """Receives the progress of the examination of a class; by default, it ignores everything."""
 
-    def begin(self, scenario: str, mode: Mode, step: str) -> None:
-        """Report what begins; call this before everything that may hang or kill the process.
+    begin: Callable[[str, Mode, str], None] = lambda _scenario, _mode, _step: None
+    """Called with a scenario, a mode and a step before everything that may hang or kill the process.
 
-        A death in the mode ``plain`` makes a class not run, in others it is a failure. The step is words
-        that follow "during", such as ``the backward pass``.
-        """
-
-    def known(self, result: ClassResult) -> None:
-        """Hand over the result so far, which is all that remains if the process dies."""
-
-
-class Unwatched:
-    """A watch that ignores everything."""
-
-    def begin(self, scenario: str, mode: Mode, step: str) -> None:
-        """Do nothing."""
-
-    def known(self, result: ClassResult) -> None:
-        """Do nothing."""
+    A death in the mode ``plain`` makes a class not run, in others it is a failure. The step is words that
+    follow "during", such as ``the backward pass``.
+    """
+    known: Callable[[ClassResult], None] = lambda _result: None
+    """Called with the result so far, which is all that remains if the process dies."""
 
 
-class Reporter:
-    """A watch that sends everything to another process."""
-
-    def __init__(self, source: str, name: str, send: Callable[[str], None]) -> None:
-        self._source = source
-        self._name = name
-        self._send = send
-
-    def begin(self, scenario: str, mode: Mode, step: str) -> None:
-        """Send what begins."""
-        self._send(encode(Progress(self._source, self._name, scenario, mode, step, used_seconds())))
-
-    def known(self, result: ClassResult) -> None:
-        """Send what is known so far."""
-        self._send(encode(result))
+def reporting(source: str, name: str, send: Callable[[str], None]) -> Watch:
+    """Return a watch that sends everything about a class to another process."""
+    return Watch(
+        lambda scenario, mode, step: send(
+            encode(Progress(source, name, scenario, mode, step, used_seconds()))
+        ),
+        lambda result: send(encode(result)),
+    )
 
 
 class Record:

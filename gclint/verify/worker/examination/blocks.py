@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -173,16 +172,11 @@ class BlockFinder:
         self._mode.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._mode.__exit__(kind, error, traceback)
+    def __exit__(self, *raised: Any) -> None:
+        self._mode.__exit__(*raised)
         for hook in self._hooks:
             hook.remove()
-        if error is None:
+        if raised[0] is None:
             # At once, since the backward pass frees the graph.
             self._linked = self._links()
         self._calls = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,12 +36,7 @@ class Clock:
         self._started = time.perf_counter()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         self.seconds += time.perf_counter() - self._started
@@ -78,13 +73,8 @@ class SavedBytes:
         self._hooks.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._hooks.__exit__(kind, error, traceback)
+    def __exit__(self, *raised: Any) -> None:
+        self._hooks.__exit__(*raised)
 
     def _pack(self, tensor: Tensor) -> Tensor:
         self._count(tensor, self._sizes)

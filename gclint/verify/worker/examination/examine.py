@@ -7,7 +7,7 @@ from typing import Any
 
 from gclint.verify.worker.examination.findings import Findings
 from gclint.verify.worker.examination.scenarios import Scenarios
-from gclint.verify.worker.protocol import ClassResult, Mode, Source
+from gclint.verify.worker.protocol import ClassResult, Source
 from gclint.verify.worker.scenarios import OPTION
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
 from gclint.verify.worker.watch import Watch
@@ -72,24 +72,11 @@ def _with_options(specimen: Specimen, device: str, findings: Findings, watch: Wa
 
 def _separately(specimen: Specimen, device: str, findings: Findings, watch: Watch) -> Findings:
     found = findings.separate()
-    doubt = Scenarios(specimen, device, found, _Beginnings(watch)).run()
+    # Partial results are not the whole result.
+    doubt = Scenarios(specimen, device, found, Watch(watch.begin)).run()
     if doubt is not None:
         found.not_judged(specimen, doubt)
     return found
-
-
-class _Beginnings:
-    """A watch that forwards only what begins, since partial results are not the whole result."""
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-
-    def begin(self, scenario: str, mode: Mode, step: str) -> None:
-        """Forward what begins."""
-        self._watch.begin(scenario, mode, step)
-
-    def known(self, result: ClassResult) -> None:
-        """Do nothing."""
 
 
 def _available(specimens: Iterable[Specimen], findings: Findings) -> Iterator[Specimen]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -38,12 +37,7 @@ class Phases:
         self._hooks = [module.register_forward_pre_hook(self._count) for module in self._blocks]
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for hook in self._hooks:
             hook.remove()
 
@@ -82,12 +76,7 @@ class RecomputeNoise:
         self._hooks = [module.register_forward_pre_hook(self._add_noise) for module in self._norms]
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for hook in self._hooks:
             hook.remove()
 

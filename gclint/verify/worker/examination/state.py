@@ -76,8 +76,9 @@ class _Held:
 
 def _state_of(value: Any) -> Any:
     if isinstance(value, Tensor):
-        # A tensor made in inference mode counts no versions.
-        return None if value.is_inference() else value._version
+        # A tensor made in inference mode counts no versions, and one of several tensors has no shape.
+        shape = None if value.is_nested else value.shape
+        return shape, None if value.is_inference() else value._version
     if isinstance(value, numpy.ndarray):
         return value.tobytes()
     return len(value) if isinstance(value, list | tuple | dict | set | deque) else None
@@ -188,8 +189,6 @@ class SideEffects:
     """The modules, other than torch, whose random generators were used."""
     attributes: tuple[str, ...] = ()
     """The attributes of modules that were set."""
-    set_before: tuple[str, ...] = ()
-    """Attributes that were set in the forward pass."""
     caches: frozenset[int] = frozenset()
     """The identities of the caches that were written to."""
     dictionaries: frozenset[int] = frozenset()
@@ -204,13 +203,11 @@ class Snapshot:
         model: nn.Module,
         caches: Mapping[int, Any],
         dictionaries: Mapping[int, dict[Any, Any]],
-        before: Attributes,
     ) -> None:
-        self._set_before = tuple(before.changes())
         self._generators = _generators()
         self._attributes = Attributes(model)
         self._caches = {key: (cache, _written(cache)) for key, cache in caches.items()}
-        self._dictionaries = {key: (each, _content(each)) for key, each in dictionaries.items()}
+        self._dictionaries = {key: (each, _held_in(each)) for key, each in dictionaries.items()}
 
     def side_effects(self) -> SideEffects:
         """Return what has changed since the end of the forward pass."""
@@ -218,9 +215,8 @@ class Snapshot:
         return SideEffects(
             tuple(name for name, before in self._generators.items() if before != generators[name]),
             tuple(self._attributes.changes()),
-            self._set_before,
             frozenset(key for key, (cache, before) in self._caches.items() if _written(cache) != before),
-            frozenset(key for key, (each, before) in self._dictionaries.items() if _content(each) != before),
+            frozenset(key for key, (each, before) in self._dictionaries.items() if _held_in(each) != before),
         )
 
 
@@ -230,25 +226,14 @@ def _generators() -> dict[str, Any]:
     return {"random": random.getstate(), "numpy.random": (kind, keys.tobytes(), *rest)}
 
 
-class _HeldTensor:
-    """An object and its state at one moment; while it is held, no new object can have its identity."""
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-        self._state = (getattr(value, "_version", 0), getattr(value, "shape", None))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _HeldTensor) and self._value is other._value and self._state == other._state
-
-
-def _content(value: dict[Any, Any]) -> list[Any]:
-    return [(key, _HeldTensor(each)) for key, each in value.items()]
+def _held_in(value: dict[Any, Any]) -> list[Any]:
+    return [(key, _Held(each)) for key, each in value.items()]
 
 
 def _written(value: Any, depth: int = 0) -> Any:
     """Return a value that changes whenever a tensor in a cache is replaced or written to."""
     if isinstance(value, Tensor):
-        return _HeldTensor(value)
+        return _Held(value)
     if depth == _DEEPEST_CACHE:
         return None
     if isinstance(value, dict):

@@ -129,7 +129,7 @@ class Steps:
         attributes, values = Attributes(subject.model), Values(subject.model, subject.copies)
         with self._inspector or nullcontext():
             for number in range(scenario.steps):
-                self._step(number, attributes)
+                self._step(number)
         run.values = values.changes()
         run.attributes = {name: comparable(value) for name, value in attributes.changes().items()}
         if conditions.mode != "plain":
@@ -152,7 +152,7 @@ class Steps:
                 with suppress(Exception):
                     self._run.steps.append(_evaluated(model(**more)))
 
-    def _step(self, number: int, before: Attributes) -> None:
+    def _step(self, number: int) -> None:
         run, subject, conditions = self._run, self._subject, self._run.conditions
         is_plain = conditions.mode == "plain"
         seed(number)
@@ -177,7 +177,7 @@ class Steps:
                 self._begin(f"the forward pass{which}")
                 loss, outputs = self._forward(number, clock, saved, finder)
                 if not is_plain:
-                    snapshot = Snapshot(subject.model, *self._passed(), before)
+                    snapshot = Snapshot(subject.model, *self._passed())
                     self._keep(run)
                 self._begin(f"the backward pass{which}")
                 phases.backward = True
@@ -263,7 +263,6 @@ def _both(one: SideEffects, other: SideEffects) -> SideEffects:
     return SideEffects(
         tuple(dict.fromkeys(one.generators + other.generators)),
         tuple(dict.fromkeys(one.attributes + other.attributes)),
-        tuple(dict.fromkeys(one.set_before + other.set_before)),
         one.caches | other.caches,
         one.dictionaries | other.dictionaries,
     )

@@ -188,7 +188,7 @@ class Subject:
         return gradients
 
     def perturb(self, number: int, kind: torch.dtype | None = None) -> None:
-        """Perturb the parameters by a rounding error, of their types or of ``kind``, which depends on ``number``."""
+        """Perturb the parameters by a rounding error of their types, or of one type; numbers differ in it."""
         generator = torch.Generator().manual_seed(_SEED + number)
         with torch.no_grad():
             for parameter in self._parameters.values():

@@ -44,7 +44,7 @@ _LONGER = (3, -3)
 
 
 def as_trained(situation: Situation, model: Any) -> tuple[Situation, tuple[str, ...]]:
-    """Return the situation with the optional inputs with which the class runs, and the names of the others."""
+    """Return the situation with the optional inputs that the class runs with, and the others' names."""
     bare = make_inputs(situation)
     # The labels are always kept, since which of them count depends on the masks.
     names = [name for name in optional_inputs(situation) if name == LABELS or _changes(situation, name, bare)]
