@@ -15,8 +15,9 @@ from gclint.verify.worker import limits
 from gclint.verify.worker.child import adopt_orphans, keep_private
 from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.isolation import isolate
+from gclint.verify.worker.models import CannotWork, Models
 from gclint.verify.worker.protocol import ClassResult, Message, Request, Source, Unusable, decode, encode
-from gclint.verify.worker.server import CannotWork, serve
+from gclint.verify.worker.server import serve
 from gclint.verify.worker.watch import Watch
 
 ENVIRONMENT_VARIABLE = "GCLINT_TEST_TRANSFORMERS"
@@ -27,7 +28,7 @@ PROCESSES = "GCLINT_TEST_PROCESSES"
 """The most processes of a class, if it is not the real limit."""
 
 
-class StandIn:
+class StandIn(Models):
     """A program whose models are classes with a method ``run``."""
 
     def __init__(self, devices: Sequence[str] = ("cpu",), problem: str | None = None) -> None:

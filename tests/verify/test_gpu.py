@@ -15,9 +15,8 @@ from gclint.verify.sources import target_of
 from gclint.verify.worker import memory
 from gclint.verify.worker.ending import end_of_exception
 from gclint.verify.worker.memory import apply_gpu_limit, is_crowded_out, limit_gpu_memory
-from gclint.verify.worker.models import Models
+from gclint.verify.worker.models import CannotWork, Models
 from gclint.verify.worker.protocol import Request, encode
-from gclint.verify.worker.server import CannotWork
 
 _REFUSED = (
     "CUDA out of memory. Tried to allocate {tried}. GPU 0 has a total capacity of 79.15 GiB of which 1.19 "

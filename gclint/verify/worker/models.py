@@ -16,7 +16,6 @@ from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.known import Known
 from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Source, Unusable
-from gclint.verify.worker.server import CannotWork
 from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable, Specimen
 from gclint.verify.worker.watch import Watch
 
@@ -32,8 +31,12 @@ _ENVIRONMENT = {
 }
 
 
+class CannotWork(Exception):
+    """Nothing can be run; the message says why, and what to do."""
+
+
 class Models:
-    """The program that the server runs outside of tests."""
+    """What is done with models: everything that needs torch or transformers."""
 
     _classes: Callable[[ModuleType], Sequence[Any]]
     _unsupported: Callable[[Any], str | None]
@@ -46,7 +49,11 @@ class Models:
         self._practices = practices_named(practices)
 
     def load(self) -> tuple[str, str]:
-        """Import torch, transformers, and the modules that build and examine models."""
+        """Import what all processes need, and return the versions of torch and transformers.
+
+        Raises:
+            CannotWork: it cannot be imported.
+        """
         os.environ.update(_ENVIRONMENT)
         warnings.simplefilter("ignore")
         torch, transformers = _import("torch"), _import("transformers")
@@ -73,7 +80,11 @@ class Models:
         return str(torch.__version__), str(version)
 
     def devices(self, wanted: str) -> list[tuple[str, str]]:
-        """Return the CPU or the GPUs that ``wanted`` stands for."""
+        """Return the CPU or the GPUs that ``wanted`` selects, with their names for people; called in a fork.
+
+        Raises:
+            CannotWork: there is none.
+        """
         import torch
 
         count = torch.cuda.device_count() if wanted != "cpu" and torch.cuda.is_available() else 0
@@ -88,7 +99,7 @@ class Models:
         return found
 
     def make_reproducible(self, devices: Sequence[str]) -> tuple[str, ...]:
-        """Make computations as reproducible as possible, without touching a GPU."""
+        """Make computation reproducible without touching a GPU; return the settings for that, in words."""
         import torch
 
         if devices[0] == "cpu":
@@ -101,11 +112,11 @@ class Models:
         return "TF32 is disabled", "deterministic algorithms are used where torch has them"
 
     def classes(self, module: ModuleType) -> Sequence[Any]:
-        """Return the model classes that a module defines."""
+        """Return the model classes that a module defines; called in a fork."""
         return self._classes(module)
 
     def examine(self, source: Source, model_class: Any, device: str, watch: Watch) -> ClassResult:
-        """Build tiny models of a class, and check their steps."""
+        """Build tiny models of a class, and check their steps; called in a fork."""
         reason = self._unsupported(model_class)
         if reason is not None:
             return ClassResult(source.path, model_class.__name__, "not run", reason, NO_FLAG)
@@ -124,7 +135,7 @@ class Models:
     def estimate(
         self, source: Source, classes: Sequence[Any], question: Question, device: str
     ) -> MemoryEstimate | Unusable:
-        """Estimate the memory of a step, at any size."""
+        """Return the estimate for one of the classes, or why there is none; called in a fork."""
         from gclint.verify.worker.footprint import CannotEstimate, estimate
 
         supported = [each for each in classes if self._unsupported(each) is None]

@@ -12,7 +12,7 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 from gclint.verify.worker import limits
 from gclint.verify.worker.child import Send, Task, adopt_orphans, run
@@ -21,6 +21,7 @@ from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
 from gclint.verify.worker.isolation import use_home
 from gclint.verify.worker.memory import enlarge_pages, limit_gpu_memory
+from gclint.verify.worker.models import CannotWork, Models
 from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import (
     ClassResult,
@@ -37,51 +38,15 @@ from gclint.verify.worker.protocol import (
     encode,
     message_or_none,
 )
-from gclint.verify.worker.watch import Record, Watch, category, reporting
+from gclint.verify.worker.watch import Record, category, reporting
 
 # Seconds for which a source's process may be silent beyond the time limit of a class, and for each processor
 # on which what the class has started may run until it is noticed.
 _MARGIN, _MARGIN_OF_CORE = 30.0, 4.0
 
 
-class CannotWork(Exception):
-    """Nothing can be run; the message says why, and what to do."""
-
-
-class Program(Protocol):
-    """What is done with models: everything that needs torch or transformers."""
-
-    def load(self) -> tuple[str, str]:
-        """Import what all processes need, and return the versions of torch and transformers.
-
-        Raises:
-            CannotWork: it cannot be imported.
-        """
-
-    def devices(self, wanted: str) -> list[tuple[str, str]]:
-        """Return the devices that ``wanted`` selects, each with its name for people; called in a fork.
-
-        Raises:
-            CannotWork: there is none.
-        """
-
-    def make_reproducible(self, devices: Sequence[str]) -> tuple[str, ...]:
-        """Configure reproducible computation without touching a GPU; return the settings, in words."""
-
-    def classes(self, module: ModuleType) -> Sequence[Any]:
-        """Return the model classes that a module defines; called in a fork."""
-
-    def examine(self, source: Source, model_class: Any, device: str, watch: Watch) -> ClassResult:
-        """Run one class; called in a fork."""
-
-    def estimate(
-        self, source: Source, classes: Sequence[Any], question: Question, device: str
-    ) -> MemoryEstimate | Unusable:
-        """Return the estimate for one of the classes, or why there is none; called in a fork."""
-
-
 def serve(
-    request: Request, send: Callable[[Message], None], program: Program, isolation: tuple[str, ...] = ()
+    request: Request, send: Callable[[Message], None], program: Models, isolation: tuple[str, ...] = ()
 ) -> None:
     """Do a request, and send everything that happens."""
     if not hasattr(os, "fork"):
@@ -105,7 +70,7 @@ def serve(
     send(Done())
 
 
-def _find_devices(program: Program, request: Request) -> list[tuple[str, str]]:
+def _find_devices(program: Models, request: Request) -> list[tuple[str, str]]:
     """Find the devices in a process of its own, since a process that has used CUDA cannot be forked."""
 
     def ask(send: Send, _slot: int) -> None:
@@ -173,7 +138,7 @@ class _SourceRun:
 
 
 class _Server:
-    def __init__(self, request: Request, program: Program, devices: Sequence[str]) -> None:
+    def __init__(self, request: Request, program: Models, devices: Sequence[str]) -> None:
         self._request = request
         self._program = program
         self._devices = devices
