@@ -11,8 +11,8 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from gclint.verify.worker.synthesis.inputs.audio import fit_masks  # noqa: E402
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs  # noqa: E402
-from gclint.verify.worker.synthesis.inputs.masks import fit_masks  # noqa: E402
 from gclint.verify.worker.synthesis.inputs.placeholders import grid  # noqa: E402
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation  # noqa: E402
 from tests.verify.synthesis.one_layer import OneLayerConfig, OneLayerModel, first  # noqa: E402

@@ -70,7 +70,7 @@ def with_other_length(situation: Situation, model: Any) -> Situation | None:
     """Return the situation with a text of another length, or None if that changes nothing or fails."""
     before = trial.shapes(make_inputs(situation))
     for more in _LONGER:
-        other = replace(situation, plan=replace(situation.plan, length=situation.plan.length + more))
+        other = replace(situation, plan=replace(situation.plan, length=situation.length + more))
         try:
             if trial.shapes(make_inputs(other)) == before:
                 return None

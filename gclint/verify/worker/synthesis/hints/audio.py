@@ -52,7 +52,7 @@ def channels_last(situation: Situation, failure: Failure) -> Plan | None:
 def one_token_each(situation: Situation, failure: Failure) -> Plan | None:
     """A text that needs a token for each position of the audio features, which are added to it."""
     sizes = failure.numbers(_MISMATCH)
-    if sizes is None or sizes[0] != situation.plan.length:
+    if sizes is None or sizes[0] != situation.length:
         return None
     line = failure.line
     if "audio" not in line or "input_ids" in line:

@@ -51,7 +51,7 @@ def written_into_places(situation: Situation, failure: Failure) -> Plan | None:
         found = _features(situation, failure, modality)
         if found is not None:
             # The features are those of the whole batch.
-            count = max(1, found // situation.plan.batch)
+            count = max(1, found // situation.batch)
             return replace(situation.plan, counts={**situation.plan.counts, modality: count})
     return None
 

@@ -93,7 +93,7 @@ def longer_mask(situation: Situation, failure: Failure) -> Plan | None:
         return None
     # Without one, the model makes a mask that is as long as the sequence.
     given = failure.inputs.get("attention_mask")
-    shape = (situation.plan.batch, situation.plan.length) if given is None else given.shape
+    shape = (situation.batch, situation.length) if given is None else given.shape
     if len(shape) != 2 or shape[1] != sizes[1]:
         return None
     plan = situation.plan.with_shapes({"attention_mask": (shape[0], sizes[0])})
@@ -146,11 +146,7 @@ def single_item(situation: Situation, failure: Failure) -> Plan | None:
     """A batch of one, for a model that reshapes the state of a single item to the size of the batch."""
     found = re.search(r"shape '\[(\d+(?:, \d+)*)\]' is invalid for input of size (\d+)", failure.message)
     shape = [int(each) for each in found[1].split(", ")] if found else []
-    if (
-        found is None
-        or shape[0] != situation.plan.batch
-        or math.prod(shape) != situation.plan.batch * int(found[2])
-    ):
+    if found is None or shape[0] != situation.batch or math.prod(shape) != situation.batch * int(found[2]):
         return None
     return None if situation.plan.single else replace(situation.plan, single=True)
 

@@ -37,7 +37,7 @@ def streams(situation: Situation, failure: Failure) -> Plan | None:
     )
     if (
         numbers is None
-        or numbers[0] != situation.plan.length
+        or numbers[0] != situation.length
         or "input_ids" not in "".join(line for _, line in failure.frames[:2])
     ):
         return None
@@ -77,4 +77,4 @@ def shorter(situation: Situation, failure: Failure) -> Plan | None:
     if not isinstance(count, int) or "out of range" not in failure.message:
         return None
     length = min(count, max(1, last[0]) if last else count)
-    return replace(situation.plan, length=length) if length < situation.plan.length else None
+    return replace(situation.plan, length=length) if length < situation.length else None

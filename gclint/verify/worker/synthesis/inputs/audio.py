@@ -1,4 +1,4 @@
-"""Audio as samples or as a spectrogram, and time series."""
+"""Audio as samples or as a spectrogram, the masks that are as long as that, and time series."""
 
 from __future__ import annotations
 
@@ -10,22 +10,32 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.documentation import documented
+from gclint.verify.worker.synthesis.inputs.situation import Providers, Situation
 
-FRAMES = 64
+_FRAMES = 64
 """How many frames a spectrogram has, unless a class needs another number."""
+_MASKED = (
+    (
+        r"(input_)?features?_(attention_)?mask|audio_attention_mask",
+        ("input_features", "audio_input_features"),
+    ),
+    (r"input_values_mask|padding_mask", ("input_values", "audio_values")),
+    (r"audio_mel_mask", ("audio_mel",)),
+    (r"padding_mask_videos", ("pixel_values_videos",)),
+)
+_OF_TEXT = {"input_ids", "inputs_embeds", "decoder_input_ids"}
 
 
-def input_values(situation: Situation) -> torch.Tensor:
+def _input_values(situation: Situation) -> torch.Tensor:
     """Return samples, or a spectrogram for a class that uses this name for one."""
     bands = situation.get("num_mel_bins")
     if bands is not None and situation.get("conv_stride") is None:
-        return situation.floats(
-            "input_values", situation.plan.batch, situation.get("max_length", default=64), bands
-        )
+        length = situation.get("max_length", default=64)
+        return situation.floats("input_values", situation.batch, length, bands)
     strides = situation.get("conv_stride", "upsampling_ratios", "downsampling_ratios", default=(320,))
     hop = math.prod(strides) if isinstance(strides, list | tuple) else 320
-    return situation.floats("input_values", situation.plan.batch, max(hop, 16) * 24 + 80)
+    return situation.floats("input_values", situation.batch, max(hop, 16) * 24 + 80)
 
 
 def _input_features(situation: Situation) -> torch.Tensor:
@@ -39,32 +49,32 @@ def _input_features(situation: Situation) -> torch.Tensor:
     )
     if "feature_lens" in situation.parameters:
         # All recordings of a batch, concatenated.
-        return situation.floats("input_features", bands, situation.plan.batch * FRAMES)
+        return situation.floats("input_features", bands, situation.batch * _FRAMES)
     if "chunk_sample_lengths" in situation.parameters:
-        return situation.floats("input_features", situation.plan.batch, bands, FRAMES)
+        return situation.floats("input_features", situation.batch, bands, _FRAMES)
     positions = situation.get("max_source_positions")
     source = inspect.getsource(sys.modules[situation.model_class.__module__])
     if positions is not None or re.search(r"num_mel_bins, \w+ = input_features\.shape", source):
-        positions = positions or 32
-        return situation.floats("input_features", situation.plan.batch, bands, 2 * positions)
-    return situation.floats("input_features", situation.plan.batch, FRAMES, bands)
+        return situation.floats("input_features", situation.batch, bands, 2 * (positions or 32))
+    return situation.floats("input_features", situation.batch, _FRAMES, bands)
 
 
 def _audio_mel(situation: Situation) -> torch.Tensor:
-    return situation.floats(
-        "audio_mel", situation.plan.batch, FRAMES, situation.get("input_feat_size", default=32)
-    )
-
-
-def _audio_mel_mask(situation: Situation) -> torch.Tensor:
-    # True marks padding.
-    return torch.zeros(situation.plan.batch, FRAMES, dtype=torch.bool)
+    bands = situation.get("input_feat_size", default=32)
+    return situation.floats("audio_mel", situation.batch, _FRAMES, bands)
 
 
 def _mel_spectrogram(situation: Situation) -> torch.Tensor:
-    return situation.floats(
-        "mel_spectrogram", situation.plan.batch, situation.get("mel_dim", "num_mel_bins", default=32), 16
-    )
+    bands = situation.get("mel_dim", "num_mel_bins", default=32)
+    return situation.floats("mel_spectrogram", situation.batch, bands, 16)
+
+
+def _codes(situation: Situation) -> Any:
+    count = situation.get("num_quantizers")
+    if not isinstance(count, int):
+        return documented(situation, "codes")
+    size = situation.get("codebook_size", default=8)
+    return situation.integers("codes", 0, size, situation.batch, count, situation.length)
 
 
 def _past_length(situation: Situation) -> int:
@@ -72,50 +82,75 @@ def _past_length(situation: Situation) -> int:
     return int(situation.get("context_length", default=8)) + max(lags)
 
 
+def _future_length(situation: Situation) -> int:
+    return int(situation.get("prediction_length", default=4))
+
+
 def _series(situation: Situation, name: str, length: int) -> torch.Tensor:
     size = situation.get("input_size", "num_input_channels", default=1)
-    return situation.floats(
-        name,
-        situation.plan.batch,
-        length,
-        *([size] if size > 1 or situation.get("num_input_channels") else []),
-    )
+    channels = [size] if size > 1 or situation.get("num_input_channels") else []
+    return situation.floats(name, situation.batch, length, *channels)
 
 
 def _past_values(situation: Situation) -> torch.Tensor:
     return _series(situation, "past_values", _past_length(situation))
 
 
-def _future_values(situation: Situation) -> torch.Tensor:
-    return _series(situation, "future_values", int(situation.get("prediction_length", default=4)))
+def _time_features(situation: Situation, name: str, length: int) -> torch.Tensor:
+    return situation.floats(name, situation.batch, length, int(situation.get("num_time_features", default=1)))
 
 
-def _past_observed_mask(situation: Situation) -> torch.Tensor:
-    return torch.ones_like(_past_values(situation))
+def fit_masks(situation: Situation, inputs: dict[str, Any]) -> None:
+    """Make each mask among ``inputs`` as long as the audio or the video that it masks."""
+    for name in set(inputs) - set(situation.plan.shapes):
+        if name == "attention_mask" and "input_features" in inputs and _OF_TEXT.isdisjoint(inputs):
+            content = inputs["input_features"]
+            inputs[name] = situation.ones(len(content), length_of(situation, content), boolean=True)
+        for pattern, masked in _MASKED if isinstance(inputs[name], torch.Tensor) else ():
+            content = next((inputs[each] for each in masked if each in inputs), None)
+            if re.fullmatch(pattern, name) and content is not None:
+                length = length_of(situation, content)
+                inputs[name] = torch.ones(len(content), length, dtype=inputs[name].dtype)
 
 
-def _time_features(name: str) -> Any:
-    def provide(situation: Situation) -> torch.Tensor:
-        count = int(situation.get("num_time_features", default=1))
-        length = (
-            _past_length(situation)
-            if name.startswith("past")
-            else int(situation.get("prediction_length", default=4))
-        )
-        return situation.floats(name, situation.plan.batch, length, count)
-
-    return provide
+def length_of(situation: Situation, content: torch.Tensor) -> int:
+    """Return how many frames or samples audio has."""
+    if content.dim() != 3:
+        return int(content.shape[-1] if content.dim() < 3 else content.shape[1])
+    bands = situation.get("num_mel_bins", "feature_size", "input_feat_size", default=1)
+    is_last = content.shape[1] == bands or content.shape[2] % bands
+    return int(content.shape[2] if is_last else content.shape[1])
 
 
-AUDIO = (
-    (r"input_values|audio_values", input_values, True),
+AUDIO: Providers = (
+    (r"input_values|audio_values", _input_values, True),
     (r"input_features", _input_features, True),
     (r"audio_mel", _audio_mel, True),
-    (r"audio_mel_mask", _audio_mel_mask, True),
+    # True marks padding.
+    (r"audio_mel_mask", lambda of: torch.zeros(of.batch, _FRAMES, dtype=torch.bool), True),
+    (
+        r"input_features_mask|feature_attention_mask|input_values_mask",
+        lambda of: of.ones(of.batch, 1, boolean=True),
+        True,
+    ),
     (r"mel_spectrogram", _mel_spectrogram, False),
+    (
+        r"chunk_sample_lengths",
+        lambda of: torch.full((of.batch,), _FRAMES * int(of.get("hop_length", default=1))),
+        True,
+    ),
+    (r"feature_lens", lambda of: torch.full((of.batch,), _FRAMES), True),
+    # The number of samples in the only recording of each item.
+    (r"input_values_cutoffs", lambda of: torch.full((of.batch, 1), _input_values(of).shape[-1]), False),
+    (r"codes", _codes, False),
+    (r"decoder_input_values", lambda of: documented(of, "decoder_input_values"), True),
     (r"past_values", _past_values, True),
-    (r"future_values", _future_values, True),
-    (r"past_observed_mask", _past_observed_mask, False),
-    (r"past_time_features", _time_features("past_time_features"), True),
-    (r"future_time_features", _time_features("future_time_features"), True),
+    (r"future_values", lambda of: _series(of, "future_values", _future_length(of)), True),
+    (r"past_observed_mask", lambda of: torch.ones_like(_past_values(of)), False),
+    (r"past_time_features", lambda of: _time_features(of, "past_time_features", _past_length(of)), True),
+    (
+        r"future_time_features",
+        lambda of: _time_features(of, "future_time_features", _future_length(of)),
+        True,
+    ),
 )

@@ -20,13 +20,11 @@ def documented(situation: Situation, name: str) -> Any:
     text = entry(situation, name)
     if shape is None:
         if re.search("quer(y|ies)", name):
-            return situation.floats(
-                name, situation.plan.batch, situation.plan.sizes.queries, situation.width()
-            )
+            return situation.floats(name, situation.batch, situation.plan.sizes.queries, situation.width())
         if "states" in name or "embeds" in name or "features" in name:
-            return situation.floats(name, situation.plan.batch, situation.plan.length, situation.width())
+            return situation.floats(name, situation.batch, situation.length, situation.width())
         if "mask" in name:
-            return situation.ones(situation.plan.batch, situation.plan.length)
+            return situation.ones(situation.batch, situation.length)
         return 1 if re.search(r"\bint\b", annotation) or re.match(r"\s*\(`?int`?\b", text) else None
     if "mask" in name and len(shape) == 4 and "Long" not in annotation:
         # A mask with the shape of an image has values of its own, such as those of another image.
@@ -89,14 +87,14 @@ def dimension(situation: Situation, word: str) -> int:
         return int(word)
     field = word.removeprefix("self.").removeprefix("config.")
     if field in ("batch_size", "batch", "bsz"):
-        return situation.plan.batch
+        return situation.batch
     value = situation.get(field)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if re.search("width|height|image", field):
         return _side(situation, -1 if "width" in field else 0)
     if re.search("seq|len", field):
-        return situation.plan.length
+        return situation.length
     if re.search("hidden|dim|embed", field):
         return situation.width()
     return 2

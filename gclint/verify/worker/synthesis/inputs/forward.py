@@ -19,19 +19,13 @@ import torch
 from gclint.verify.worker.known import Known
 from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.configurations.known import SETTINGS, function_for_inputs
-from gclint.verify.worker.synthesis.inputs.audio import AUDIO
-from gclint.verify.worker.synthesis.inputs.companions import COMPANIONS
+from gclint.verify.worker.synthesis.inputs.audio import AUDIO, fit_masks
 from gclint.verify.worker.synthesis.inputs.documentation import documented
-from gclint.verify.worker.synthesis.inputs.labels import LABELS
-from gclint.verify.worker.synthesis.inputs.masks import MASKS, fit_masks
-from gclint.verify.worker.synthesis.inputs.patches import PATCHES
+from gclint.verify.worker.synthesis.inputs.images import IMAGES
 from gclint.verify.worker.synthesis.inputs.placeholders import patch_side
-from gclint.verify.worker.synthesis.inputs.points import POINTS
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 from gclint.verify.worker.synthesis.inputs.text import TEXT, hidden_states
-from gclint.verify.worker.synthesis.inputs.tiles import TILES
 from gclint.verify.worker.synthesis.inputs.training import add_training_inputs
-from gclint.verify.worker.synthesis.inputs.vision import VISION
 
 _SEED = 20
 
@@ -103,7 +97,7 @@ Provider = Callable[[Situation], Any]
 
 _PROVIDERS: tuple[tuple[re.Pattern[str], Provider, bool], ...] = tuple(
     (re.compile(pattern), provider, wanted)
-    for table in (COMPANIONS, TEXT, PATCHES, TILES, MASKS, VISION, AUDIO, LABELS, POINTS)
+    for table in (TEXT, IMAGES, AUDIO)
     for pattern, provider, wanted in table
 )
 
@@ -139,7 +133,7 @@ def _by_rule(situation: Situation) -> dict[str, Any]:
         tensors = {
             name: value for name, value in inputs.items() if isinstance(value, torch.Tensor) and value.dim()
         }
-        inputs |= {name: value[:1] for name, value in tensors.items() if len(value) == situation.plan.batch}
+        inputs |= {name: value[:1] for name, value in tensors.items() if len(value) == situation.batch}
     add_training_inputs(situation, inputs, situation.plan.training)
     return inputs
 
@@ -158,7 +152,7 @@ def _adjust(situation: Situation, name: str, value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     if name in plan.tokens:
-        return situation.tokens(name, situation.plan.batch, plan.length)
+        return situation.tokens(name, situation.batch, plan.length)
     if name in plan.given:
         return torch.tensor(plan.given[name])
     if name in plan.shapes:
@@ -171,7 +165,7 @@ def _adjust(situation: Situation, name: str, value: Any) -> Any:
     if name in plan.ranks:
         value = _raised(situation, name, value, plan.ranks[name])
         while value.dim() > plan.ranks[name] >= 1:
-            value = value[0] if value.shape[0] == situation.plan.batch else value.flatten(0, 1)
+            value = value[0] if value.shape[0] == situation.batch else value.flatten(0, 1)
     if name in plan.transposed and value.dim() >= 2:
         value = value.transpose(-1, -2).contiguous()
     return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -112,6 +112,16 @@ class Situation:
         return self.config.get_text_config(decoder=True)
 
     @property
+    def batch(self) -> int:
+        """How many items the inputs have."""
+        return self.plan.batch
+
+    @property
+    def length(self) -> int:
+        """How many tokens a text has."""
+        return self.plan.length
+
+    @property
     def is_encoder_decoder(self) -> bool:
         """Whether the class has a decoder with inputs of its own."""
         return "decoder_input_ids" in self.parameters
@@ -164,3 +174,7 @@ def _generator(name: str) -> torch.Generator:
     generator = torch.Generator()
     generator.manual_seed(zlib.crc32(name.encode()))
     return generator
+
+
+Providers = tuple[tuple[str, Callable[[Situation], Any], bool], ...]
+"""Patterns of names of inputs, what makes these, and whether they are given though they are optional."""

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 import torch
 
-from gclint.verify.worker.synthesis.inputs.masks import length_of
+from gclint.verify.worker.synthesis.inputs.audio import length_of
 from gclint.verify.worker.synthesis.inputs.placeholders import modality_of_tokens, placeholder_tokens
 from gclint.verify.worker.synthesis.inputs.situation import Situation
 
