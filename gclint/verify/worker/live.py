@@ -86,12 +86,7 @@ def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> Clas
 
 
 def _examine_in_fork(
-    source: Source,
-    model: Any,
-    batches: Sequence[Mapping[str, Any]],
-    wanted: Wanted,
-    send: Send,
-    _slot: int,
+    source: Source, model: Any, batches: Sequence[Mapping[str, Any]], wanted: Wanted, send: Send, _slot: int
 ) -> None:
     """Examine the model; called in a fork."""
     name = type(model).__name__

@@ -151,11 +151,7 @@ SCENARIOS = (
     Scenario("cache object", batch=_CACHE_OBJECT, use_cache=True, cache_object=True, reference="default"),
     Scenario("router losses", _ROUTER_LOSSES, router_losses=True),
     Scenario(
-        "frozen base",
-        _FROZEN_BASE,
-        frozen_base=True,
-        require_input_grads=True,
-        checks=("frozen base",),
+        "frozen base", _FROZEN_BASE, frozen_base=True, require_input_grads=True, checks=("frozen base",)
     ),
     Scenario("frozen statistics", _NO_DROPOUT + _FROZEN_STATISTICS, steps=2, frozen_statistics=True),
     Scenario("cross-attention", feature="cross-attention"),

@@ -199,10 +199,7 @@ class Snapshot:
     """The state at the end of a forward pass."""
 
     def __init__(
-        self,
-        model: nn.Module,
-        caches: Mapping[int, Any],
-        dictionaries: Mapping[int, dict[Any, Any]],
+        self, model: nn.Module, caches: Mapping[int, Any], dictionaries: Mapping[int, dict[Any, Any]]
     ) -> None:
         self._generators = _generators()
         self._attributes = Attributes(model)

@@ -191,12 +191,7 @@ def _reason(trainee: Trainee, error: Exception) -> str:
 def _mode(trainee: Trainee, mode: Mode, names: Sequence[str]) -> tuple[ModeEstimate, list[Addition]]:
     def evaluate(kept: Kept) -> tuple[ModeEstimate, list[Addition]]:
         records = kept.records()
-        seen = ModeEstimate(
-            mode,
-            kept.total,
-            _by_block(records, kept),
-            largest=saved(records)[:_LARGEST],
-        )
+        seen = ModeEstimate(mode, kept.total, _by_block(records, kept), largest=saved(records)[:_LARGEST])
         return seen, [] if mode == "plain" else additions(mode, records, kept)
 
     try:

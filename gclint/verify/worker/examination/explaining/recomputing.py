@@ -332,11 +332,7 @@ def _name(change: Change) -> str:
 
 
 def _explained(
-    cause: Cause,
-    origin: Origin,
-    text: str,
-    each: Checkpointed | None,
-    lines: tuple[Place, ...] = (),
+    cause: Cause, origin: Origin, text: str, each: Checkpointed | None, lines: tuple[Place, ...] = ()
 ) -> Explanation:
     shown = lines or ((each.place,) if each is not None and each.place is not None else ())
     return Explanation(cause, f"{text}. {capitalised(first_operation(origin))}.", shown, difference(origin))

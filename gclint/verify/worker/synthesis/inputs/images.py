@@ -219,11 +219,7 @@ IMAGES: Providers = (
     (r"num_frames_per_video", lambda of: of.ones(of.batch), True),
     (r"images_per_sample", lambda of: torch.full((of.batch,), 2), True),
     # The indices of the patches that each token is made of, a row per token.
-    (
-        r"image_token_pooling",
-        lambda of: torch.arange(of.batch * _patch_count(of)).reshape(-1, _POOLED),
-        True,
-    ),
+    (r"image_token_pooling", lambda of: torch.arange(of.batch * _patch_count(of)).reshape(-1, _POOLED), True),
     (r"image_grids", _pooled_grids, True),
     (r"aspect_ratio_ids", lambda of: of.ones(of.batch, ONE_IMAGE), True),
     (r"aspect_ratio_mask", lambda of: of.ones(of.batch, ONE_IMAGE, tile_count(of)), True),
@@ -233,11 +229,7 @@ IMAGES: Providers = (
     (r"state", _state, False),
     (r"input_points", lambda of: _places(of, "input_points", _POINTS, 2), True),
     # A point of the object, one of the background, and one that is padding.
-    (
-        r"input_labels",
-        lambda of: torch.tensor([1, 0, -1]).expand(of.batch, 1, _POINTS).clone(),
-        True,
-    ),
+    (r"input_labels", lambda of: torch.tensor([1, 0, -1]).expand(of.batch, 1, _POINTS).clone(), True),
     (r"input_boxes", _boxes, True),
     (r"input_masks", _rough_masks, True),
 )

@@ -175,9 +175,5 @@ TEXT: Providers = (
     (r"visual_embeds", _regions, True),
     (r"visual_attention_mask", lambda of: of.ones(*_regions(of).shape[:-1]), True),
     (r"labels", _labels, True),
-    (
-        r"start_positions|end_positions",
-        lambda of: of.integers("positions", 1, of.length - 1, of.batch),
-        True,
-    ),
+    (r"start_positions|end_positions", lambda of: of.integers("positions", 1, of.length - 1, of.batch), True),
 )
