@@ -289,7 +289,7 @@ def test_a_part_is_covered_if_any_run_covers_it(parts: Any, not_covered: Any) ->
 def test_noise_is_amplified_beyond_a_twentieth(
     reference: float, noisy: float | None, grade: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gclint.verify.worker.examination import rounding
+    from gclint.verify.worker.examination import runner
 
     def step(value: float | None) -> Any:
         return one_step(gradients={"w": None if value is None else [value, 0.0], "rest": [1.0, 0.0]})
@@ -298,7 +298,7 @@ def test_noise_is_amplified_beyond_a_twentieth(
         def run(self, conditions: Any, scales: Any) -> Any:
             return proofs.run("non-reentrant", **step(noisy if conditions.noise else reference))
 
-    monkeypatch.setattr(rounding, "expert_implementations", lambda _model: ("",))
+    monkeypatch.setattr(runner, "expert_implementations", lambda _model: ("",))
     nothing: Any = None
-    (found,) = rounding.stability(nothing, Runner(), {})  # type: ignore[arg-type]
+    (found,) = runner.stability(nothing, Runner(), {})  # type: ignore[arg-type]
     assert found.grade == grade

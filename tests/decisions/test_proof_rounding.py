@@ -65,7 +65,7 @@ class _Runner:
 
 
 def _sharpened(runner: _Runner) -> Any:
-    from gclint.verify.worker.examination.rounding import Rounding
+    from gclint.verify.worker.examination.runner import Rounding
 
     return Rounding(runner).sharpened(runner.case())  # type: ignore[arg-type]
 
@@ -121,7 +121,7 @@ def test_what_is_zero_but_for_rounding_is_not_computed_more_exactly() -> None:
     compared = case(
         *({"steps": [step]} for step in steps), noise={("gradient", "bias"): 1e-6}, unstable=frozenset()
     )
-    from gclint.verify.worker.examination.rounding import Rounding
+    from gclint.verify.worker.examination.runner import Rounding
 
     class Perturbing(_Runner):
         def run(self, conditions: Any, scales: Mapping[str, float]) -> Any:
@@ -139,7 +139,7 @@ def test_what_is_zero_but_for_rounding_is_not_computed_more_exactly() -> None:
 def test_noise_is_measured_once_for_each_reference_and_with_several_perturbations() -> None:
     from dataclasses import replace
 
-    from gclint.verify.worker.examination.rounding import Rounding
+    from gclint.verify.worker.examination.runner import Rounding
 
     runner = _Runner(found=1.0)
     rounding = Rounding(runner)  # type: ignore[arg-type]
@@ -177,7 +177,7 @@ def test_what_differs_between_plain_runs_is_no_error() -> None:
 def test_what_was_known_to_differ_still_does() -> None:
     from dataclasses import replace
 
-    from gclint.verify.worker.examination.rounding import Rounding
+    from gclint.verify.worker.examination.runner import Rounding
 
     runner = _Runner(found=3.0)
     known = frozenset({("gradient", "w")})
@@ -188,7 +188,7 @@ def test_what_was_known_to_differ_still_does() -> None:
 def test_a_run_is_repeated_with_the_scales_of_its_first_and_without_looking_for_blocks() -> None:
     from dataclasses import replace
 
-    from gclint.verify.worker.examination.rounding import Rounding
+    from gclint.verify.worker.examination.runner import Rounding
 
     runner = _Runner()
     compared = runner.case()
@@ -204,7 +204,7 @@ def test_a_run_is_repeated_with_the_scales_of_its_first_and_without_looking_for_
 def test_what_is_computed_exactly_from_the_start_is_repeated_exactly() -> None:
     from dataclasses import replace
 
-    from gclint.verify.worker.examination.rounding import Rounding
+    from gclint.verify.worker.examination.runner import Rounding
 
     runner = _Runner(found=1.0)
     compared = runner.case()

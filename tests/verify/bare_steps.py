@@ -19,7 +19,7 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
 import torch
 from transformers.utils import logging
 
-from gclint.verify.worker.examination import examine
+from gclint.verify.worker.examination.examine import examine
 from gclint.verify.worker.memory import enlarge_pages
 from gclint.verify.worker.protocol import Mode, Source
 from gclint.verify.worker.specimen import Specimen

@@ -82,7 +82,8 @@ def train_planted(planted: PlantedSetup) -> ClassResult:
     """Train a planted model in its groups, from this process."""
     import torch
 
-    from gclint.verify.worker.training import trained, training
+    from gclint.verify.worker.training import training
+    from gclint.verify.worker.training.training import trained
     from gclint.verify.worker.watch import Watch
 
     torch.set_num_threads(1)

@@ -144,7 +144,7 @@ def test_result_can_be_sent(planted: Planted) -> None:
 
 
 def _examine(model_class: Any, specimens: list[Any]) -> ClassResult:
-    from gclint.verify.worker.examination import examine
+    from gclint.verify.worker.examination.examine import examine
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.watch import Watch
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.torch
 def test_memory_that_was_allocated_before_a_step_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from gclint.verify.worker.examination.costs import Clock
+    from gclint.verify.worker.examination.observers import Clock
 
     done: list[str] = []
     peaks = {"before": 900, "since": 150}

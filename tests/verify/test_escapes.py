@@ -69,7 +69,7 @@ _BOUNDARY = 2 * 12 * 32 * 4
 
 
 def _estimate(run: str, base: str = "GradientCheckpointingLayer") -> MemoryEstimate:
-    from gclint.verify.worker.footprint import estimate
+    from gclint.verify.worker.footprint.estimate import estimate
 
     module = ModuleType("modeling_toy")
     sys.modules[module.__name__] = module

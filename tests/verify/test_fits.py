@@ -21,7 +21,7 @@ pytestmark = pytest.mark.torch
 )
 @pytest.mark.parametrize("start", [1, 2, 60, 5000])
 def test_the_largest_that_fits_is_found(need: Callable[[int], int], most_tries: int, start: int) -> None:
-    from gclint.verify.worker.footprint.fits import largest_within
+    from gclint.verify.worker.footprint.estimate import largest_within
 
     tried: list[int] = []
 
@@ -37,7 +37,7 @@ def test_the_largest_that_fits_is_found(need: Callable[[int], int], most_tries: 
 
 
 def test_nothing_fits_and_everything_fits() -> None:
-    from gclint.verify.worker.footprint.fits import largest_within
+    from gclint.verify.worker.footprint.estimate import largest_within
 
     assert largest_within(lambda number: 2000 + number, 1000, 8, 64) == (0, 2001, False)
     assert largest_within(lambda number: number, 1000, 8, 64) == (64, 64, True)
@@ -48,7 +48,7 @@ def test_a_size_that_cannot_be_run_is_said_and_takes_nothing_from_the_others(
 ) -> None:
     from types import SimpleNamespace
 
-    from gclint.verify.worker.footprint import fits as room
+    from gclint.verify.worker.footprint import estimate as room
 
     class Sized(SimpleNamespace):
         def sized(self, batch: int = 2, sequence: int = 8) -> Sized:

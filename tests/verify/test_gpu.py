@@ -168,7 +168,7 @@ def test_nothing_touches_a_gpu_before_the_fork_that_runs_there(tmp_path: Path) -
 def test_the_peak_is_what_a_step_adds(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from gclint.verify.worker.examination.costs import Clock
+    from gclint.verify.worker.examination.observers import Clock
 
     state: dict[str, Any] = {"now": 700, "peak": 5000}
     monkeypatch.setattr(torch.cuda, "synchronize", lambda _device: None)

@@ -102,7 +102,8 @@ def test_what_the_worker_cannot_do_is_said_in_one_line(gclint: Gclint) -> None:
 def test_a_question_without_an_answer(settings: dict[str, Any], complaint: str) -> None:
     from transformers import LlamaForCausalLM
 
-    from gclint.verify.worker.footprint import CannotEstimate, estimate
+    from gclint.verify.worker.footprint.building import CannotEstimate
+    from gclint.verify.worker.footprint.estimate import estimate
 
     with pytest.raises(CannotEstimate) as raised:
         estimate("modeling_llama.py", [LlamaForCausalLM], Question(**settings), "cpu")
@@ -114,7 +115,8 @@ def test_a_question_without_an_answer(settings: dict[str, Any], complaint: str) 
 def test_positions_that_the_model_does_not_have_are_refused() -> None:
     from transformers import GPT2LMHeadModel
 
-    from gclint.verify.worker.footprint import CannotEstimate, estimate
+    from gclint.verify.worker.footprint.building import CannotEstimate
+    from gclint.verify.worker.footprint.estimate import estimate
 
     fields = {"hidden_size": 32, "num_attention_heads": 2, "n_positions": 20}
     question = Question(sequence=24, layers=2, fields=fields)

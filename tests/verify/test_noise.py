@@ -21,7 +21,7 @@ def _run(*steps: dict[str, Any], **attributes: Any) -> Any:
 def test_an_output_or_attribute_that_only_one_run_has_is_a_difference() -> None:
     import torch
 
-    from gclint.verify.worker.examination.noise import differences
+    from gclint.verify.worker.examination.run import differences
 
     ones = torch.ones(2)
     one = _run({"both": ones, "first": ones}, kept=ones, same=1)
@@ -33,7 +33,7 @@ def test_an_output_or_attribute_that_only_one_run_has_is_a_difference() -> None:
 def test_noise_is_the_largest_difference_of_all_runs() -> None:
     import torch
 
-    from gclint.verify.worker.examination.noise import noise
+    from gclint.verify.worker.examination.run import noise
 
     def run(output: float, count: int = 1) -> Any:
         return _run({"output": torch.tensor([output]), "same": torch.ones(1)}, count=count)
@@ -45,7 +45,7 @@ def test_noise_is_the_largest_difference_of_all_runs() -> None:
 def test_what_only_some_runs_have_may_differ_by_any_amount() -> None:
     import torch
 
-    from gclint.verify.worker.examination.noise import noise
+    from gclint.verify.worker.examination.run import noise
 
     with_both = _run({"first": torch.ones(1), "second": torch.ones(1)}, kept=torch.ones(1), same=None)
     with_one = _run({"first": torch.ones(1)}, kept=None, same=None)
@@ -57,7 +57,7 @@ def test_what_only_some_runs_have_may_differ_by_any_amount() -> None:
 def test_a_gradient_that_one_run_lacks_counts_as_zero_and_only_common_steps_are_compared() -> None:
     import torch
 
-    from gclint.verify.worker.examination.noise import noise
+    from gclint.verify.worker.examination.run import noise
 
     one, other = _run({}, attribute=1), _run({}, {"output": torch.ones(1)}, attribute=2)
     one.steps[0].gradients.update(first=torch.ones(1), both=torch.ones(1), none=None)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.torch
 
 def _first_only(module: Any, **changes: Any) -> Any:
     """Return the result of examining a planted model in its first scenario."""
-    from gclint.verify.worker.examination import examine
+    from gclint.verify.worker.examination.examine import examine
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.watch import Watch
 

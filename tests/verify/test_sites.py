@@ -26,8 +26,8 @@ def _sites(
     from gclint.verify.worker.examination.blocks import Block
     from gclint.verify.worker.examination.case import Case
     from gclint.verify.worker.examination.fault import Fault
+    from gclint.verify.worker.examination.findings import Sites
     from gclint.verify.worker.examination.run import ENABLING, Conditions, Run, Step
-    from gclint.verify.worker.examination.sites import Sites
     from gclint.verify.worker.examination.trace import Call
     from gclint.verify.worker.scenarios import scenario_named
 
@@ -114,7 +114,7 @@ def test_only_blocks_that_ran_and_have_gradients_count(
 def test_a_block_counts_as_recomputed_only_where_every_mode_recomputes_it(
     again: list[int], expected: bool
 ) -> None:
-    from gclint.verify.worker.examination.sites import Sites
+    from gclint.verify.worker.examination.findings import Sites
     from tests.decisions import proofs
 
     sites, modes = Sites(), ("non-reentrant", "reentrant", "reentrant")
@@ -141,7 +141,7 @@ def test_a_block_counts_as_recomputed_only_where_every_mode_recomputes_it(
 def test_one_run_decides_only_about_blocks_of_which_it_shows_something(
     found: dict[str, Any], expected: tuple[int, int], is_first: bool
 ) -> None:
-    from gclint.verify.worker.examination.sites import Sites
+    from gclint.verify.worker.examination.findings import Sites
     from tests.decisions import proofs
 
     facts = dict(found)
@@ -158,7 +158,7 @@ def test_one_run_decides_only_about_blocks_of_which_it_shows_something(
 def test_lone_blocks_are_not_counted_and_known_at_their_call_sites(recomputed: int, is_known: bool) -> None:
     from dataclasses import replace
 
-    from gclint.verify.worker.examination.sites import Sites
+    from gclint.verify.worker.examination.findings import Sites
     from gclint.verify.worker.examination.trace import Call
     from tests.decisions import proofs
 
@@ -186,7 +186,7 @@ def test_lone_blocks_are_not_counted_and_known_at_their_call_sites(recomputed: i
 def test_a_call_site_is_recomputed_if_all_blocks_that_it_calls_are(
     again: dict[str, int], expected: bool
 ) -> None:
-    from gclint.verify.worker.examination.sites import Sites
+    from gclint.verify.worker.examination.findings import Sites
     from gclint.verify.worker.examination.trace import Call
     from tests.decisions import proofs
 

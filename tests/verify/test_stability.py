@@ -15,7 +15,7 @@ def test_noise_reaches_only_what_is_recomputed() -> None:
     from torch import nn
 
     from gclint.verify.worker.examination.blocks import Block
-    from gclint.verify.worker.examination.phases import Phases, RecomputeNoise
+    from gclint.verify.worker.examination.observers import Phases, RecomputeNoise
 
     model: Any = nn.Module()
     model.block = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8))
@@ -50,8 +50,8 @@ def _kept(module: Any, given: Any) -> tuple[Any, list[object]]:
 @pytest.mark.parametrize(("gradient", "grade"), [(1.04, "stable"), (1.3, "amplifies"), (None, "raises")])
 def test_grades(gradient: float | None, grade: str) -> None:
     from gclint.verify.worker.examination.fault import Fault
-    from gclint.verify.worker.examination.rounding import _graded
     from gclint.verify.worker.examination.run import Conditions, Run, Step
+    from gclint.verify.worker.examination.runner import _graded
     from gclint.verify.worker.scenarios import scenario_named
 
     def run(size: float | None) -> Run:

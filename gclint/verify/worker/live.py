@@ -24,13 +24,13 @@ from transformers import PretrainedConfig
 
 from gclint.verify.worker.child import Send, Task, run
 from gclint.verify.worker.ending import End
-from gclint.verify.worker.examination import examine
+from gclint.verify.worker.examination.examine import examine
 from gclint.verify.worker.examination.subject import disable_checkpointing
 from gclint.verify.worker.examination.trace import file_of
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import ClassResult, Source
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
-from gclint.verify.worker.training import trained
+from gclint.verify.worker.training.training import trained
 from gclint.verify.worker.watch import Record, reporting
 
 _WRAPPERS = ("module", "_orig_mod")

@@ -66,11 +66,11 @@ class Models:
         torch.set_num_threads(1)
         try:
             from gclint.verify.worker.classes import model_classes, unsupported
-            from gclint.verify.worker.examination import examine
+            from gclint.verify.worker.examination.examine import examine
             from gclint.verify.worker.rehearsal import rehearsed
             from gclint.verify.worker.synthesis.attempts.search import specimens
             from gclint.verify.worker.synthesis.configurations.known import learn
-            from gclint.verify.worker.training import trained
+            from gclint.verify.worker.training.training import trained
         except ImportError as error:
             raise CannotWork(f"transformers {version} cannot be used: {error}") from error
         learn(self._known)
@@ -136,7 +136,8 @@ class Models:
         self, source: Source, classes: Sequence[Any], question: Question, device: str
     ) -> MemoryEstimate | Unusable:
         """Return the estimate for one of the classes, or why there is none; called in a fork."""
-        from gclint.verify.worker.footprint import CannotEstimate, estimate
+        from gclint.verify.worker.footprint.building import CannotEstimate
+        from gclint.verify.worker.footprint.estimate import estimate
 
         supported = [each for each in classes if self._unsupported(each) is None]
         try:

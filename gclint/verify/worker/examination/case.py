@@ -23,8 +23,7 @@ from gclint.verify.worker.examination.deliberate import left_out
 from gclint.verify.worker.examination.inspection.difference import Origin, first_difference, only_cut
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed, Inspection
 from gclint.verify.worker.examination.inspection.tape import Event
-from gclint.verify.worker.examination.noise import Key, Noise, gradients
-from gclint.verify.worker.examination.run import Run
+from gclint.verify.worker.examination.run import Key, Noise, Run, gradients
 from gclint.verify.worker.examination.tensors import OWN
 from gclint.verify.worker.protocol import Place
 

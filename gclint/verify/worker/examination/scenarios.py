@@ -13,9 +13,7 @@ from gclint.verify.worker.examination.evidence import fingerprint, verdict
 from gclint.verify.worker.examination.explaining.switching import failure_of_hook
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.findings import Doubt, Findings, not_compared
-from gclint.verify.worker.examination.noise import differences
-from gclint.verify.worker.examination.phases import has_experts
-from gclint.verify.worker.examination.rounding import Rounding, stability
+from gclint.verify.worker.examination.observers import has_experts
 from gclint.verify.worker.examination.run import (
     ENABLING,
     OTHER_COMPUTATIONS,
@@ -23,8 +21,9 @@ from gclint.verify.worker.examination.run import (
     Conditions,
     Run,
     Step,
+    differences,
 )
-from gclint.verify.worker.examination.runner import Runner
+from gclint.verify.worker.examination.runner import Rounding, Runner, stability
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.trace import Call, file_of
 from gclint.verify.worker.examination.words import described, names

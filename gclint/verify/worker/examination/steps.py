@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 from gclint.verify.worker.examination.blocks import Block, BlockFinder
-from gclint.verify.worker.examination.costs import Clock, SavedBytes
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Replays
 from gclint.verify.worker.examination.inspection.inspector import Inspector
-from gclint.verify.worker.examination.phases import Phases, RecomputeNoise, use_experts
+from gclint.verify.worker.examination.observers import Clock, Phases, RecomputeNoise, SavedBytes, use_experts
 from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Conditions, Run, Step
 from gclint.verify.worker.examination.state import Attributes, SideEffects, Snapshot, Values, comparable
 from gclint.verify.worker.examination.subject import Subject, seed

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from gclint.verify.worker.examination.blocks import is_layer
-from gclint.verify.worker.examination.phases import Phases
+from gclint.verify.worker.examination.observers import Phases
 from gclint.verify.worker.examination.tensors import (
     is_cache,
     is_cache_name,

@@ -4,7 +4,3 @@ A group's module says how a model is prepared (:class:`~.group.Group`), :mod:`.p
 a fork, :mod:`.judgement` compares them with those without checkpointing, and :mod:`.training` runs all
 practices that were requested.
 """
-
-from gclint.verify.worker.training.training import trained
-
-__all__ = ["trained"]

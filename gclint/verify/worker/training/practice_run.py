@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor
 
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.fault import Fault, NoGradient, fault_of
-from gclint.verify.worker.examination.phases import Phases
+from gclint.verify.worker.examination.observers import Phases
 from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import dense, outputs_of, total_loss
 from gclint.verify.worker.memory import is_out_of_memory
