@@ -68,7 +68,8 @@ def _forward(
 ) -> Any:
     import torch
 
-    from gclint.verify.worker.footprint.step import Meter, forward
+    from gclint.verify.worker.footprint.meter import Meter
+    from gclint.verify.worker.footprint.step import forward
 
     _, model_class = _parts()
     model = model_class(count, keyword, keep)

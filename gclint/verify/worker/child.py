@@ -365,7 +365,11 @@ def _do(task: Task, limits: Limits, slot: int, pipe: int, dump: IO[bytes]) -> No
     if task.gigabytes is not None:
         limit_memory(task.gigabytes)
     without_core_dump()
-    start_clock = _clock(task.seconds)
+
+    def start_clock() -> None:
+        # Where only the system can watch the CPU time.
+        if not processes.are_visible():
+            limit_seconds(sum(os.times()[:2]) + task.seconds)
 
     def send(line: str) -> None:
         _write(pipe, f"={line}\n")
@@ -383,17 +387,6 @@ def _do(task: Task, limits: Limits, slot: int, pipe: int, dump: IO[bytes]) -> No
     finally:
         # This process runs no cleanup of the caller, and does not wait for threads.
         os._exit(0)
-
-
-def _clock(limit: float) -> Callable[[], None]:
-    """Return a function that sets the limit of CPU time anew, where only the system can watch it."""
-    if processes.are_visible():
-        return lambda: None
-
-    def start() -> None:
-        limit_seconds(sum(os.times()[:2]) + limit)
-
-    return start
 
 
 def die_with_parent() -> None:

@@ -95,10 +95,14 @@ class Scenarios:
     def _begin(self, scenario: Scenario) -> Doubt | None:
         """Run the first scenario, on which all others build; return why it cannot be judged, or None."""
         reference = self._runner.run(Conditions(scenario, "plain", finds_blocks=True), {})
-        if reference.error is not None and reference.steps:
-            reference = self._with_one_length(scenario, reference)
+        specimen = self._subject.specimen
+        if reference.error is not None and reference.steps and specimen.other_inputs is not None:
+            note = f"run with one length only, since {_ending(reference)}"
+            reference = self._otherwise(scenario, reference, replace(specimen, other_inputs=None), note)
         if reference.error is not None:
-            reference = self._with_own_cache(scenario, reference)
+            failure = f"{reference.stage} raises {described(reference.error)}"
+            note = f"run without `use_cache=False`, with which {failure}"
+            reference = self._otherwise(scenario, reference, replace(specimen, keeps_cache=True), note)
         self._scales = reference.scales
         self._plain_runs[scenario] = reference
         self._runner.blocks, stacked = reference.blocks, reference.stacked
@@ -130,31 +134,14 @@ class Scenarios:
             self._findings.costs += [_cost(each) for each in runs if each.steps]
         return None
 
-    def _with_one_length(self, scenario: Scenario, failed: Run) -> Run:
-        """Return the run of a scenario with batches of one length, or ``failed`` if that fails, too."""
-        specimen = self._subject.specimen
-        if specimen.other_inputs is None:
-            return failed
-        self._subject.specimen = replace(specimen, other_inputs=None)
+    def _otherwise(self, scenario: Scenario, failed: Run, specimen: Specimen, note: str) -> Run:
+        """Return the run of a scenario with another specimen, or ``failed`` if that fails, too."""
+        before, self._subject.specimen = self._subject.specimen, specimen
         reference = self._runner.run(Conditions(scenario, "plain", finds_blocks=True), {})
         if reference.error is not None:
-            self._subject.specimen = specimen
+            self._subject.specimen = before
             return failed
-        self._findings.notes.append(f"run with one length only, since {_ending(failed)}")
-        return reference
-
-    def _with_own_cache(self, scenario: Scenario, failed: Run) -> Run:
-        """Return the run of a scenario with the model's own cache, or ``failed`` if that fails, too."""
-        specimen = self._subject.specimen
-        self._subject.specimen = replace(specimen, keeps_cache=True)
-        reference = self._runner.run(Conditions(scenario, "plain", finds_blocks=True), {})
-        if reference.error is not None:
-            self._subject.specimen = specimen
-            return failed
-        assert failed.error is not None
-        self._findings.notes.append(
-            f"run without `use_cache=False`, with which {failed.stage} raises {described(failed.error)}"
-        )
+        self._findings.notes.append(note)
         return reference
 
     def _continue(self, scenario: Scenario) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from inspect import signature
 from typing import Any
 
@@ -92,7 +92,7 @@ class Subject:
         if any(self.flags().values()):
             # What it does by default is no reference. An error is one of disabling, and is seen there.
             with suppress(Exception):
-                self.disable_checkpointing()
+                disable_checkpointing(self.model)
         self._extra: dict[str, nn.Parameter] = {}
         self.specimen = specimen
         """The specimen; its inputs may be replaced."""
@@ -198,13 +198,9 @@ class Subject:
 
     def enable_checkpointing(self, mode: Mode) -> frozenset[str]:
         """Enable checkpointing as the release does; return the modules whose flag that disabled."""
-        with _DisabledFlags(self.model) as found:
+        with _disabled_flags(self.model) as found:
             enable_checkpointing(self.model, mode)
-        return found.names
-
-    def disable_checkpointing(self) -> None:
-        """Disable checkpointing."""
-        disable_checkpointing(self.model)
+        return frozenset(found)
 
     def flags(self) -> dict[str, bool]:
         """Return the modules that have a flag for checkpointing, with its value."""
@@ -224,30 +220,23 @@ class Subject:
         return any(value or self._least for _, key, value in self._probabilities if "layerdrop" not in key)
 
 
-class _DisabledFlags:
-    """Records, while it is entered, the modules of a model whose checkpointing flag is disabled."""
+@contextmanager
+def _disabled_flags(model: nn.Module) -> Iterator[set[str]]:
+    """Collect the modules of a model whose checkpointing flag is disabled meanwhile."""
+    names = {module: name for name, module in model.named_modules()}
+    usual = nn.Module.__setattr__
+    found: set[str] = set()
 
-    def __init__(self, model: nn.Module) -> None:
-        self._names = {module: name for name, module in model.named_modules()}
-        self._found: set[str] = set()
+    def note(module: nn.Module, name: str, value: Any) -> None:
+        if name == "gradient_checkpointing" and not value and module in names:
+            found.add(names[module])
+        usual(module, name, value)
 
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(self._found)
-
-    def __enter__(self) -> _DisabledFlags:
-        self._usual = usual = nn.Module.__setattr__
-
-        def note(module: nn.Module, name: str, value: Any) -> None:
-            if name == "gradient_checkpointing" and not value and module in self._names:
-                self._found.add(self._names[module])
-            usual(module, name, value)
-
-        nn.Module.__setattr__ = note
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        nn.Module.__setattr__ = self._usual
+    nn.Module.__setattr__ = note
+    try:
+        yield found
+    finally:
+        nn.Module.__setattr__ = usual
 
 
 def enable_checkpointing(model: Any, mode: Mode, **options: Any) -> None:

@@ -119,13 +119,13 @@ class Trace:
         return recorded
 
     def _record(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        place = _place()
+        place = call_place()
         if place is None:
             return
         self._kept.append((args, kwargs))
         if len(self._running) == 1 and is_layer(module) and _is_enabled(module):
             self.hold(kwargs)
-        named = (*_named(type(module), args), *kwargs.items())
+        named = bound(type(module), args, kwargs)
         contained = {name: found for name, each in named if (found := tuple(_inner(each)))}
         by_keyword = {name: id(each) for name, each in kwargs.items() if requires_grad(each)}
         hidden = {**by_keyword, **contained}
@@ -252,11 +252,6 @@ def is_asked_by_model() -> bool:
     return frame is not None and _is_of_model(frame)
 
 
-def checkpoint_place() -> Place | None:
-    """Return the place of the checkpoint whose function begins to run."""
-    return _place()
-
-
 def innermost_place() -> Place | None:
     """Return the line of the model that is being executed."""
     frame = next(filter(_is_of_model, _frames()), None)
@@ -276,7 +271,7 @@ def _is_recording(frame: FrameType) -> bool:
     return _module(frame) == __name__ or _module(frame).startswith(_INSPECTION)
 
 
-def _place() -> Place | None:
+def call_place() -> Place | None:
     """Return the place of the call that is being recorded."""
     frames = [frame for frame in _frames() if not _is_not_of_model(frame)]
     for frame in frames:

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from gclint.verify.worker.estimates import Addition, Saved
-from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Region
+from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Observer, Region
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import tensors_in
 from gclint.verify.worker.examination.trace import innermost_place
-from gclint.verify.worker.footprint.step import Alive
+from gclint.verify.worker.footprint.meter import Alive
 from gclint.verify.worker.modes import Mode
 
 AUTOGRAD, CHECKPOINT, OTHERS = "autograd", "checkpoint", "something else"
@@ -48,7 +48,7 @@ class Record:
         return int(self.tensor.untyped_storage().nbytes())
 
 
-class Kept:
+class Kept(Observer):
     """Observes, while it is entered, a forward pass; afterwards, it knows what stays in memory.
 
     What autograd saves lives as long as the graph that needs it. So only what is still alive at the end
@@ -140,9 +140,6 @@ class Kept:
     def end(self, region: Region, result: Any, is_complete: bool) -> None:
         """Record that the checkpoint has ended."""
         self._open -= 1
-
-    def saved(self, region: Region, tensor: Tensor) -> None:
-        """Do nothing: what is saved in a checkpoint is discarded at its end."""
 
     def _before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         self._running.append(self._names[module])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.tensors import requires_grad, tensors_in
 from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.practices import PEFT, AdapterPractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
@@ -17,10 +18,10 @@ from gclint.verify.worker.training.group import (
     CachesReturned,
     DoesNotApply,
     Group,
-    InputGradients,
     Prepared,
     Rank,
     batches,
+    calls_with,
     library,
     preferring,
     trained_parameters,
@@ -59,7 +60,7 @@ def _prepare(practice: Practice, subject: Subject, blocks: Sequence[Block], _ran
     model.train()
     is_plain = practice.mode == "plain"
     caches = CachesReturned(model)
-    inputs = InputGradients(subject.model, blocks)
+    inputs = calls_with(_requires_grad, subject.model, blocks)
     return Prepared(
         model,
         trained_parameters(model),
@@ -139,7 +140,11 @@ def _exists(practice: Practice, subject: Subject) -> bool:
     return practice.adapters not in _PROMPTED or _task(subject) is not None
 
 
-def _remark(practice: AdapterPractice, subject: Subject, inputs: InputGradients) -> str:
+def _requires_grad(args: Any, kwargs: Any) -> bool:
+    return any(requires_grad(each) for _, each in tensors_in((args, kwargs)))
+
+
+def _remark(practice: AdapterPractice, subject: Subject, inputs: Mapping[str, Sequence[bool]]) -> str:
     """Return a remark on a row, and the reason for its failure if it is known."""
     if practice.mode == "plain":
         return ""
@@ -150,7 +155,8 @@ def _remark(practice: AdapterPractice, subject: Subject, inputs: InputGradients)
         remarks.append("is_loaded_in_8bit was set by hand")
     if practice.adapters == "prefix tuning":
         remarks.append("the prefix is passed to the layers as their cache, and checkpointing removes caches")
-    if practice.mode == "reentrant" and (without_grad := inputs.without_grad()):
+    without_grad = [name for name, (first, *_) in inputs.items() if not first]
+    if practice.mode == "reentrant" and without_grad:
         remarks.append(f"no input of {names(without_grad)} requires grad")
     return "; ".join(remarks)
 

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.comparison import Agreement, compare
 from gclint.verify.worker.examination.subject import Subject
-from gclint.verify.worker.examination.tensors import is_cache, requires_grad, tensors_in
 from gclint.verify.worker.practices import MISSING_LIBRARY, Practice
 from gclint.verify.worker.protocol import Advice, Mode, SetUp
 from gclint.verify.worker.scenarios import scenario_named
@@ -179,51 +178,18 @@ def batches(
     ]
 
 
-Observe = Callable[[str, Any, Any], None]
-"""Called with the name of a block, and the positional and keyword arguments of its call."""
-
-
-def _before_each(model: nn.Module, blocks: Sequence[Block], observe: Observe) -> None:
+def calls_with(
+    holds: Callable[[Any, Any], bool], model: nn.Module, blocks: Sequence[Block]
+) -> dict[str, list[bool]]:
+    """Return a record, by block, of whether the arguments of each of its calls from now on hold something."""
+    found: dict[str, list[bool]] = {}
     for block in blocks:
 
         def hook(_block: nn.Module, args: Any, kwargs: Any, name: str = block.name) -> None:
-            observe(name, args, kwargs)
+            found.setdefault(name, []).append(holds(args, kwargs))
 
         model.get_submodule(block.name).register_forward_pre_hook(hook, with_kwargs=True)
-
-
-class InputGradients:
-    """Records whether the inputs of blocks require grad."""
-
-    def __init__(self, model: nn.Module, blocks: Sequence[Block]) -> None:
-        self._requires_grad: dict[str, bool] = {}
-        _before_each(model, blocks, self._observe)
-
-    def without_grad(self) -> list[str]:
-        """Return the names of the blocks without an input that required grad in their first run."""
-        return [name for name, requires_grad in self._requires_grad.items() if not requires_grad]
-
-    def _observe(self, name: str, args: Any, kwargs: Any) -> None:
-        self._requires_grad.setdefault(
-            name, any(requires_grad(each) for _, each in tensors_in((args, kwargs)))
-        )
-
-
-class CachesGiven:
-    """Records which blocks are passed a cache."""
-
-    def __init__(self, model: nn.Module, blocks: Sequence[Block]) -> None:
-        self._given: dict[str, None] = {}
-        _before_each(model, blocks, self._observe)
-
-    @property
-    def names(self) -> list[str]:
-        """The names of these blocks."""
-        return list(self._given)
-
-    def _observe(self, name: str, args: Any, kwargs: Any) -> None:
-        if any(map(is_cache, (*args, *kwargs.values()))):
-            self._given[name] = None
+    return found
 
 
 class CachesReturned:

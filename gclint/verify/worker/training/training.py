@@ -137,8 +137,7 @@ class _Training:
 
     def _without_reference(self, practice: Practice, expected: PracticeRun) -> SetUp:
         if expected.error is not None:
-            expected = replace(expected, error=None, refusal=None, bad=None, stage=how_it_ended(expected))
-            message = f"without checkpointing, {expected.stage}"
+            message = f"without checkpointing, {how_it_ended(expected)}"
             return SetUp(practice.group, practice.name, practice.data, "not run", "no reference", message)
         row = judge(practice, GROUPS[practice.group], expected, expected, {})
         return replace(row, outcome="not run")

@@ -14,17 +14,18 @@ from torch.utils.checkpoint import checkpoint
 
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.tensors import is_cache
 from gclint.verify.worker.examination.words import capitalised, names
 from gclint.verify.worker.practices import SHARDED, WRAPPER, Practice, WrapperPractice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.training.group import (
     BadPractice,
-    CachesGiven,
     Group,
     Prepared,
     Rank,
     batches,
+    calls_with,
     enable_checkpointing,
     library,
     trained_parameters,
@@ -40,7 +41,7 @@ def _prepare(practice: Practice, subject: Subject, blocks: Sequence[Block], rank
     if practice.has_dropout:
         subject.prepare(_DROPOUT)
     # Wrapped modules have other names.
-    parameters, given = trained_parameters(subject.model), CachesGiven(subject.model, blocks)
+    parameters, given = trained_parameters(subject.model), calls_with(_hold_cache, subject.model, blocks)
     made = batches(subject, sets_cache=not practice.is_cached)
     if practice.by == SHARDED:
         _shard(subject, blocks, rank)
@@ -71,11 +72,16 @@ def _wrapped_parts(model: nn.Module, blocks: Sequence[Block]) -> dict[str, nn.Mo
     }
 
 
-def _remark(practice: WrapperPractice, model: nn.Module, given: CachesGiven) -> str:
+def _hold_cache(args: Any, kwargs: Any) -> bool:
+    return any(map(is_cache, (*args, *kwargs.values())))
+
+
+def _remark(practice: WrapperPractice, model: nn.Module, given: Mapping[str, Sequence[bool]]) -> str:
     """Return the likely reason why a row fails."""
     remarks = []
-    if given.names:
-        remarks.append(f"{names(given.names)} got a cache, which is not removed before they are recomputed")
+    cached = [name for name, calls in given.items() if any(calls)]
+    if cached:
+        remarks.append(f"{names(cached)} got a cache, which is not removed before they are recomputed")
     if practice.by in _FSDP:
         wrapped = [each.checkpoint_fn for each in model.modules() if hasattr(each, _WRAPPED)]
         if not wrapped:
@@ -153,20 +159,16 @@ def _set_custom(model: Any, find: Callable[[Any], Any]) -> None:
     model._set_gradient_checkpointing(enable=True, gradient_checkpointing_func=custom)
 
 
-def _of_method(function: Any) -> Any:
-    return function.__self__
-
-
 def _of_partial(function: Any) -> Any:
     called: Any = function.func if isinstance(function, partial) else function
     return called.__self__
 
 
-def _of_argument(function: Any) -> Any:
-    return function.args[0]
-
-
-_CUSTOM = {"func.__self__": _of_method, "func.func.__self__": _of_partial, "func.args[0]": _of_argument}
+_CUSTOM: dict[str, Callable[[Any], Any]] = {
+    "func.__self__": lambda function: function.__self__,
+    "func.func.__self__": _of_partial,
+    "func.args[0]": lambda function: function.args[0],
+}
 """How checkpoint functions look up the layer that they are called for."""
 
 

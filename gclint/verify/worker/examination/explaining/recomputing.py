@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Symptom
@@ -25,47 +25,61 @@ from gclint.verify.worker.examination.inspection.readable import Change, Holder
 from gclint.verify.worker.examination.words import capitalised, line, names
 from gclint.verify.worker.protocol import Place
 
-
-def _late_binding(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    for each, origin in _divergent(case):
-        changed = [change for change in each.changes if change.holder == "closure"]
-        if changed and origin.what in ("module", "path", "input", "argument", "output"):
-            variables = names(dict.fromkeys(change.name for change in changed))
-            return _explained(
-                Cause.LATE_BINDING,
-                origin,
-                f"`{changed[0].owner}`, the function that {checkpoint_at(each)} is given, reads "
-                f"{variables} from the enclosing scope, and the values have changed by the time of the "
-                "recomputation: a loop variable has its last value then. Bind each value when the function "
-                "is created, or pass it as an argument",
-                each,
-            )
-    return None
+TORCH = "the state of torch's random numbers"
 
 
-def _random_numbers(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    for each, origin in _divergent(case):
-        drawn = [
-            change for change in each.changes if change.holder == "generator" and _name(change) in each.drawn
-        ]
-        if drawn:
-            return _explained(
-                Cause.RANDOM_NUMBERS,
-                origin,
-                f"A block draws random numbers from {names(dict.fromkeys(map(_name, drawn)))}, whose state "
-                "checkpointing does not restore, so the recomputation draws different ones. Draw them with "
-                "torch, without a generator of your own",
-                each,
-            )
-        if not each.preserves_random_state and any(change.name == TORCH for change in each.changes):
-            return _explained(
-                Cause.RANDOM_NUMBERS,
-                origin,
-                f"{checkpoint_at(each)} is called with `preserve_rng_state=False`, so the recomputation "
-                "draws different random numbers. Remove it",
-                each,
-            )
-    return None
+def _of_changes(
+    cause: Cause,
+    select: Callable[[Checkpointed, Origin], list[Change]],
+    text: Callable[[Checkpointed, list[Change]], str],
+) -> Callable[[Case, Sequence[Symptom]], Explanation | None]:
+    """Return what finds a cause: changes of what a checkpoint reads, between its two runs."""
+
+    def find(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+        for each, origin in _divergent(case):
+            changed = select(each, origin)
+            if changed:
+                return _explained(cause, origin, text(each, changed), each)
+        return None
+
+    return find
+
+
+def _bound_late(each: Checkpointed, origin: Origin) -> list[Change]:
+    is_explained = origin.what in ("module", "path", "input", "argument", "output")
+    return _held(each, "closure") if is_explained else []
+
+
+_late_binding = _of_changes(
+    Cause.LATE_BINDING,
+    _bound_late,
+    lambda each, changed: (
+        f"`{changed[0].owner}`, the function that {checkpoint_at(each)} is given, reads "
+        f"{names(dict.fromkeys(change.name for change in changed))} from the enclosing scope, and the values "
+        "have changed by the time of the recomputation: a loop variable has its last value then. Bind each "
+        "value when the function is created, or pass it as an argument"
+    ),
+)
+
+
+def _drawn(each: Checkpointed, _origin: Origin) -> list[Change]:
+    drawn = [change for change in _held(each, "generator") if _name(change) in each.drawn]
+    return drawn or [
+        change for change in each.changes if change.name == TORCH and not each.preserves_random_state
+    ]
+
+
+def _draws(each: Checkpointed, changed: list[Change]) -> str:
+    if changed[0].holder != "generator":
+        return (
+            f"{checkpoint_at(each)} is called with `preserve_rng_state=False`, so the recomputation "
+            "draws different random numbers. Remove it"
+        )
+    return (
+        f"A block draws random numbers from {names(dict.fromkeys(map(_name, changed)))}, whose state "
+        "checkpointing does not restore, so the recomputation draws different ones. Draw them with "
+        "torch, without a generator of your own"
+    )
 
 
 def _random_outside(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
@@ -101,7 +115,7 @@ def _changed_argument(case: Case, symptoms: Sequence[Symptom]) -> Explanation | 
     return None
 
 
-def _mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _gradient_mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     for origin in _all_origins(case):
         if origin.question:
             return _explained(
@@ -113,73 +127,57 @@ def _mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
                 None,
                 origin.question_stack[:1],
             )
-    for each, origin in _divergent(case):
-        modes = [change for change in each.changes if change.holder == "mode"]
-        if modes:
-            return _explained(
-                Cause.MODE,
-                origin,
-                f"`training` of {names([change.owner for change in modes])} was {modes[0].before} in the "
-                f"forward pass and is {modes[0].now} in the recomputation. Do not switch between training "
-                "and evaluation mode before the backward pass",
-                each,
-            )
     return None
 
 
-def _autocast(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    for each, origin in _divergent(case):
-        found = [change for change in each.changes if change.holder == "torch" and change.name != TORCH]
-        if found:
-            change = found[0]
-            return _explained(
-                Cause.AUTOCAST,
-                origin,
-                f"{change.name} was {change.before} in the forward pass and is {change.now} in the "
-                "recomputation",
-                each,
-            )
-    return None
-
-
-def _hooks(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    for each, origin in _divergent(case):
-        found = [change for change in each.changes if change.holder == "hook"]
-        if found:
-            return _explained(
-                Cause.FORWARD_HOOK,
-                origin,
-                f"The forward hooks of {names([change.owner or 'the model' for change in found])} changed "
-                "between the forward pass and its recomputation. Keep the hooks until the backward pass is "
-                "over",
-                each,
-            )
-    return None
+_mode = _of_changes(
+    Cause.MODE,
+    lambda each, _: _held(each, "mode"),
+    lambda _, changed: (
+        f"`training` of {names([change.owner for change in changed])} was {changed[0].before} in the "
+        f"forward pass and is {changed[0].now} in the recomputation. Do not switch between training "
+        "and evaluation mode before the backward pass"
+    ),
+)
+_autocast = _of_changes(
+    Cause.AUTOCAST,
+    lambda each, _: [change for change in _held(each, "torch") if change.name != TORCH],
+    lambda _, changed: (
+        f"{changed[0].name} was {changed[0].before} in the forward pass and is {changed[0].now} in the "
+        "recomputation"
+    ),
+)
+_hooks = _of_changes(
+    Cause.FORWARD_HOOK,
+    lambda each, _: _held(each, "hook"),
+    lambda _, changed: (
+        f"The forward hooks of {names([change.owner or 'the model' for change in changed])} changed between "
+        "the forward pass and its recomputation. Keep the hooks until the backward pass is over"
+    ),
+)
 
 
 def _attribute(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     for each, origin in _divergent(case):
         changed = _relevant(each, origin, "attribute")
-        if changed:
-            return _of_attributes(case, each, origin, changed)
+        if changed and case.inspection is not None:
+            attributes = dict.fromkeys(map(_name, changed))
+            return _explained(
+                Cause.STATE,
+                origin,
+                f"The recomputation reads {names(attributes)}, whose value has changed since the forward "
+                f"pass began {checkpoint_at(each)}{_values(changed[0])}: "
+                f"{_setter(case.inspection, attributes, changed)}. Return such values or pass them as "
+                "arguments instead of storing them, or set them outside the checkpointed code",
+                each,
+                _set_at(case.inspection, attributes),
+            )
     return None
 
 
-def _of_attributes(case: Case, each: Checkpointed, origin: Origin, changed: Sequence[Change]) -> Explanation:
-    assert case.inspection is not None
-    attributes = dict.fromkeys(map(_name, changed))
-    first = changed[0]
-    values = f", {first.before} in the forward pass and {first.now} now" if first.before and first.now else ""
-    return _explained(
-        Cause.STATE,
-        origin,
-        f"The recomputation reads {names(attributes)}, whose value has changed since the forward pass "
-        f"began {checkpoint_at(each)}{values}: {_setter(case.inspection, attributes, changed)}. Return such "
-        "values or pass them as arguments instead of storing them, or set them outside the checkpointed "
-        "code",
-        each,
-        _set_at(case.inspection, attributes),
-    )
+def _values(change: Change) -> str:
+    both = change.before and change.now
+    return f", {change.before} in the forward pass and {change.now} now" if both else ""
 
 
 def _setter(inspection: Inspection, attributes: dict[str, None], changed: Sequence[Change]) -> str:
@@ -207,45 +205,32 @@ _SHARED: dict[Holder, str] = {
 """Kinds of state that all blocks share, in words."""
 
 
-def _global_state(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    for each, origin in _divergent(case):
-        changed = _relevant(each, origin, *_SHARED)
-        if changed:
-            first = changed[0]
-            kind = _SHARED[first.holder]
-            values = (
-                f", {first.before} in the forward pass and {first.now} now"
-                if first.before and first.now
-                else ""
-            )
-            return _explained(
-                Cause.GLOBAL_STATE,
-                origin,
-                f"The recomputation reads {kind} "
-                f"{names(dict.fromkeys(change.name for change in changed))} of `{first.owner}`, whose "
-                f"value has changed since the forward pass began {checkpoint_at(each)}{values}. Pass it as "
-                "an argument",
-                each,
-            )
-    return None
+_global_state = _of_changes(
+    Cause.GLOBAL_STATE,
+    lambda each, origin: _relevant(each, origin, *_SHARED),
+    lambda each, changed: (
+        f"The recomputation reads {_SHARED[changed[0].holder]} "
+        f"{names(dict.fromkeys(change.name for change in changed))} of `{changed[0].owner}`, whose value has "
+        f"changed since the forward pass began {checkpoint_at(each)}{_values(changed[0])}. Pass it as an "
+        "argument"
+    ),
+)
 
 
 def _other_forward(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     origin = case.forward_origin
     if origin is None:
         return None
-    sentence = first_operation(origin, "the pass with it", "the one without")
-    if origin.what == "argument" and origin.kind == "module":
-        return Explanation(
-            Cause.ARGUMENTS,
-            f"With checkpointing, the forward pass itself differs: {_swapped(origin)}{sentence}. Make both "
-            "calls pass the same arguments.",
-            origin.other_stack[:1] + origin.stack[:1],
-            difference(origin),
-        )
+    is_called_otherwise = origin.what == "argument" and origin.kind == "module"
+    cause, swapped, advice = (
+        (Cause.ARGUMENTS, _swapped(origin), "Make both calls pass the same arguments")
+        if is_called_otherwise
+        else (Cause.OTHER_FORWARD, "", "Make both do the same")
+    )
     return Explanation(
-        Cause.OTHER_FORWARD,
-        f"With checkpointing, the forward pass itself differs: {sentence}. Make both do the same.",
+        cause,
+        f"With checkpointing, the forward pass itself differs: {swapped}"
+        f"{first_operation(origin, 'the pass with it', 'the one without')}. {advice}.",
         origin.other_stack[:1] + origin.stack[:1],
         difference(origin),
     )
@@ -313,9 +298,13 @@ def _all_origins(case: Case) -> Iterator[Origin]:
         yield case.forward_origin
 
 
+def _held(each: Checkpointed, *holders: str) -> list[Change]:
+    return [change for change in each.changes if change.holder in holders]
+
+
 def _relevant(each: Checkpointed, origin: Origin, *holders: str) -> list[Change]:
     """Return the changes of a kind that the first difference reads, or all if that is unknown."""
-    changed = [change for change in each.changes if change.holder in holders]
+    changed = _held(each, *holders)
     seen = {
         (one.digest.key, other.digest.key)
         for one, other in origin.inputs
@@ -338,12 +327,12 @@ def _explained(
     return Explanation(cause, f"{text}. {capitalised(first_operation(origin))}.", shown, difference(origin))
 
 
-TORCH = "the state of torch's random numbers"
 CLOSURES = (PossibleCause(VALUES | COUNTS, _late_binding),)
 RECOMPUTED = (
-    PossibleCause(SIDE_EFFECTS, _random_numbers),
+    PossibleCause(SIDE_EFFECTS, _of_changes(Cause.RANDOM_NUMBERS, _drawn, _draws)),
     PossibleCause(SIDE_EFFECTS, _random_outside),
     PossibleCause(SIDE_EFFECTS, _changed_argument),
+    PossibleCause(SIDE_EFFECTS, _gradient_mode),
     PossibleCause(SIDE_EFFECTS, _mode),
     PossibleCause(SIDE_EFFECTS, _autocast),
     PossibleCause(SIDE_EFFECTS, _hooks),

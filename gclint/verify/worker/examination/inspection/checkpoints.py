@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.utils.checkpoint as torch_checkpoint
@@ -38,8 +38,8 @@ class Region:
         return self.runs > 1
 
 
-class Observer(Protocol):
-    """Observes what runs in checkpoints."""
+class Observer:
+    """Observes what runs in checkpoints; by default, it ignores everything."""
 
     def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
         """The function of a checkpoint begins."""
@@ -134,7 +134,7 @@ def _reentrant(checkpoints: Checkpoints, original: Any) -> Any:
 
 def _without_reentrant(checkpoints: Checkpoints, original: Any) -> Any:
     # Positional: the function, whether to preserve the random state, and settings before the arguments.
-    settings = _settings(original)
+    settings = original.__code__.co_argcount - 2
 
     def stand_in(function: Any, preserves: Any = True, *rest: Any, **kwargs: Any) -> Iterator[None]:
         region = checkpoints.open(function, rest[settings:], kwargs, False, preserves)
@@ -150,12 +150,6 @@ def _without_reentrant(checkpoints: Checkpoints, original: Any) -> Any:
         next(generator, None)
 
     return stand_in
-
-
-def _settings(original: Any) -> int:
-    """Return how many parameters stand between the random state and the arguments."""
-    code = original.__code__
-    return int(code.co_argcount) - 2
 
 
 def _saving(checkpoints: Checkpoints, original: Any) -> Any:
@@ -200,7 +194,7 @@ class Replay:
     """The type and shape of the first different one."""
 
 
-class Replays:
+class Replays(Observer):
     """An observer of checkpoints that compares the recomputation with the first run.
 
     In non-reentrant mode, it compares the tensors that are saved for the backward pass; in reentrant mode,

@@ -209,10 +209,6 @@ def _close(one: Sequence[Digest], other: Sequence[Digest]) -> bool:
     )
 
 
-def _is_saved_close(one: Event, other: Event) -> bool:
-    return all(mine.is_close(yours) for mine, yours in zip(one.saved, other.saved, strict=False))
-
-
 def _origin(
     what: What,
     one: Event,
@@ -223,6 +219,6 @@ def _origin(
     is_rounding = what == "output" and (
         _close(one.outputs, other.outputs)
         if one.is_complete and other.is_complete
-        else _is_saved_close(one, other)
+        else all(mine.is_close(yours) for mine, yours in zip(one.saved, other.saved, strict=False))
     )
     return Origin(what, one.kind, one.name, other.name, one.stack, other.stack, inputs, is_rounding, module)

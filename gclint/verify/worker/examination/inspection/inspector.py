@@ -9,13 +9,13 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Region
+from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Observer, Region
 from gclint.verify.worker.examination.inspection.difference import Origin, first_difference
 from gclint.verify.worker.examination.inspection.digest import digest
 from gclint.verify.worker.examination.inspection.readable import Change, ReadableState, closure
 from gclint.verify.worker.examination.inspection.tape import Event, Tape
 from gclint.verify.worker.examination.tensors import tensors_in
-from gclint.verify.worker.examination.trace import checkpoint_place, model_frames
+from gclint.verify.worker.examination.trace import call_place, model_frames
 from gclint.verify.worker.protocol import Place
 
 
@@ -70,7 +70,7 @@ class Inspection:
     """Where attributes were last set, by their dotted names."""
 
 
-class Inspector:
+class Inspector(Observer):
     """Inspects, while it is entered, the steps of a run."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -124,9 +124,6 @@ class Inspector:
         if region.is_reentrant and is_complete:
             observed.returned_in = observed.returned_in or _hidden_in(result)
 
-    def saved(self, region: Region, tensor: Tensor) -> None:
-        """Do nothing."""
-
     def _checkpointed(self, region: Region, observed: _Observed) -> Checkpointed:
         first, *others = self._tape.runs[region]
         origins = [origin for each in others if (origin := first_difference(first, each)) is not None]
@@ -165,7 +162,7 @@ class _Observed:
     """The observations on a checkpoint while it runs."""
 
     def __init__(self, region: Region, model: nn.Module) -> None:
-        self.place = checkpoint_place()
+        self.place = call_place()
         self.readable = ReadableState(model, region.function)
         self.arguments = _Contents(region)
         self.has_gradient = any(isinstance(each, Tensor) and each.requires_grad for each in region.arguments)

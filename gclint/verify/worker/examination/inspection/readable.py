@@ -151,11 +151,8 @@ def _readable(model: nn.Module, function: Callable[..., Any]) -> Iterator[tuple[
 
 
 def _autocast() -> str:
-    found = []
-    for kind in ("cpu", "cuda"):
-        if torch.is_autocast_enabled(kind):
-            found.append(f"{kind}: {torch.get_autocast_dtype(kind)}")
-    return ", ".join(found)
+    enabled = filter(torch.is_autocast_enabled, ("cpu", "cuda"))
+    return ", ".join(f"{kind}: {torch.get_autocast_dtype(kind)}" for kind in enabled)
 
 
 def _attributes(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:

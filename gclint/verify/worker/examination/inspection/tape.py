@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from gclint.verify.worker.examination.inspection.checkpoints import Region
+from gclint.verify.worker.examination.inspection.checkpoints import Observer, Region
 from gclint.verify.worker.examination.inspection.digest import Digest, digest, shape
 from gclint.verify.worker.examination.trace import bound, is_asked_by_model, model_frames
 from gclint.verify.worker.protocol import Place
@@ -111,7 +111,7 @@ class Event:
         return self.kind, self.name
 
 
-class Tape(TorchFunctionMode):  # type: ignore[misc]
+class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
     """Records, while it is entered, what the model does; an observer of checkpoints as well."""
 
     def __init__(self, model: nn.Module) -> None:
