@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
-from tests.verify.synthesis.recorded.case import Case, Part, ToyConfig, ToyTextConfig, at
+from tests.verify.synthesis.recorded.case import Case, Floats, Part, ToyConfig, ToyTextConfig, at
 
 
 class Inner(Part):
@@ -29,7 +29,7 @@ _NO_ATTENTION = (
     "LinearAttention layers."
 )
 
-CASES = {
+_OF_CONFIGURATION = {
     "another_part": (
         Case(
             "'ToyConfig' object has no attribute 'kernels'",
@@ -120,3 +120,100 @@ CASES = {
         Case("the attention mask should be of size (2, 12)", None, error=ValueError),
     ),
 }
+
+
+def linear(width: int) -> Any:
+    """Stand for a layer."""
+    return width
+
+
+class Joined(Part):
+    def __init__(self, config: ToyConfig) -> None:
+        self.join = linear(config.joined_size)
+        self.width = config.normed_size
+        self.norm = linear(self.width)
+        self.stream = linear(config.hidden_size)
+
+
+class KindsConfig(ToyConfig):
+    """Names the kinds of its layers, and has none by default."""
+
+    attribute_map = {"block_types": "layer_types"}  # noqa: RUF012
+
+    def check(self) -> None:
+        if any(each not in ["wide", "narrow"] for each in vars(self)["layer_types"]):
+            raise ValueError
+
+
+_WIDTHS = ToyConfig(hidden_size=64, joined_size=64, normed_size=64)
+_MODULE = Joined(_WIDTHS)
+
+_OF_LAYERS = {
+    "input_width": (
+        Case(
+            "mat1 and mat2 shapes cannot be multiplied (2x256 and 64x64)",
+            {"values": {("ToyConfig", "joined_size"): 256}},
+            frames=(
+                at("return F.linear(input, self.weight)", input=Floats(2, 256), self=Part()),
+                # The innermost call is written last; a stream is no single layer's.
+                at("return self.stream(self.join(features))", self=_MODULE),
+            ),
+            config=_WIDTHS,
+        ),
+        # Of several configurations with that field it is the one that the constructor names.
+        Case(
+            "mat1 and mat2 shapes cannot be multiplied (2x256 and 64x64)",
+            {"values": {("ToyConfig", "joined_size"): 256}},
+            frames=(at("return self.join(features)", self=_MODULE),),
+            config=ToyTextConfig(joined_size=64, tower_config=_WIDTHS),
+        ),
+        # The width is kept under another name first.
+        Case(
+            "Given normalized_shape=[64], expected input with shape [*, 64], but got input of size[8, 32]",
+            {"values": {("ToyConfig", "normed_size"): 32}},
+            frames=(at("features = self.norm(features)", self=_MODULE),),
+            config=_WIDTHS,
+        ),
+    ),
+    "kinds": (
+        Case(
+            "'NoneType' object is not subscriptable",
+            {
+                "values": {
+                    ("KindsConfig", "layer_types"): ["wide", "wide", "narrow", "narrow"],
+                    ("KindsConfig", "num_hidden_layers"): 4,
+                }
+            },
+            error=TypeError,
+            frames=(at('self.times = 2 if config.block_types[index] == "wide" else 1'),),
+            config=KindsConfig(layer_types=None, num_hidden_layers=2),
+        ),
+    ),
+}
+
+
+class Gated(Part):
+    def __init__(self, config: Any) -> None:
+        if config.use_bias:
+            self.bias = 1
+        if config.use_gate:
+            self.gate = 2
+
+            self.gate_norm = 3
+
+
+_OF_SWITCHES = {
+    "enabled": tuple(
+        Case(
+            f"'Gated' object has no attribute '{name}'",
+            {"values": {("ToyConfig", "use_gate"): True}},
+            error=AttributeError,
+            obj=Gated(ToyConfig(use_bias=False, use_gate=False)),
+            config=ToyConfig(use_bias=False, use_gate=False),
+        )
+        for name in ("gate", "gate_norm")
+    ),
+}
+
+
+CASES = {**_OF_CONFIGURATION, **_OF_LAYERS, **_OF_SWITCHES}
