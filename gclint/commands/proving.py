@@ -55,7 +55,7 @@ def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iter
     """Yield a runner that stores its results, to resume an interrupted run, and what shows its progress."""
     from gclint.commands.run_display import run_display
     from gclint.kept import key_of
-    from gclint.verify.files import Journals, NothingRuns, runner
+    from gclint.verify.files import FileRunner, Journals, NothingRuns
     from gclint.verify.journal import UnusableResults
     from gclint.verify.run import EnvironmentChanged
 
@@ -64,7 +64,7 @@ def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iter
             journals = Journals(folder, key_of(Path()), project.paths) if folder else None
             if journals and not options.resume:
                 journals.clear()
-            yield runner(run_settings(settings.known, *options.about_runs), audience, journals), audience
+            yield FileRunner(run_settings(settings.known, *options.about_runs), audience, journals), audience
     except (NothingRuns, OSError) as error:
         raise CannotRun(f"nothing was repaired, because nothing could be run: {error}") from None
     except (UnusableResults, EnvironmentChanged) as error:

@@ -106,20 +106,17 @@ class Journals:
         return content.hexdigest()[:16]
 
 
-def runner(
-    settings: RunSettings, audience: Audience | None = None, journals: Journals | None = None
-) -> Runner:
-    """Return a function that runs files; results that the journals have already are not computed again.
+class FileRunner:
+    """Runs files; results that the journals have already are not computed again.
 
-    A file that defines no model is not imported; its run has no results. The function raises
-    ``NothingRuns`` if nothing can be run, ``OSError`` if a file cannot be read or written, and
-    ``UnusableResults`` or ``EnvironmentChanged`` if the journals cannot be used.
+    A file that defines no model is not imported; its run has no results. A call raises ``NothingRuns`` if
+    nothing can be run, ``OSError`` if a file cannot be read or written, and ``UnusableResults`` or
+    ``EnvironmentChanged`` if the journals cannot be used.
     """
-    return _Runner(settings, audience, journals)
 
-
-class _Runner:
-    def __init__(self, settings: RunSettings, audience: Audience | None, journals: Journals | None) -> None:
+    def __init__(
+        self, settings: RunSettings, audience: Audience | None = None, journals: Journals | None = None
+    ) -> None:
         self._settings = replace(settings, complete=True)
         self._audience = audience
         self._journals = journals

@@ -14,7 +14,7 @@ import pytest
 
 from gclint.userfolder import UserFolder
 from gclint.verify import process
-from gclint.verify.files import Journals, NothingRuns, Runner, runner
+from gclint.verify.files import FileRunner, Journals, NothingRuns, Runner
 from gclint.verify.journal import Header, Journal, UnusableResults, header, merge, read
 from gclint.verify.run import EnvironmentChanged, Heard, verify
 from gclint.verify.settings import RunSettings
@@ -145,7 +145,7 @@ def _notes(run: Runner, *paths: str, **texts: str) -> list[str]:
 
 
 def test_another_text_of_a_file_is_run_and_the_same_is_not(worker: Callable[..., _Worker]) -> None:
-    run, used = runner(_SETTINGS), worker()
+    run, used = FileRunner(_SETTINGS), worker()
     assert _notes(run, _MODEL) == ["as it is"]
     assert _notes(run, _MODEL, otter="first") == ["first"]
     assert _notes(run, _MODEL, otter="second") == ["second"]
@@ -157,7 +157,7 @@ def test_another_text_of_a_file_is_run_and_the_same_is_not(worker: Callable[...,
 def test_a_file_is_run_again_if_one_that_it_may_import_has_another_text(
     worker: Callable[..., _Worker],
 ) -> None:
-    run, used = runner(_SETTINGS), worker()
+    run, used = FileRunner(_SETTINGS), worker()
     for text in ("first", "second", "first"):
         assert _notes(run, _MODEL, seal=text) == ["as it is"]
     assert used.ran == [[_MODEL], [_MODEL]]
@@ -165,7 +165,7 @@ def test_a_file_is_run_again_if_one_that_it_may_import_has_another_text(
 
 
 def test_of_several_files_only_those_that_are_new_are_run(worker: Callable[..., _Worker]) -> None:
-    run, used = runner(_SETTINGS), worker()
+    run, used = FileRunner(_SETTINGS), worker()
     _notes(run, _MODEL, otter="first")
     assert _notes(run, _MODEL, _OTHER, otter="first") == ["first", "as it is"]
     assert _notes(run, _OTHER, otter="second") == ["as it is"]
@@ -174,7 +174,7 @@ def test_of_several_files_only_those_that_are_new_are_run(worker: Callable[..., 
 
 def test_a_run_is_complete_whatever_the_settings_say(worker: Callable[..., _Worker]) -> None:
     used = worker()
-    runner(_SETTINGS)([Path(_MODEL)], {})
+    FileRunner(_SETTINGS)([Path(_MODEL)], {})
     assert [source.complete for each in used.requests for source in each.sources] == [True]
 
 
@@ -182,7 +182,7 @@ def test_each_file_has_its_own_results_and_its_own_problem(worker: Callable[...,
     worker()
     paths = [Path(_MODEL), Path(_OTHER), Path("configuration_otter.py")]
     Path(paths[-1]).write_text("x = 1\n", encoding="utf-8")
-    good, bad, none = runner(_SETTINGS)(paths, {paths[1]: "broken"}).values()
+    good, bad, none = FileRunner(_SETTINGS)(paths, {paths[1]: "broken"}).values()
     assert (len(good.results), good.problem, good.environment) == (2, None, _ENVIRONMENT)
     assert {Path(each.source).name for each in good.results} == {_MODEL}
     assert (bad.results, bad.problem) == ((), "it cannot be imported")
@@ -195,7 +195,7 @@ def test_a_run_in_which_nothing_runs_is_none(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("gclint.verify.run.EXECUTORS", {"local": broken})
     with pytest.raises(NothingRuns, match="there is no torch"):
-        runner(_SETTINGS)([Path(_MODEL)], {})
+        FileRunner(_SETTINGS)([Path(_MODEL)], {})
 
 
 def _journals(tmp_path: Path, *files: str) -> Journals:
@@ -234,11 +234,11 @@ def test_results_of_an_interrupted_run_are_those_of_the_same_texts(
         Path(name).write_text(GOOD, encoding="utf-8")
     files = (_MODEL, _OTHER, "configuration_otter.py", "layers_otter.py")
     worker()
-    _notes(runner(_SETTINGS, journals=_journals(tmp_path, *files)), _MODEL, **_USUAL)
+    _notes(FileRunner(_SETTINGS, journals=_journals(tmp_path, *files)), _MODEL, **_USUAL)
     if changed:
         Path(changed).write_text(GOOD + "# changed\n", encoding="utf-8")
     used = worker()
-    later = runner(replace(_SETTINGS, **settings), journals=_journals(tmp_path, *files))
+    later = FileRunner(replace(_SETTINGS, **settings), journals=_journals(tmp_path, *files))
     assert _notes(later, _MODEL, **{**_USUAL, **texts}) == [texts.get("otter", "first")]
     assert used.ran == [[_MODEL] if is_again else []]
 
@@ -250,11 +250,11 @@ def test_results_that_were_cleared_or_are_of_another_project_are_not_kept(
     other = replace(journals, project="fedcba9876543210")
     worker()
     for each in (journals, other):
-        _notes(runner(_SETTINGS, journals=each), _MODEL)
+        _notes(FileRunner(_SETTINGS, journals=each), _MODEL)
     journals.clear()
     used = worker()
     for each in (other, journals):
-        _notes(runner(_SETTINGS, journals=each), _MODEL)
+        _notes(FileRunner(_SETTINGS, journals=each), _MODEL)
     assert used.ran == [[], [_MODEL]]
 
 

@@ -62,9 +62,9 @@ def test_the_difference_of_complex_numbers_is_their_distance() -> None:
 def test_everything_is_computed_in_double_precision_whatever_is_asked_for() -> None:
     import torch
 
-    from gclint.verify.worker.examination.tensors import DoublePrecision, doubled
+    from gclint.verify.worker.examination.tensors import DoublePrecision, in_type
 
-    inputs = doubled({"states": [torch.ones(2)], "ids": torch.ones(2, dtype=torch.long)})
+    inputs = in_type({"states": [torch.ones(2)], "ids": torch.ones(2, dtype=torch.long)}, torch.float64)
     states = inputs["states"][0]
     with DoublePrecision():
         made: list[Any] = [

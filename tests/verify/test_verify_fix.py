@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gclint.engine import proof
-from gclint.verify.files import runner
+from gclint.verify.files import FileRunner
 from gclint.verify.settings import RunSettings
 from tests.verify.command_line import Gclint
 
@@ -315,7 +315,7 @@ def test_without_resume_everything_is_run_again(gclint: Gclint) -> None:
 def test_what_was_run_is_remembered(gclint: Gclint) -> None:
     path, _ = _write()
     _count_runs(path)
-    run = runner(RunSettings(Path(sys.executable), "cpu"))
+    run = FileRunner(RunSettings(Path(sys.executable), "cpu"))
     texts = {path: path.read_text().replace("XLayer(nn.Module)", "XLayer(nn.Module, object)")}
     first = [run([path], {}), run([path], texts)]
     assert [run([path], {}), run([path], texts)] == first

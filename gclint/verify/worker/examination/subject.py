@@ -16,7 +16,7 @@ from transformers.pytorch_utils import Conv1D
 
 from gclint.verify.worker import randomness
 from gclint.verify.worker.examination.state import state_tensors
-from gclint.verify.worker.examination.tensors import dense, doubled, move, new_cache
+from gclint.verify.worker.examination.tensors import dense, in_type, move, new_cache
 from gclint.verify.worker.memory import apply_gpu_limit
 from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario
@@ -160,7 +160,7 @@ class Subject:
         make = self.specimen.other_inputs if number % 2 else None
         inputs: dict[str, Any] = move((make or self.specimen.inputs)(), self.device)
         if exact:
-            inputs = doubled(inputs)
+            inputs = in_type(inputs, torch.float64)
         for name, value in inputs.items():
             if is_computed(name, value):
                 which = f" of batch {number + 1}" if scenario.forwards > 1 else ""

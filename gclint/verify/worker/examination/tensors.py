@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
@@ -65,15 +65,25 @@ def requires_grad(value: object) -> bool:
 
 def move(value: Any, device: torch.device) -> Any:
     """Return ``value`` with its tensors, also those in containers, on a device."""
+    return _mapped(value, lambda each: each.to(device))
+
+
+def in_type(value: Any, kind: torch.dtype) -> Any:
+    """Return ``value`` with floating-point tensors, also those in containers, in a type."""
+    return _mapped(value, lambda each: each.to(kind) if each.is_floating_point() else each)
+
+
+def _mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, Tensor):
-        return value.to(device)
-    if isinstance(value, dict) and type(value) is dict:
-        return {name: move(each, device) for name, each in value.items()}
+        return change(value)
+    if type(value) is dict:
+        return {name: _mapped(each, change) for name, each in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(move(each, device) for each in value)
+        return type(value)(_mapped(each, change) for each in value)
     if isinstance(value, dict):
+        # One of another kind has more than its items.
         for name in list(value):
-            value[name] = move(value[name], device)
+            value[name] = _mapped(value[name], change)
     return value
 
 
@@ -153,15 +163,6 @@ class DoublePrecision(TorchDispatchMode):  # type: ignore[misc]
             *(_doubled_type(each) for each in args),
             **{name: _doubled_type(each) for name, each in (kwargs or {}).items()},
         )
-
-
-def doubled(value: Any) -> Any:
-    """Return ``value`` with floating-point tensors, also those in containers, in double precision."""
-    if isinstance(value, Tensor):
-        return value.double() if value.is_floating_point() else value
-    if type(value) is dict:
-        return {name: doubled(each) for name, each in value.items()}
-    return type(value)(doubled(each) for each in value) if type(value) in (list, tuple) else value
 
 
 def _doubled_type(value: Any) -> Any:

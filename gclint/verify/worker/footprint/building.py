@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from gclint.verify.worker.estimates import Question
+from gclint.verify.worker.examination.tensors import in_type
 from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.attempts import trial
 from gclint.verify.worker.synthesis.configurations.defaults import (
@@ -87,7 +88,8 @@ class Trainee:
         inputs = make_inputs(self.situation)
         if USE_CACHE in self.situation.parameters:
             inputs[USE_CACHE] = False
-        return {name: _cast(each, self.dtype) for name, each in inputs.items()}
+        typed: dict[str, Any] = in_type(inputs, self.dtype)
+        return typed
 
     def sized(self, batch: int | None = None, sequence: int | None = None) -> Trainee:
         """Return the same with another batch or sequence size."""
@@ -289,17 +291,6 @@ def _put(given: dict[str, Any], path: Sequence[str], value: Any, reference: Any)
             if isinstance(entries, list) and before > 1 and len(entries) == before:
                 inner[key] = [entries[number % before] for number in range(value)]
     inner[name] = value
-
-
-def _cast(value: Any, dtype: torch.dtype) -> Any:
-    """Return a value with floating-point tensors in a type."""
-    if isinstance(value, torch.Tensor):
-        return value.to(dtype) if value.is_floating_point() else value
-    if isinstance(value, dict):
-        return {name: _cast(each, dtype) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_cast(each, dtype) for each in value)
-    return value
 
 
 def in_a_line(error: BaseException) -> str:
