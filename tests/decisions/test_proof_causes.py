@@ -29,7 +29,7 @@ def _causes(*checkpoints: Any, found: Any = _WRONG, mode: str = "reentrant", **f
 def _failures(
     *checkpoints: Any, found: Any = _WRONG, mode: str = "reentrant", scenario: str = "default", **facts: Any
 ) -> Any:
-    from gclint.verify.worker.examination.causes import diagnose
+    from gclint.verify.worker.examination.evidence import diagnose
 
     compared = proofs.case({}, found, mode=mode, scenario=scenario)
     compared = replace(compared, inspection=inspected(*checkpoints, **facts))

@@ -51,7 +51,7 @@ def _checkpointed(place: Place, **more: Any) -> Any:
 
 def _diagnosed(mode: Mode, check: str, *checkpoints: Any) -> Failure:
     from gclint.verify.worker.examination.case import Case, Symptom
-    from gclint.verify.worker.examination.causes import diagnose
+    from gclint.verify.worker.examination.evidence import diagnose
     from gclint.verify.worker.examination.inspection.inspector import Inspection
     from gclint.verify.worker.examination.inspection.tape import Event
 

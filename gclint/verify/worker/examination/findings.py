@@ -13,8 +13,7 @@ from typing import Any
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.blocks import Block, is_layer_class
 from gclint.verify.worker.examination.case import Case, Check, Symptom
-from gclint.verify.worker.examination.causes import diagnose
-from gclint.verify.worker.examination.evidence import recipe
+from gclint.verify.worker.examination.evidence import diagnose, recipe
 from gclint.verify.worker.examination.run import ENABLING, Run
 from gclint.verify.worker.examination.trace import Call, definition
 from gclint.verify.worker.examination.words import names
