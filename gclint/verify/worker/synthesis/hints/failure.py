@@ -72,6 +72,11 @@ class Failure:
         for _, line in self.frames:
             yield from re.findall(r"[A-Za-z_]\w+", line)
 
+    def mismatch(self, dimension: int) -> tuple[int, ...] | None:
+        """Return the sizes of two tensors, if the message says that they do not match in a dimension."""
+        sizes = r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension"
+        return self.numbers(f"{sizes} {dimension}")
+
     def numbers(self, pattern: str) -> tuple[int, ...] | None:
         """Return the groups of ``pattern`` in the message as numbers, or None if it does not match."""
         found = re.search(pattern, self.message, re.S)

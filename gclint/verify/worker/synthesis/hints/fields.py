@@ -208,9 +208,7 @@ def sections(situation: Situation, failure: Failure) -> Plan | None:
 
 def turned_width(situation: Situation, failure: Failure) -> Plan | None:
     """Heads that are not as wide as the rotary angles, which follow from the hidden size alone."""
-    widths = failure.numbers(
-        r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 3"
-    )
+    widths = failure.mismatch(3)
     if widths is None or not re.search(r"\b(cos|sin)\b", failure.line):
         return None
     values = {

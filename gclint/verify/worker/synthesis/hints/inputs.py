@@ -143,9 +143,7 @@ def codebooks(situation: Situation, failure: Failure) -> Plan | None:
 
 def streams(situation: Situation, failure: Failure) -> Plan | None:
     """Tokens of several streams, along a further dimension."""
-    numbers = failure.numbers(
-        r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1"
-    )
+    numbers = failure.mismatch(1)
     if (
         numbers is None
         or numbers[0] != situation.length

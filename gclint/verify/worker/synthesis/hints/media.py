@@ -148,7 +148,6 @@ def _twice(situation: Situation) -> Plan | None:
 
 _SAMPLES = 1000
 """A tensor whose last dimension is longer than this holds samples, not a spectrogram."""
-_MISMATCH = r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1"
 
 
 def whole_multiple(situation: Situation, failure: Failure) -> Plan | None:
@@ -177,7 +176,7 @@ def one_channel(situation: Situation, failure: Failure) -> Plan | None:
 
 def channels_last(situation: Situation, failure: Failure) -> Plan | None:
     """A spectrogram whose bands and frames are swapped for the layer that keeps its end as padding."""
-    sizes = failure.numbers(_MISMATCH)
+    sizes = failure.mismatch(1)
     if sizes is None or "padding" not in failure.line:
         return None
     for name, value in failure.inputs.items():
@@ -188,7 +187,7 @@ def channels_last(situation: Situation, failure: Failure) -> Plan | None:
 
 def one_token_each(situation: Situation, failure: Failure) -> Plan | None:
     """A text that needs a token for each position of the audio features, which are added to it."""
-    sizes = failure.numbers(_MISMATCH)
+    sizes = failure.mismatch(1)
     if sizes is None or sizes[0] != situation.length:
         return None
     line = failure.line

@@ -11,6 +11,13 @@ from gclint.verify.worker.synthesis.hints.failure import Failure, is_tensor
 from gclint.verify.worker.synthesis.inputs.documentation import dimension
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
+_GIVEN_AND_EXPECTED = (
+    r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)",
+    r"dimensions of batch2 tensor to be: \[\d+, (\d+)\] but got: \[\d+, (\d+)\]",
+    r"width (\d+) but the model expects (\d+)",
+)
+"""Messages with the width of what a layer is given, and the one that it expects."""
+
 
 def dimensions(situation: Situation, failure: Failure) -> Plan | None:
     """An input whose shape is unpacked into a different number of names."""
@@ -41,31 +48,20 @@ def width(situation: Situation, failure: Failure) -> Plan | None:
     normalised = failure.numbers(r"expected input with shape \[\*, (\d+)\], but got input of size")
     if normalised:
         return _resized(situation, failure, -1, normalised[0], None)
-    product = failure.numbers(r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)")
+    product = next(filter(None, map(failure.numbers, _GIVEN_AND_EXPECTED)), None)
     if product:
         return _resized(situation, failure, -1, product[1], product[0])
-    widths = failure.numbers(
-        r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 2"
-    )
+    widths = failure.mismatch(2)
     if widths:
         return _resized(situation, failure, -1, *_known_last(failure, widths))
-    frames = failure.numbers(
-        r"size of tensor a \(\d+\) must match the size of tensor b \((\d+)\) at non-singleton dimension 1"
-    )
+    frames = failure.mismatch(1)
     image = failure.inputs.get("pixel_values")
-    if frames and frames[0] == situation.get("num_frames") and image is not None and image.dim() == 4:
+    if frames and frames[1] == situation.get("num_frames") and image is not None and image.dim() == 4:
         return situation.plan.with_rank("pixel_values", 5)
-    batched = failure.numbers(r"dimensions of batch2 tensor to be: \[\d+, (\d+)\] but got: \[\d+, (\d+)\]")
-    if batched:
-        return _resized(situation, failure, -1, batched[1], batched[0])
-    patches = failure.numbers(r"width (\d+) but the model expects (\d+)")
-    if patches:
-        return _resized(situation, failure, -1, patches[1], patches[0])
     channels = failure.numbers(r"expected input\[.{0,100}\] to have (\d+) channels, but got (\d+) channels")
     if channels:
-        return _resized(situation, failure, 1, channels[0], channels[1]) or _resized(
-            situation, failure, -3, channels[0], channels[1]
-        )
+        found = (_resized(situation, failure, each, *channels[:2]) for each in (1, -3))
+        return next(filter(None, found), None)
     return None
 
 
@@ -86,9 +82,7 @@ def mask(situation: Situation, failure: Failure) -> Plan | None:
 
 def longer_mask(situation: Situation, failure: Failure) -> Plan | None:
     """A mask that must cover what attention reads besides the sequence itself."""
-    sizes = failure.numbers(
-        r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 3"
-    )
+    sizes = failure.mismatch(3)
     if sizes is None or "attention_mask" not in situation.parameters:
         return None
     # Without one, the model makes a mask that is as long as the sequence.
