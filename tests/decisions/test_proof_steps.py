@@ -143,14 +143,12 @@ def test_checkpointing_that_is_on_by_default_is_off_in_the_reference() -> None:
 
 @pytest.mark.parametrize("mode", _CHECKPOINTED)
 def test_checkpointing_is_switched_on_in_its_mode_and_off_again(subject: Any, mode: Any) -> None:
-    from gclint.verify.worker.examination.subject import disable_checkpointing
-
     assert set(subject.flags().values()) == {False}
     assert subject.enable_checkpointing(mode) == frozenset()
     assert set(subject.flags().values()) == {True}
     (layer, *_) = subject.model.layers
     assert layer._gradient_checkpointing_func.keywords["use_reentrant"] is (mode == "reentrant")
-    disable_checkpointing(subject.model)
+    subject.disable_checkpointing()
     assert set(subject.flags().values()) == {False}
 
 

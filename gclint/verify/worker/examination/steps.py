@@ -18,7 +18,7 @@ from gclint.verify.worker.examination.inspection.inspector import Inspector
 from gclint.verify.worker.examination.observers import Clock, Phases, RecomputeNoise, SavedBytes, use_experts
 from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Conditions, Run, Step
 from gclint.verify.worker.examination.state import Attributes, SideEffects, Snapshot, Values, comparable
-from gclint.verify.worker.examination.subject import Subject, disable_checkpointing, seed
+from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import OWN, DoublePrecision, continued, outputs_of, total_loss
 from gclint.verify.worker.examination.trace import Trace
 from gclint.verify.worker.importing import executed
@@ -133,7 +133,7 @@ class Steps:
         run.attributes = {name: comparable(value) for name, value in attributes.changes().items()}
         if conditions.mode != "plain":
             run.stage = "disabling checkpointing"
-            disable_checkpointing(subject.model)
+            subject.disable_checkpointing()
             run.still_on = tuple(name for name, on in subject.flags().items() if on)
 
     def _evaluate(self) -> None:

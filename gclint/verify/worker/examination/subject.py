@@ -92,7 +92,7 @@ class Subject:
         if any(self.flags().values()):
             # What it does by default is no reference. An error is one of disabling, and is seen there.
             with suppress(Exception):
-                disable_checkpointing(self.model)
+                self.disable_checkpointing()
         self._extra: dict[str, nn.Parameter] = {}
         self.specimen = specimen
         """The specimen; its inputs may be replaced."""
@@ -201,6 +201,10 @@ class Subject:
         with _disabled_flags(self.model) as found:
             enable_checkpointing(self.model, mode)
         return frozenset(found)
+
+    def disable_checkpointing(self) -> None:
+        """Disable checkpointing as the release does."""
+        disable_checkpointing(self.model)
 
     def flags(self) -> dict[str, bool]:
         """Return the modules that have a flag for checkpointing, with its value."""
