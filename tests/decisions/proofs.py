@@ -193,7 +193,7 @@ def symptoms(compared: Any, without: Collection[str] = ()) -> dict[str, Any]:
         symptom
         for name in compared.run.conditions.scenario.checks
         if name not in without
-        for symptom in CHECKS[name].symptoms(compared)
+        for symptom in CHECKS[name](compared)
     ]
     return {each.check: each for each in found}
 
@@ -213,7 +213,7 @@ def result(*cases: Any) -> Any:
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.specimen import Specimen
 
-    findings = Findings(Source("modeling_toy.py", "toy"), type("Toy", (), {}), ())
+    findings = Findings(Source("modeling_toy.py", "toy"), type("Toy", (), {}))
     specimen = Specimen("default", PretrainedConfig(), lambda: None, dict)
     for each in cases:
         found = list(symptoms(each).values())

@@ -271,7 +271,7 @@ def test_a_part_is_covered_if_any_run_covers_it(parts: Any, not_covered: Any) ->
     from gclint.verify.worker.examination.findings import Findings
     from gclint.verify.worker.protocol import Source
 
-    findings = Findings(Source("modeling_toy.py", "toy"), type("Toy", (), {}), ())
+    findings = Findings(Source("modeling_toy.py", "toy"), type("Toy", (), {}))
     for each in parts:
         findings.add_not_covered(each)
     assert findings.result().not_covered == not_covered

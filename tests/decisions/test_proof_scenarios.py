@@ -80,7 +80,7 @@ def examine(toy: Any, monkeypatch: pytest.MonkeyPatch) -> Examine:
         runner = _Runner(given)
         monkeypatch.setattr(scenarios, "Runner", lambda *_: runner)
         source = Source("modeling_toy.py", "toy", **facts)
-        findings = Findings(source, type("Toy", (), {}), ())
+        findings = Findings(source, type("Toy", (), {}))
         made = replace(toy, wanted=frozenset(wanted))
         doubt = scenarios.Scenarios(made, "cpu", findings, Watch()).run()
         return (findings.result() if doubt is None else findings.not_run(doubt)), runner.made

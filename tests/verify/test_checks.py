@@ -171,7 +171,7 @@ def test_class_without_specimens_is_not_synthesisable() -> None:
 
 
 def test_examination_tells_what_begins_and_what_is_known() -> None:
-    from gclint.verify.worker.examination.examine import examine_without
+    from gclint.verify.worker.examination.examine import examine
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.watch import Watch
     from tests.verify.planted import specimen
@@ -182,7 +182,7 @@ def test_examination_tells_what_begins_and_what_is_known() -> None:
     watch = Watch(lambda *step: begun.append(step), known.append)
     with imported("returned_again") as module:
         source = Source(module.__file__, module.__name__)
-        examine_without((), source, module.ToyModel, [specimen(module)], "cpu", watch)
+        examine(source, module.ToyModel, [specimen(module)], "cpu", watch=watch)
     assert [len(result.failures) for result in known[:2]] == [0, 1]
     assert known[1].sites[0].keyword_activations == ("first",)
     assert begun[0] == ("default", "plain", "the construction")
@@ -200,7 +200,7 @@ def test_what_runs_with_options_saw_is_a_part_of_the_result() -> None:
     from gclint.verify.worker.examination.findings import Doubt, Findings
     from gclint.verify.worker.protocol import InputEmbedding, Place, Source, Stability
 
-    findings = Findings(Source("modeling_toy.py", "toy", complete=True), type("ToyModel", (), {}), ())
+    findings = Findings(Source("modeling_toy.py", "toy", complete=True), type("ToyModel", (), {}))
     findings.scenarios.append("default")
     findings.stability.append(Stability("eager", "amplifies", 0.5))
     found = findings.separate()
@@ -217,7 +217,7 @@ def test_what_runs_with_options_saw_is_a_part_of_the_result() -> None:
 
 
 def test_what_options_show_is_told_with_all_that_is_known() -> None:
-    from gclint.verify.worker.examination.examine import examine_without
+    from gclint.verify.worker.examination.examine import examine
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.watch import Watch
     from tests.verify.planted import specimen
@@ -229,7 +229,7 @@ def test_what_options_show_is_told_with_all_that_is_known() -> None:
         options = {"relative_attention": True, "norm_rel_ebd": "layer_norm"}
         further = specimen(module, "option relative_attention=True, norm_rel_ebd='layer_norm'", **options)
         source = Source(module.__file__, module.__name__)
-        examine_without((), source, module.ToyModel, [specimen(module), further], "cpu", watch)
+        examine(source, module.ToyModel, [specimen(module), further], "cpu", watch=watch)
     assert all(result.scenarios[0] == "default" for result in known)
     assert any(each.scenario.startswith("option") for each in known[-1].failures)
     assert any(each.startswith("option") for each in known[-1].scenarios)

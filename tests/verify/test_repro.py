@@ -221,7 +221,7 @@ def test_the_recipe_is_that_of_the_failure_that_is_shown() -> None:
 
     with imported("cross_attention") as module:
         default, further = specimen(module), specimen(module, "cross-attention", add_cross_attention=True)
-        findings = Findings(Source(module.__file__, module.__name__), module.ToyModel, ())
+        findings = Findings(Source(module.__file__, module.__name__), module.ToyModel)
         findings.fail(_failure("plain", "frozen base"), default)
         findings.fail(_failure("reentrant", "cross-attention"), further)
         findings.fail(_failure("reentrant", "default"), default)

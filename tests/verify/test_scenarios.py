@@ -89,7 +89,7 @@ def _scenarios(feature: str) -> Iterator[tuple[Any, Any]]:
     from gclint.verify.worker.watch import Watch
 
     with imported("router_losses_returned") as module:
-        findings = Findings(Source(module.__file__, module.__name__), module.ToyModel, ())
+        findings = Findings(Source(module.__file__, module.__name__), module.ToyModel)
         yield Scenarios(specimen(module, feature), "cpu", findings, Watch()), findings
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
@@ -336,11 +336,3 @@ class Case:
 
     def _different(self, step: int) -> tuple[str, ...]:
         return tuple(name for name, each in self.agreements(step).items() if each is Agreement.DIFFERENT)
-
-
-@dataclass(frozen=True)
-class Check:
-    """Something that must hold for every run with checkpointing."""
-
-    name: str
-    symptoms: Callable[[Case], Iterable[Symptom]]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Case, Check, Symptom
+from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
 from gclint.verify.worker.examination.run import ENABLING
 from gclint.verify.worker.examination.words import described, names, plural
@@ -205,24 +205,6 @@ def _warning(case: Case) -> Iterator[Symptom]:
         yield Symptom("warning", f'torch warns: "{_NO_INPUT}=True. Gradients will be None"')
 
 
-_CHECKS = (
-    Check("error", _error),
-    Check("switches", _switches),
-    Check("recomputation", _recomputation),
-    Check("missing gradients", _missing_gradients),
-    Check("gradients", _gradients),
-    Check("loss", _loss),
-    Check("outputs", _outputs),
-    Check(VALUES, _values),
-    Check("saved bytes", _saved_bytes),
-    Check("double recomputation", _double_recomputation),
-    Check("buffers", _buffers),
-    Check("second step", _second_step),
-    Check("state", _state),
-    Check("cache", _caches),
-    Check("warning", _warning),
-)
-
 FROZEN = "frozen base"
 """The name of the check of steps with a frozen base."""
 
@@ -236,5 +218,22 @@ def frozen_base(case: Case) -> Iterator[Symptom]:
             where = ""
 
 
-CHECKS = {each.name: each for each in (*_CHECKS, Check(FROZEN, frozen_base))}
-"""All checks by their names."""
+CHECKS: dict[str, Callable[[Case], Iterable[Symptom]]] = {
+    "error": _error,
+    "switches": _switches,
+    "recomputation": _recomputation,
+    "missing gradients": _missing_gradients,
+    "gradients": _gradients,
+    "loss": _loss,
+    "outputs": _outputs,
+    VALUES: _values,
+    "saved bytes": _saved_bytes,
+    "double recomputation": _double_recomputation,
+    "buffers": _buffers,
+    "second step": _second_step,
+    "state": _state,
+    "cache": _caches,
+    "warning": _warning,
+    FROZEN: frozen_base,
+}
+"""Functions that find symptoms in a run with checkpointing, by the names of the checks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gclint.verify.worker.examination.findings import Findings
@@ -23,19 +23,7 @@ def examine(
     Raises:
         NotSynthesisable: there is no specimen.
     """
-    return examine_without((), source, model_class, specimens, device, watch)
-
-
-def examine_without(
-    checks: Collection[str],
-    source: Source,
-    model_class: Any,
-    specimens: Iterable[Specimen],
-    device: str,
-    watch: Watch,
-) -> ClassResult:
-    """Do the same as :func:`examine` with some checks disabled, to test what these contribute."""
-    findings = Findings(source, model_class, checks)
+    findings = Findings(source, model_class)
     for specimen in _available(specimens, findings):
         if specimen.scenario.startswith(f"{OPTION} "):
             findings.take(_with_options(specimen, device, findings, watch))

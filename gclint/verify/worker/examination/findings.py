@@ -12,7 +12,7 @@ from typing import Any
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.blocks import Block, is_layer_class
-from gclint.verify.worker.examination.case import Case, Check, Symptom
+from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.evidence import diagnose, recipe
 from gclint.verify.worker.examination.run import ENABLING, Run
 from gclint.verify.worker.examination.trace import Call, definition
@@ -150,7 +150,7 @@ _IDLE = Doubt(
 class Findings:
     """Collects the findings on one class."""
 
-    def __init__(self, source: Source, model_class: Any, without: Collection[str]) -> None:
+    def __init__(self, source: Source, model_class: Any) -> None:
         self.scenarios: list[str] = []
         self._not_covered: tuple[str, ...] | None = None
         self.notes: list[str] = []
@@ -171,14 +171,13 @@ class Findings:
         self._made_of: set[str] = set()
         self._source = source
         self._class = model_class
-        self._without = frozenset(without)
         self._failures: dict[Any, Failure] = {}
         self._recipe: Recipe | None = None
         self._started = time.perf_counter()
 
     def separate(self) -> Findings:
         """Return empty findings on the same class."""
-        return Findings(self._source, self._class, self._without)
+        return Findings(self._source, self._class)
 
     def not_judged(self, specimen: Specimen, doubt: Doubt) -> None:
         """Record that a further specimen cannot be judged."""
@@ -230,12 +229,6 @@ class Findings:
         """Record that a specimen ran all parts of the model except these."""
         before = parts if self._not_covered is None else self._not_covered
         self._not_covered = tuple(each for each in before if each in parts)
-
-    def symptoms(self, case: Case, checks: Sequence[Check]) -> list[Symptom]:
-        """Return what the checks find, except for disabled ones."""
-        return [
-            symptom for check in checks if check.name not in self._without for symptom in check.symptoms(case)
-        ]
 
     def judge(self, case: Case, symptoms: Sequence[Symptom], specimen: Specimen) -> None:
         """Record the failures that explain symptoms, unless an earlier scenario has shown them."""

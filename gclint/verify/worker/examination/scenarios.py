@@ -224,11 +224,10 @@ class Scenarios:
 
     def _judge(self, case: Case, scenario: Scenario, *, is_reported: bool) -> Case:
         """Record what is wrong, and return the case with the known effect of rounding."""
-        checks = [CHECKS[name] for name in scenario.checks]
-        symptoms = self._findings.symptoms(case, checks)
+        symptoms = _symptoms(case, scenario)
         if any(each.check in _NUMBERS for each in symptoms):
             case = self._rounding.sharpened(case)
-            symptoms = self._findings.symptoms(case, checks)
+            symptoms = _symptoms(case, scenario)
             if all(each.check == VALUES for each in symptoms):
                 # The results differ by no more than rounding explains, and so do the recomputed tensors.
                 symptoms = []
@@ -265,9 +264,8 @@ class Scenarios:
         if doubt is not None:
             self._note(scenario, doubt)
             return []
-        checks = [CHECKS[name] for name in scenario.checks]
         case = self._rounding.sharpened(replace(case, reference=own, exact=None))
-        found = {each.check for each in self._findings.symptoms(case, checks)}
+        found = {each.check for each in _symptoms(case, scenario)}
         return [each for each in symptoms if each.check in found]
 
     def _reference(self, scenario: Scenario) -> Run:
@@ -352,6 +350,10 @@ class Scenarios:
     def _known_case(self) -> Case:
         assert self._case is not None
         return self._case
+
+
+def _symptoms(case: Case, scenario: Scenario) -> list[Symptom]:
+    return [symptom for name in scenario.checks for symptom in CHECKS[name](case)]
 
 
 def _unusable(reference: Run) -> Doubt | None:
