@@ -61,7 +61,8 @@ def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> Clas
     Raises:
         NotExaminable: this cannot be done.
     """
-    _check(model)
+    for problem in _problems(model):
+        raise NotExaminable(problem)
     batches = _batches(model, batch)
     kind = type(_own(model))
     # Interactive code is not in a file.
@@ -166,42 +167,35 @@ def _enabled(model: nn.Module) -> list[str]:
     return [name for name, each in model.named_modules() if getattr(each, "gradient_checkpointing", False)]
 
 
-def _check(model: Any) -> None:
-    """Raise an error if a model cannot be examined."""
+def _problems(model: Any) -> Iterator[str]:
+    """Yield why a model cannot be examined; each reason can be told only if there is none before."""
     kind = type(model).__name__
     if not isinstance(model, nn.Module):
         given = f"the class {model.__name__}; build it first" if isinstance(model, type) else f"a {kind}"
-        raise NotExaminable(f"the model must be a torch module, not {given}")
+        yield f"the model must be a torch module, not {given}"
     inside = next((each for each in _WRAPPERS if _has_config(model._modules.get(each))), None)
     if inside is not None:
-        raise NotExaminable(f"{kind} wraps the model; pass the model itself, which is its `{inside}`")
+        yield f"{kind} wraps the model; pass the model itself, which is its `{inside}`"
     if not (_has_config(model) and callable(getattr(model, "gradient_checkpointing_enable", None))):
-        raise NotExaminable(
-            f"{kind} is not a transformers model: it needs a `config` and `gradient_checkpointing_enable()`"
-        )
+        yield f"{kind} is not a transformers model: it needs a `config` and `gradient_checkpointing_enable()`"
     if not getattr(model, "supports_gradient_checkpointing", False):
-        raise NotExaminable(
-            f"`supports_gradient_checkpointing` of {kind} is not True, so checkpointing cannot be enabled"
-        )
+        yield f"`supports_gradient_checkpointing` of {kind} is not True, so checkpointing cannot be enabled"
     if getattr(model.config, "gradient_checkpointing", False) is True:
-        raise NotExaminable(
+        yield (
             "`config.gradient_checkpointing` is True, so there is no run without checkpointing to compare "
             "with; build the model with False"
         )
-    wrapped = next((each for each in model.modules() if type(each).__name__ == "CheckpointWrapper"), None)
-    if wrapped is not None:
-        raise NotExaminable(
-            "checkpoint_wrapper has been applied to the model and cannot be removed; build one without it"
-        )
+    if any(type(each).__name__ == "CheckpointWrapper" for each in model.modules()):
+        yield "checkpoint_wrapper has been applied to the model and cannot be removed; build one without it"
     if not any(each.requires_grad for each in model.parameters()):
-        raise NotExaminable(f"no parameter of {kind} requires grad, so there is nothing to train")
+        yield f"no parameter of {kind} requires grad, so there is nothing to train"
     devices = {each.device.type for each in (*model.parameters(), *model.buffers())}
     if devices != {"cpu"}:
-        where = ", ".join(sorted(devices))
-        raise NotExaminable(
-            f"the model must be on the CPU, but it is on {where}: gclint runs it in forks of this process, "
-            "and a process that uses a GPU cannot be forked. Build a small model on the CPU, in a process "
-            "that has not used the GPU (such as one started with CUDA_VISIBLE_DEVICES= in its environment)"
+        yield (
+            f"the model must be on the CPU, but it is on {', '.join(sorted(devices))}: gclint runs it in forks "
+            "of this process, and a process that uses a GPU cannot be forked. Build a small model on the CPU, "
+            "in a process that has not used the GPU (such as one started with CUDA_VISIBLE_DEVICES= in its "
+            "environment)"
         )
 
 

@@ -10,67 +10,39 @@ from functools import cache
 class Kind(Enum):
     """What a number in a configuration counts or measures."""
 
-    LAYERS = auto()
-    """Blocks in a stack."""
-    WIDTH = auto()
-    """Channels of the hidden states, or inside a block."""
+    LAYERS = auto()  # blocks in a stack
+    WIDTH = auto()  # channels of the hidden states, or inside a block
     HEADS = auto()
-    KEY_HEADS = auto()
-    """Heads of keys and values that several query heads share."""
+    KEY_HEADS = auto()  # heads of keys and values that several query heads share
     HEAD_WIDTH = auto()
     VOCABULARY = auto()
-    TOKEN = auto()
-    """An index into a vocabulary."""
-    POSITIONS = auto()
-    """The longest sequence."""
-    IMAGE = auto()
-    """The side of an image in pixels."""
-    PATCH = auto()
-    """The side of a patch in pixels."""
+    TOKEN = auto()  # an index into a vocabulary
+    POSITIONS = auto()  # the longest sequence
+    IMAGE = auto()  # the side of an image in pixels
+    PATCH = auto()  # the side of a patch in pixels
     WINDOW = auto()
-    MEL = auto()
-    """Frequency bands of a spectrogram."""
+    MEL = auto()  # frequency bands of a spectrogram
     EXPERTS = auto()
-    CHOSEN = auto()
-    """Experts per token."""
-    GROUPS = auto()
-    """Groups of experts, of channels or of heads."""
-    IMAGE_TOKENS = auto()
-    """Tokens that stand for an image."""
-    HALF = auto()
-    """Half the width of the hidden states, for the sines or the cosines of positions."""
-    PATCHES_PER_SIDE = auto()
-    """Patches along the side of an image."""
-    STEM = auto()
-    """The channels of the first of several convolutions, each of which doubles them."""
-    CODEBOOKS = auto()
-    """Quantisers, each of the residual of the one before."""
-    QUERIES = auto()
-    """Learned queries that attend to a sequence."""
-    PERIOD = auto()
-    """The distance between layers of another kind, such as 4 if every fourth layer is one."""
-    OFFSET = auto()
-    """The index of the first such layer."""
-    DENSE = auto()
-    """How many of the first layers are of another kind."""
-    MASK = auto()
-    """The length of a span that is masked at random."""
-    DROP = auto()
-    """The probability with which a whole layer is skipped."""
-    DEPTH = auto()
-    """The factor by which stacks are deeper than their lists of layers say."""
-    SPREAD = auto()
-    """The standard deviation of new weights."""
-    RANK = auto()
-    """The rank of a low-rank projection, or the size of a recurrent state."""
-    PINPOINTS = auto()
-    """Sizes to which a large image is resized before it is cut into tiles."""
-    COORDINATE = auto()
-    """The width of the embedding of one coordinate of a box; six of them make up the hidden states."""
-    CHUNK = auto()
-    """How many positions of a sequence are processed at once."""
-    KEEP = auto()
-    """A number that must stay as it is."""
+    CHOSEN = auto()  # experts per token
+    GROUPS = auto()  # groups of experts, of channels or of heads
+    IMAGE_TOKENS = auto()  # tokens that stand for an image
+    HALF = auto()  # half the width of the hidden states, for the sines or the cosines of positions
+    PATCHES_PER_SIDE = auto()  # patches along the side of an image
+    STEM = auto()  # the channels of the first of several convolutions, each of which doubles them
+    CODEBOOKS = auto()  # quantisers, each of the residual of the one before
+    QUERIES = auto()  # learned queries that attend to a sequence
+    PERIOD = auto()  # the distance between layers of another kind, such as 4 if every fourth layer is one
+    OFFSET = auto()  # the index of the first such layer
+    DENSE = auto()  # how many of the first layers are of another kind
+    MASK = auto()  # the length of a span that is masked at random
+    DROP = auto()  # the probability with which a whole layer is skipped
+    DEPTH = auto()  # the factor by which stacks are deeper than their lists of layers say
+    SPREAD = auto()  # the standard deviation of new weights
+    RANK = auto()  # the rank of a low-rank projection, or the size of a recurrent state
+    PINPOINTS = auto()  # sizes to which a large image is resized before it is cut into tiles
+    COORDINATE = auto()  # the width of the embedding of one coordinate of a box, of six in the hidden states
+    CHUNK = auto()  # how many positions of a sequence are processed at once
+    KEEP = auto()  # a number that must stay as it is
 
 
 # The first pattern that matches decides.
