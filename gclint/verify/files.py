@@ -73,11 +73,7 @@ class Journals:
     """The files that may import one another: if one has changed, earlier results are void."""
 
     def clear(self) -> None:
-        """Forget earlier runs.
-
-        Raises:
-            OSError: a file cannot be deleted.
-        """
+        """Forget earlier runs; raise OSError if a file of them cannot be deleted."""
         for name in self.folder.names():
             if name.startswith(f"{self.project}-repairs-"):
                 self.folder.remove(name)

@@ -73,11 +73,7 @@ class Header:
 
 
 def header(targets: Iterable[Target], settings: RunSettings, part: tuple[int, int] = (1, 1)) -> Header:
-    """Return the header of the results of a part of a run: of which part, and of how many.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """Return the header of the results of a part of a run, from the digests of all files of the run."""
     files = hashlib.sha256()
     for name, content in sorted((target.path.name, digest(target.source, {})) for target in targets):
         files.update(f"{name} {content}\n".encode())
@@ -166,22 +162,14 @@ class Journal:
         os.close(self._handle)
 
     def write(self, heard: Heard) -> None:
-        """Write a message if it is worth keeping.
-
-        Raises:
-            UnusableResults: the file cannot be written.
-        """
+        """Write a message if it is worth keeping; raise UnusableResults if the file cannot be written."""
         message = heard.message
         if isinstance(message, _KEPT) and getattr(message, "source", "") is not None:
             content = json.loads(encode(message))
             self._write({"tree": heard.tree, "digest": heard.digest, **content})
 
     def finish(self) -> None:
-        """Record that everything has been run.
-
-        Raises:
-            UnusableResults: the file cannot be written.
-        """
+        """Record that everything has been run, as :meth:`write` does."""
         self._write(_FINISHED)
 
     def _write(self, content: Mapping[str, object]) -> None:

@@ -57,11 +57,7 @@ def subject_of(named: str, config: Path | None, python: Path) -> tuple[Target, d
 
 
 def ask(target: Target, question: Question, settings: RunSettings) -> Estimated:
-    """Return the estimate that a worker makes of a class of a file.
-
-    Raises:
-        NoEstimate: the worker cannot make one.
-    """
+    """Return the estimate that a worker makes of a class of a file; raise NoEstimate if it makes none."""
     request = Request(
         (target.source,),
         () if target.tree is None else (target.tree,),

@@ -170,11 +170,7 @@ def shard(targets: Sequence[Target], number: int, count: int) -> list[Target]:
 
 
 def digest(source: Source, overlay: Mapping[str, str]) -> str:
-    """Return the SHA-256 of a file, or what is laid over it, and of the configurations beside it.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """Return the SHA-256 of a file, or what is laid over it, and of the configurations beside it."""
     path = Path(source.path)
     content = hashlib.sha256()
     beside = (each for each in path.parent.glob("configuration_*.py") if each.is_file())

@@ -119,11 +119,7 @@ def connected(give_up: Callable[[str], NoReturn]) -> Iterator[Any]:
 
 
 def _check_address(address: str | None) -> None:
-    """Check whether an address answers, since Ray itself would try for minutes.
-
-    Raises:
-        CannotReach: it does not.
-    """
+    """Raise CannotReach if an address does not answer, since Ray itself would try for minutes."""
     host, _, port = (address or "").rpartition("://")[2].rpartition(":")
     if not (host and port.isdigit()):
         return
@@ -207,11 +203,7 @@ class _Run:
         self._running[reference] = work
 
     def _ended(self) -> Sequence[Any]:
-        """Return the tasks that have ended, once there are some.
-
-        Raises:
-            CannotReach: none will end, since the cluster is gone.
-        """
+        """Return tasks that have ended, once there are some; raise CannotReach if the cluster is gone."""
         while True:
             ended, _ = self._ray.wait(list(self._running), timeout=_CHECK_SECONDS)
             if ended:

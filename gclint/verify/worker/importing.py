@@ -22,11 +22,7 @@ _MARK = "__gclint_executed__"
 
 
 def import_source(source: Source) -> ModuleType:
-    """Import a modeling file, and whatever it imports.
-
-    Raises:
-        ImportError: its name leads to another file.
-    """
+    """Import a modeling file, and all that it imports; raise ImportError if its name leads elsewhere."""
     # Bytecode stays valid for a text of the same size within a second, so it could hide an edit.
     sys.dont_write_bytecode = True
     if source.package_folder is not None:

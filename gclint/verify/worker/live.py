@@ -147,11 +147,7 @@ def _separate(model: nn.Module) -> None:
 
 
 def _disable(model: Any) -> None:
-    """Disable checkpointing if it is enabled, for the plain runs.
-
-    Raises:
-        NotSynthesisable: some of it stays enabled.
-    """
+    """Disable checkpointing for the plain runs; raise NotSynthesisable if some of it stays enabled."""
     if _enabled(model):
         disable_checkpointing(model)
     left = _enabled(model)
@@ -192,19 +188,15 @@ def _problems(model: Any) -> Iterator[str]:
     devices = {each.device.type for each in (*model.parameters(), *model.buffers())}
     if devices != {"cpu"}:
         yield (
-            f"the model must be on the CPU, but it is on {', '.join(sorted(devices))}: gclint runs it in forks "
-            "of this process, and a process that uses a GPU cannot be forked. Build a small model on the CPU, "
-            "in a process that has not used the GPU (such as one started with CUDA_VISIBLE_DEVICES= in its "
-            "environment)"
+            f"the model must be on the CPU, but it is on {', '.join(sorted(devices))}: gclint runs it in "
+            "forks of this process, and a process that uses a GPU cannot be forked. Build a small model on "
+            "the CPU, in a process that has not used the GPU (such as one started with "
+            "CUDA_VISIBLE_DEVICES= in its environment)"
         )
 
 
 def _batches(model: Any, batch: Any) -> list[dict[str, Any]]:
-    """Return the keyword arguments of each batch.
-
-    Raises:
-        NotExaminable: it is something else.
-    """
+    """Return the keyword arguments of each batch; raise NotExaminable if it is something else."""
     batches = (
         batch if isinstance(batch, list) and all(isinstance(each, Mapping) for each in batch) else [batch]
     )
@@ -214,11 +206,7 @@ def _batches(model: Any, batch: Any) -> list[dict[str, Any]]:
 
 
 def _arguments(model: Any, batch: Any) -> dict[str, Any]:
-    """Return the keyword arguments in a batch.
-
-    Raises:
-        NotExaminable: it contains something else.
-    """
+    """Return the keyword arguments in a batch; raise NotExaminable if it contains something else."""
     forward = "keyword arguments of the model's forward(), such as {'input_ids': ..., 'labels': ...}"
     if not isinstance(batch, Mapping):
         raise NotExaminable(f"the batch must be a dictionary of {forward}, not a {type(batch).__name__}")

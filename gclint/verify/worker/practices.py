@@ -257,8 +257,7 @@ def practice_titled(title: str) -> Practice | None:
 def practices_named(names: Iterable[str]) -> tuple[Practice, ...]:
     """Return the practices that ``all``, names of groups and titles request, each once, in the table's order.
 
-    Raises:
-        UnknownPractice: one of the names is unknown.
+    Raise UnknownPractice if one of the names is unknown.
     """
     requested = set()
     for name in names:

@@ -428,11 +428,7 @@ def write_message(handle: int, message: Message) -> None:
 
 
 def decode(line: str) -> Message | Request:
-    """Return the message that :func:`encode` has encoded.
-
-    Raises:
-        ValueError: ``line`` is something else.
-    """
+    """Return the message that :func:`encode` has encoded; raise ValueError if it is something else."""
     try:
         content = json.loads(line)
         kind = _KINDS[content.pop("kind")]

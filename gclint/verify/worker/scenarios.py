@@ -170,11 +170,7 @@ SCENARIOS = (
 
 
 def scenario_named(name: str) -> Scenario:
-    """Return a scenario of the table.
-
-    Raises:
-        UnknownScenario: there is none with this name.
-    """
+    """Return a scenario of the table; raise UnknownScenario if there is none with this name."""
     feature = name.removesuffix(_CACHED) if name.startswith(f"{OPTION} ") else None
     table = SCENARIOS if feature is None else scenarios_of(feature)
     found = next((each for each in table if each.name == name), None)
@@ -184,11 +180,7 @@ def scenario_named(name: str) -> Scenario:
 
 
 def scenarios_of(feature: str) -> tuple[Scenario, ...]:
-    """Return the scenarios in which models with a feature are trained.
-
-    Raises:
-        UnknownScenario: there are none.
-    """
+    """Return the scenarios for models with a feature; raise UnknownScenario if there are none."""
     if feature.startswith(f"{OPTION} "):
         return tuple(_of_option(each, feature) for each in scenarios_of(OPTION))
     found = tuple(each for each in SCENARIOS if each.feature == feature)

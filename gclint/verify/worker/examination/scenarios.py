@@ -69,11 +69,7 @@ class Scenarios:
         self._untrainable: set[Mode] = set()
 
     def run(self) -> Doubt | None:
-        """Run the scenarios of the specimen's feature that apply to it.
-
-        Returns:
-            Why the specimen cannot be judged, or None.
-        """
+        """Run the scenarios of the specimen's feature that apply; return why it cannot be judged, or None."""
         first, *others = scenarios_of(self._subject.specimen.scenario)
         doubt = self._begin(first)
         if doubt is not None:

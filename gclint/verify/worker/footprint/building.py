@@ -109,11 +109,7 @@ class Trainee:
 
 
 def trainee_of(classes: Sequence[Any], question: Question) -> Trainee:
-    """Return the class, configuration and inputs of a question.
-
-    Raises:
-        CannotEstimate: there is no such class, or its configuration cannot be made.
-    """
+    """Return the class, configuration and inputs of a question; raise CannotEstimate if it has none."""
     model_class = _class_of(classes, question.model_class)
     dtype = getattr(torch, question.dtype, None)
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
@@ -211,11 +207,7 @@ def _has_defaults(config_class: Any) -> bool:
 
 
 def _path_to(config: Any, dotted: str) -> list[str]:
-    """Return the path to a field, whose last name may be in any single part.
-
-    Raises:
-        CannotEstimate: there is no such field, or several parts have it.
-    """
+    """Return the path to a field, which may be in any part, or raise CannotEstimate if it is in none or several."""
     *owners, name = dotted.split(".")
     try:
         part = _part(config, owners)
@@ -260,11 +252,7 @@ def _own_name(part: Any, name: str) -> str | None:
 
 
 def _depths(config: Any) -> list[list[str]]:
-    """Return the paths to the fields for the depth of stacks; those of a text model, if there is one.
-
-    Raises:
-        CannotEstimate: there is no such field.
-    """
+    """Return the paths to the fields for the depth of stacks; those of a text model, if there is one."""
     text = config.get_text_config(decoder=True)
     owner = next((path for path, part in _parts(config) if part is text), ())
     found: list[list[str]] = []

@@ -204,11 +204,7 @@ _LARGEST = 12
 
 
 def estimate(source: str, classes: Sequence[Any], question: Question, device: str) -> MemoryEstimate:
-    """Return the answer to a question.
-
-    Raises:
-        CannotEstimate: there is no answer.
-    """
+    """Return the answer to a question; raise CannotEstimate if it has none."""
     started = time.monotonic()
     try:
         trainee, structure = runnable(trainee_of(classes, question))

@@ -119,11 +119,7 @@ def forward(
 
 
 def loss_of(outputs: Any) -> Tensor:
-    """Return the tensor for the backward pass: the model's own loss, or else the sum of its outputs.
-
-    Raises:
-        RuntimeError: no output requires grad.
-    """
+    """Return the tensor for the backward pass: the model's own loss, or else the sum of its outputs."""
     found = outputs_of(outputs)
     own = found.get(OWN)
     if own is not None and own.requires_grad:

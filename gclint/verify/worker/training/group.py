@@ -100,11 +100,7 @@ Raises:
 
 
 def library(name: str, extra: str) -> Any:
-    """Import an optional library, which gclint's ``extra`` installs.
-
-    Raises:
-        DoesNotApply: it cannot be imported.
-    """
+    """Import an optional library, which gclint's ``extra`` installs; raise DoesNotApply if it cannot be."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

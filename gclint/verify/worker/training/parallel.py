@@ -131,11 +131,7 @@ def _holding(subject: Subject, kept: Collection[str]) -> Callable[[int], Sequenc
 
 
 def join(rank: Rank) -> None:
-    """Become a member of a process group.
-
-    Raises:
-        DoesNotApply: this machine does not allow one.
-    """
+    """Become a member of a process group; raise DoesNotApply if this machine does not allow one."""
     if torch.distributed.is_initialized():
         raise DoesNotApply("no process group", "this process is a member of a process group already")
     # Whatever the machine and its interfaces are called, no traffic needs to leave it.

@@ -206,11 +206,7 @@ def _run_with(situation: Situation) -> _Found | None:
 
 
 def _retry_with(default: Situation, options: tuple[Option, ...]) -> Specimen:
-    """Return the specimen with these options alone.
-
-    Raises:
-        NotSynthesisable: The class does not run with them.
-    """
+    """Return the specimen with these options alone; raise NotSynthesisable if the class does not run."""
     found = _run_with(with_options(default, options))
     if found is None:
         raise NotSynthesisable("options", f"{_name(options)}: no longer runs")

@@ -103,13 +103,9 @@ def size(model_class: Any, config: Any) -> int:
 
 
 def step(model: Any, inputs: dict[str, Any]) -> tuple[str, ...]:
-    """Run forward and backward once.
+    """Run forward and backward once; return the names of sizeable parts of the model that did not run.
 
-    Returns:
-        The names of the parts of the model, of some size, that did not run.
-
-    Raises:
-        NotSynthesisable: No output requires grad, or no parameter receives a gradient.
+    Raise NotSynthesisable if no output requires grad, or no parameter receives a gradient.
     """
     seed()
     with _running() as ran:

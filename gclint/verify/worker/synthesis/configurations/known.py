@@ -40,8 +40,7 @@ def learn(entries: Iterable[Known]) -> None:
 def given_configuration(model_class: Any, config_class: Any) -> Any:
     """Return the configuration that the settings give for a class, or None if they give none.
 
-    Raises:
-        NotSynthesisable: The configuration class rejects it.
+    Raise NotSynthesisable if the configuration class rejects it.
     """
     entry = _with_configuration(model_class, config_class)
     if entry is None:

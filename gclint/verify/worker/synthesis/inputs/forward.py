@@ -103,11 +103,7 @@ _PROVIDERS: tuple[tuple[re.Pattern[str], Provider, bool], ...] = tuple(
 
 
 def make_inputs(situation: Situation) -> dict[str, Any]:
-    """Return the keyword arguments for ``forward``, the same ones each time.
-
-    Raises:
-        NotSynthesisable: The user's function that makes them failed.
-    """
+    """Return the keyword arguments for ``forward``, the same ones each time, made by rule or by the user."""
     given = given_inputs(situation)
     return _by_rule(situation) if given is None else given
 
