@@ -49,7 +49,7 @@ class Models:
         self._practices = practices_named(practices)
 
     def load(self) -> tuple[str, str]:
-        """Import what all processes need; return the versions of torch and transformers, or raise CannotWork."""
+        """Import what all need; return the versions of torch and transformers, or raise CannotWork."""
         os.environ.update(_ENVIRONMENT)
         warnings.simplefilter("ignore")
         torch, transformers = _import("torch"), _import("transformers")
@@ -76,7 +76,7 @@ class Models:
         return str(torch.__version__), str(version)
 
     def devices(self, wanted: str) -> list[tuple[str, str]]:
-        """Return the devices that ``wanted`` selects, with their names; raise CannotWork if none. For a fork."""
+        """Return the devices that are wanted, with their names; raise CannotWork if none. For a fork."""
         import torch
 
         count = torch.cuda.device_count() if wanted != "cpu" and torch.cuda.is_available() else 0

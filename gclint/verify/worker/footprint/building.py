@@ -207,7 +207,7 @@ def _has_defaults(config_class: Any) -> bool:
 
 
 def _path_to(config: Any, dotted: str) -> list[str]:
-    """Return the path to a field, which may be in any part, or raise CannotEstimate if it is in none or several."""
+    """Return the path to a field of any part; raise CannotEstimate if none or several have it."""
     *owners, name = dotted.split(".")
     try:
         part = _part(config, owners)
