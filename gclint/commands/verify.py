@@ -55,8 +55,8 @@ from gclint.source.paths import shortened, shown
 from gclint.source.project import Project
 from gclint.userfolder import UserFolder
 from gclint.verify import journal
-from gclint.verify.executors import EXECUTORS
 from gclint.verify.files import Audience
+from gclint.verify.process import EXECUTORS
 from gclint.verify.repro import scripts
 from gclint.verify.results import Results
 from gclint.verify.run import EnvironmentChanged, Heard, verify

@@ -1,19 +1,20 @@
-"""Runs a worker in the target's interpreter, and ends it together with everything that it has started."""
+"""Runs a worker, here or on the nodes of a cluster, and ends it with everything that it has started."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO
 
-from gclint.programs import interpreter
+from gclint.programs import interpreter, own_program
 from gclint.verify import worker
 from gclint.verify.home import harmless, independent, temporary_home
 from gclint.verify.worker import processes
@@ -179,3 +180,28 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             # Input that a worker has not read because it ended early is still in the buffer.
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
+
+
+CONNECTION = "the connection to the Ray cluster"
+_CLUSTER_PROGRAM = "gclint.verify.cluster.__main__"
+
+
+def work_on_cluster(python: Path, request: Request) -> Generator[Message]:
+    """Let ``python`` do a request on the nodes of a cluster, and yield its messages.
+
+    Ray decides which cluster to use: that of ``RAY_ADDRESS``, or the one that this machine is part of, or
+    else one of this machine alone.
+    """
+    try:
+        line = json.dumps({"python": str(interpreter(python)), "request": encode(request)})
+    except OSError as error:
+        yield Unusable(f"{python} cannot be started: {error.strerror}")
+        return
+    yield from converse(own_program(_CLUSTER_PROGRAM), line, independent(os.environ), CONNECTION)
+
+
+Executor = Callable[[Path, Request], Generator[Message]]
+"""Lets an interpreter do a request, as :func:`gclint.verify.process.work` does."""
+
+EXECUTORS: Mapping[str, Executor] = {"local": work, "ray": work_on_cluster}
+"""The executors by name."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from gclint.facts import read_bytes
 from gclint.source.file import SourceFile
 from gclint.verify.changed import changed_places
-from gclint.verify.executors import EXECUTORS
+from gclint.verify.process import EXECUTORS
 from gclint.verify.results import Results
 from gclint.verify.settings import GIGABYTES, RunSettings
 from gclint.verify.sources import Target, digest, overlay_of

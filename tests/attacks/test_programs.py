@@ -420,12 +420,12 @@ def test_a_worker_starts_in_an_empty_folder(
 def test_the_driver_of_a_cluster_imports_nothing_from_there(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gclint.verify import executors
+    from gclint.verify import process
     from gclint.verify.worker.protocol import Request, Unusable
 
     monkeypatch.chdir(workspace)
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    messages = list(executors.work_on_cluster(Path(sys.executable), Request((), ())))
+    messages = list(process.work_on_cluster(Path(sys.executable), Request((), ())))
     assert len(messages) == 1
     assert isinstance(messages[0], Unusable)
     assert "Ray" in messages[0].message

@@ -68,7 +68,7 @@ def _forward(
 ) -> Any:
     import torch
 
-    from gclint.verify.worker.footprint.meter import Meter
+    from gclint.verify.worker.footprint.fake import Meter
     from gclint.verify.worker.footprint.step import forward
 
     _, model_class = _parts()

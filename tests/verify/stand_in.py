@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from gclint.verify.worker import limits
+from gclint.verify.worker import ending
 from gclint.verify.worker.child import adopt_orphans, keep_private
 from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.isolation import isolate
@@ -78,7 +78,7 @@ def main() -> None:
     def send(message: Message) -> None:
         os.write(answers, f"{encode(message)}\n".encode())
 
-    limits.PROCESSES = int(os.environ.get(PROCESSES, limits.PROCESSES))
+    ending.PROCESSES = int(os.environ.get(PROCESSES, ending.PROCESSES))
     serve(request, send, StandIn(), isolation)
 
 

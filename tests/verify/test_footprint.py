@@ -72,7 +72,7 @@ def test_the_meter_counts_what_torchs_tracker_counts(model: str, name: str, mode
     from torch.distributed._tools.mem_tracker import MemTracker
 
     from gclint.verify.worker.examination.subject import enable_checkpointing
-    from gclint.verify.worker.footprint.meter import Meter
+    from gclint.verify.worker.footprint.fake import Meter
     from gclint.verify.worker.footprint.step import loss_of
 
     trainee, _ = _tiny(model, name)
@@ -108,8 +108,7 @@ def test_the_shape_of_a_product_of_groups_is_that_of_the_real_one(
 ) -> None:
     import torch
 
-    from gclint.verify.worker.footprint.fake import PartlyFake
-    from gclint.verify.worker.footprint.meter import Meter
+    from gclint.verify.worker.footprint.fake import Meter, PartlyFake
 
     given = torch.ones(one), torch.ones(other)
     offsets = torch.tensor(ends, dtype=torch.int32) if ends else None

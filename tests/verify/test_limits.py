@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 
 from gclint.verify.worker import processes
-from gclint.verify.worker.limits import PROCESSES, THREADS, Excess, Limits, Meter, Sample
+from gclint.verify.worker.ending import PROCESSES, THREADS, Excess, Limits, Meter, Sample
 
 _LIMITS = Limits(60.0, 8.0, PROCESSES, level=2)
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import gclint
-from gclint.verify.executors import CONNECTION
-from gclint.verify.process import work
+from gclint.verify.process import CONNECTION, work
 from gclint.verify.sources import digest
 from gclint.verify.worker.protocol import (
     ClassResult,

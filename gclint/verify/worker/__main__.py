@@ -16,8 +16,8 @@ def main() -> None:
         sys.exit("models can only be run with Python 3.10 or later")
     _become_package(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 (before more is imported)
     from gclint.verify.worker.child import adopt_orphans, die_with_parent, keep_private
+    from gclint.verify.worker.ending import THREADS
     from gclint.verify.worker.isolation import go_offline, isolate, use_home
-    from gclint.verify.worker.limits import THREADS
     from gclint.verify.worker.memory import limit_threads
     from gclint.verify.worker.models import Models
     from gclint.verify.worker.protocol import Message, Request, decode, write_message

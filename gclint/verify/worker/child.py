@@ -23,8 +23,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import IO, NoReturn
 
 from gclint.verify.worker import processes
-from gclint.verify.worker.ending import End, Frame, end_of_exception, end_of_excess, end_of_status
-from gclint.verify.worker.limits import Excess, Limits, Meter, Sample
+from gclint.verify.worker.ending import (
+    End,
+    Excess,
+    Frame,
+    Limits,
+    Meter,
+    Sample,
+    end_of_exception,
+    end_of_excess,
+    end_of_status,
+)
 from gclint.verify.worker.memory import limit_memory, limit_seconds, without_core_dump
 
 Send = Callable[[str], None]

@@ -14,7 +14,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from gclint.verify.worker import limits
+from gclint.verify.worker import ending
 from gclint.verify.worker.child import Send, Task, adopt_orphans, run
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.estimates import MemoryEstimate, Question
@@ -158,7 +158,7 @@ class _Server:
         for source in self._request.sources:
             known = _SourceRun(source, is_listing=self._request.is_listing)
             function = partial(self._run_source, source)
-            task = Task(function, limit, self._gigabytes, limits.PROCESSES, _is_outcome, known.accepts)
+            task = Task(function, limit, self._gigabytes, ending.PROCESSES, _is_outcome, known.accepts)
             runs[task] = known
         for task, event in run(runs, self._jobs):
             if isinstance(event, End):
@@ -180,7 +180,7 @@ class _Server:
             message = message_or_none(line)
             return isinstance(message, (MemoryEstimate, Unusable)) and message.source == source.path
 
-        task = Task(work, self._request.seconds, self._gigabytes, limits.PROCESSES, accepts=accepts)
+        task = Task(work, self._request.seconds, self._gigabytes, ending.PROCESSES, accepts=accepts)
         for _, event in run([task], 1):
             if isinstance(event, str):
                 answer: Any = decode(event)

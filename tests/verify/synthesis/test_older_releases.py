@@ -18,9 +18,12 @@ from gclint.verify.worker.synthesis.configurations.defaults import (  # noqa: E4
     unsuitable_backbone,
 )
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, derive, shrink  # noqa: E402
-from gclint.verify.worker.synthesis.inputs.documentation import documented  # noqa: E402
 from gclint.verify.worker.synthesis.inputs.placeholders import placeholder_tokens  # noqa: E402
-from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation  # noqa: E402
+from gclint.verify.worker.synthesis.inputs.situation import (  # noqa: E402
+    Plan,
+    Situation,
+    documented,
+)
 from tests.verify.synthesis.one_layer import OneLayerConfig, OneLayerModel, first  # noqa: E402
 
 

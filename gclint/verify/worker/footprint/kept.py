@@ -19,7 +19,7 @@ from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints,
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import tensors_in
 from gclint.verify.worker.examination.trace import innermost_place
-from gclint.verify.worker.footprint.meter import Alive
+from gclint.verify.worker.footprint.fake import Alive
 from gclint.verify.worker.modes import Mode
 
 AUTOGRAD, CHECKPOINT, OTHERS = "autograd", "checkpoint", "something else"

@@ -13,9 +13,8 @@ from gclint.verify.worker.examination.blocks import BlockFinder
 from gclint.verify.worker.examination.subject import enable_checkpointing
 from gclint.verify.worker.examination.tensors import OWN, outputs_of
 from gclint.verify.worker.footprint.building import Trainee
-from gclint.verify.worker.footprint.fake import PartlyFake
+from gclint.verify.worker.footprint.fake import Meter, PartlyFake
 from gclint.verify.worker.footprint.kept import Kept
-from gclint.verify.worker.footprint.meter import Meter
 from gclint.verify.worker.modes import Mode
 
 _Seen = TypeVar("_Seen")

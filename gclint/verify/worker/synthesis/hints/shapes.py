@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from gclint.verify.worker.synthesis.hints.failure import Failure, is_tensor
-from gclint.verify.worker.synthesis.inputs.documentation import dimension
-from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation, dimension
 
 _GIVEN_AND_EXPECTED = (
     r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)",

@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.inputs.documentation import documented
-from gclint.verify.worker.synthesis.inputs.situation import Providers, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Providers, Situation, documented
 
 _FRAMES = 64
 """How many frames a spectrogram has, unless a class needs another number."""

@@ -20,10 +20,9 @@ from gclint.verify.worker.known import Known
 from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.configurations.known import SETTINGS, function_for_inputs
 from gclint.verify.worker.synthesis.inputs.audio import AUDIO, fit_masks
-from gclint.verify.worker.synthesis.inputs.documentation import documented
 from gclint.verify.worker.synthesis.inputs.images import IMAGES
 from gclint.verify.worker.synthesis.inputs.placeholders import patch_side
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation, documented
 from gclint.verify.worker.synthesis.inputs.text import TEXT, hidden_states
 from gclint.verify.worker.synthesis.inputs.training import add_training_inputs
 

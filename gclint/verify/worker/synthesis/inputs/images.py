@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.synthesis.inputs.documentation import documented, entry, layout
 from gclint.verify.worker.synthesis.inputs.placeholders import (
     MERGES,
     POSITIONS,
@@ -18,7 +17,7 @@ from gclint.verify.worker.synthesis.inputs.placeholders import (
     is_packed,
     patch_side,
 )
-from gclint.verify.worker.synthesis.inputs.situation import Providers, Situation
+from gclint.verify.worker.synthesis.inputs.situation import Providers, Situation, documented, entry, layout
 
 ONE_IMAGE = 1
 _CAMERAS = 2

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gclint.verify.worker.synthesis.configurations.tree import children, find
-from gclint.verify.worker.synthesis.inputs.documentation import layout
-from gclint.verify.worker.synthesis.inputs.situation import Situation
+from gclint.verify.worker.synthesis.inputs.situation import Situation, layout
 
 if TYPE_CHECKING:
     import torch
