@@ -107,7 +107,8 @@ def _target_for(content: Mapping[str, Any], path: Path, python: Path) -> Target:
     try:
         return _installed(kind, python)
     except NoEstimate:
-        for configuration in _library(python).glob("models/*/configuration_*.py"):
+        library = installed_models(python, ["bert"])[0].parents[2]
+        for configuration in library.glob("models/*/configuration_*.py"):
             if kind in _MODEL_TYPE.findall(configuration.read_text(encoding="utf-8")):
                 return _modeling_beside(configuration)
         raise
@@ -118,10 +119,6 @@ def _modeling_beside(configuration: Path) -> Target:
     if not modeling.is_file():
         raise NoEstimate(f"there is no modeling file next to {configuration}")
     return target_of(modeling)
-
-
-def _library(python: Path) -> Path:
-    return installed_models(python, ["bert"])[0].parents[2]
 
 
 def _installed(name: str, python: Path) -> Target:

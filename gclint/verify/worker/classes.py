@@ -66,7 +66,8 @@ def checkpoints(model_class: Any) -> str | None:
     waiting, seen = [(model_class, _DEPTH)], {model_class}
     while waiting:
         kind, left = waiting.pop()
-        if kind is not model_class and _is_layer(kind):
+        is_layer = any(each.__name__ == "GradientCheckpointingLayer" for each in kind.__mro__)
+        if kind is not model_class and is_layer:
             return f"its {kind.__name__} is a checkpointing layer"
         for function in _functions(kind):
             called = _checkpointing(function)
@@ -78,10 +79,6 @@ def checkpoints(model_class: Any) -> str | None:
         seen |= named
         waiting += [(each, left - 1) for each in sorted(named, key=lambda each: str(each.__name__))]
     return None
-
-
-def _is_layer(kind: Any) -> bool:
-    return any(each.__name__ == "GradientCheckpointingLayer" for each in kind.__mro__)
 
 
 def _functions(kind: Any) -> Iterator[FunctionType]:

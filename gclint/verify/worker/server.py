@@ -200,7 +200,9 @@ class _Server:
         adopt_orphans()
         device = self._devices[slot % len(self._devices)]
         module = self._imported(source)
-        classes = [each for each in self._program.classes(module) if _is_wanted(source, each.__name__)]
+        classes = [
+            each for each in self._program.classes(module) if not source.only or each.__name__ in source.only
+        ]
         send(encode(Discovered(source.path, tuple(each.__name__ for each in classes))))
         if self._request.is_listing:
             return
@@ -240,7 +242,3 @@ def _is_outcome(line: str) -> bool:
 def _cores() -> int:
     """Return how many processor cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _is_wanted(source: Source, name: str) -> bool:
-    return not source.only or name in source.only

@@ -338,10 +338,10 @@ class _Contractions(TorchFunctionMode):  # type: ignore[misc]
     def _mixes(self, arguments: tuple[Any, ...]) -> bool:
         listed = arguments and isinstance(arguments[0], list | tuple)
         operands = arguments[0] if listed else arguments
-        return len(operands) > 1 and all(self._is_activation(each) for each in operands[:2])
-
-    def _is_activation(self, value: Any) -> bool:
-        return isinstance(value, Tensor) and value.requires_grad and not self._is_of_parameters(value)
+        return len(operands) > 1 and all(
+            isinstance(each, Tensor) and each.requires_grad and not self._is_of_parameters(each)
+            for each in operands[:2]
+        )
 
     def _is_of_parameters(self, value: Tensor) -> bool:
         return isinstance(value, nn.Parameter) or id(value) in self._of_parameters

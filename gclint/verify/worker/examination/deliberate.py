@@ -78,7 +78,7 @@ def _conditions(mine: Place, yours: Place) -> Iterator[str]:
         if in_body[0] == in_body[1] or not _mentions_blocks(branch.test):
             continue
         other = mine if in_body[1] else yours
-        if _contains(branch.orelse, other) or _exits(branch.body):
+        if _contains(branch.orelse, other) or isinstance(branch.body[-1], ast.Return | ast.Continue):
             place = Place(mine.path, branch.lineno, branch.lineno)
             yield f"condition at {line(place)}: `{ast.unparse(branch.test)}`"
 
@@ -94,10 +94,6 @@ def _branches(path: str) -> tuple[ast.If, ...]:
 
 def _contains(body: Sequence[ast.stmt], place: Place) -> bool:
     return any(each.lineno <= place.line <= (each.end_lineno or each.lineno) for each in body)
-
-
-def _exits(body: Sequence[ast.stmt]) -> bool:
-    return isinstance(body[-1], ast.Return | ast.Continue)
 
 
 def _mentions_blocks(test: ast.expr) -> bool:

@@ -114,11 +114,14 @@ class Subject:
 
     def allows(self, scenario: Scenario, blocks: Iterable[str]) -> bool:
         """Return whether the model has what a scenario enables, and blocks for adapters if it needs them."""
+        knows_cache = USE_CACHE in self._names or any(
+            hasattr(each, USE_CACHE) for each in self._configurations
+        )
         return not (
             (scenario.dropout and not self._drops())
             or (scenario.layerdrop and not self._layerdrops)
             or (scenario.cache_object and PAST_KEY_VALUES not in self._names)
-            or (scenario.use_cache and not scenario.cache_object and not self._knows_cache())
+            or (scenario.use_cache and not scenario.cache_object and not knows_cache)
             or (scenario.router_losses and not self._routers)
             or (scenario.frozen_base and not is_adaptable(self.model, self._modules(blocks)))
         )
@@ -216,9 +219,6 @@ class Subject:
 
     def _modules(self, names: Iterable[str]) -> list[nn.Module]:
         return [self.model.get_submodule(name) for name in names]
-
-    def _knows_cache(self) -> bool:
-        return USE_CACHE in self._names or any(hasattr(each, USE_CACHE) for each in self._configurations)
 
     def _drops(self) -> bool:
         return any(value or self._least for _, key, value in self._probabilities if "layerdrop" not in key)

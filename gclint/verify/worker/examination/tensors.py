@@ -108,7 +108,7 @@ def nodes_behind(value: object, known: Container[Any]) -> list[Any]:
 
     The nodes behind a known one are known as well, so they are skipped.
     """
-    roots = [each.grad_fn for each in _tensors_of(value) if each.grad_fn is not None]
+    roots = [each.grad_fn for _, each in tensors_in(value) if each.grad_fn is not None]
     found = dict.fromkeys(roots)
     waiting = [node for node in found if node not in known]
     while waiting and len(found) < _MOST_NODES:
@@ -120,10 +120,6 @@ def nodes_behind(value: object, known: Container[Any]) -> list[Any]:
     return list(found)
 
 
-def _tensors_of(value: object) -> list[Tensor]:
-    return [value] if isinstance(value, Tensor) else [each for _, each in tensors_in(value)]
-
-
 _TOKENS = ("decoder_input_ids", "input_ids")
 """Inputs that grow by a token in each call; the first one that exists counts."""
 _PER_TOKEN = ("mask", "position", "token_type", "labels")
@@ -132,7 +128,8 @@ _PER_TOKEN = ("mask", "position", "token_type", "labels")
 
 def continued(inputs: Mapping[str, Any], outputs: Any) -> dict[str, Any] | None:
     """Return the inputs of the call for one more token; None if there is no cache to continue."""
-    caches = {name: each for name, each in dict(_returned_items(outputs)).items() if is_cache_name(name)}
+    returned = outputs if isinstance(outputs, Mapping) else {}
+    caches = {name: each for name, each in returned.items() if is_cache_name(name)}
     grown = next((name for name in _TOKENS if isinstance(inputs.get(name), Tensor)), None)
     if grown is None or not any(each is not None for each in caches.values()):
         return None
@@ -142,10 +139,6 @@ def continued(inputs: Mapping[str, Any], outputs: Any) -> dict[str, Any] | None:
         if not any(part in name for part in _PER_TOKEN) or "encoder" in name.replace("decoder", "")
     }
     return {**kept, grown: inputs[grown][:, -1:], **caches}
-
-
-def _returned_items(outputs: Any) -> Any:
-    return outputs.items() if isinstance(outputs, Mapping) else ()
 
 
 def new_cache(config: Any) -> Any:

@@ -123,7 +123,8 @@ class Trace:
         if place is None:
             return
         self._kept.append((args, kwargs))
-        if len(self._running) == 1 and is_layer(module) and _is_enabled(module):
+        is_enabled = getattr(module, "gradient_checkpointing", False) and module.training
+        if len(self._running) == 1 and is_layer(module) and is_enabled:
             self.hold(kwargs)
         named = bound(type(module), args, kwargs)
         contained = {name: found for name, each in named if (found := tuple(_inner(each)))}
@@ -202,10 +203,6 @@ def _lines(module: Any, path: str) -> list[str]:
             source = loader.get_source(module.__name__)
     # A notebook registers its source in ``linecache``.
     return linecache.getlines(path) if source is None else source.splitlines(keepends=True)
-
-
-def _is_enabled(module: Any) -> bool:
-    return bool(getattr(module, "gradient_checkpointing", False)) and module.training
 
 
 def _named(kind: type, args: tuple[Any, ...]) -> list[tuple[str, Any]]:

@@ -86,16 +86,14 @@ def _remark(practice: WrapperPractice, model: nn.Module, given: Mapping[str, Seq
         wrapped = [each.checkpoint_fn for each in model.modules() if hasattr(each, _WRAPPED)]
         if not wrapped:
             remarks.append("the model names none of its blocks in _no_split_modules")
-        if practice.has_dropout and any(_loses_random_state(each) for each in wrapped):
+        if practice.has_dropout and any(
+            isinstance(each, partial) and each.keywords.get("preserve_rng_state") is False for each in wrapped
+        ):
             remarks.append(
                 "the recomputation draws other dropout masks, since accelerate passes "
                 "preserve_rng_state=False"
             )
     return "; ".join(remarks)
-
-
-def _loses_random_state(function: Any) -> bool:
-    return isinstance(function, partial) and function.keywords.get("preserve_rng_state") is False
 
 
 def _shard(subject: Subject, blocks: Sequence[Block], rank: Rank) -> None:

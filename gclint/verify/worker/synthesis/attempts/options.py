@@ -34,16 +34,12 @@ def takes_part(default: Situation, feature: str, model: Any) -> bool:
     """Return whether ``feature`` took part in the step that ``model`` has run."""
     if feature != "cross-attention":
         return True
-    return any(
+    # A decoder, used alone, reads the encoder's output in each of its layers.
+    return default.is_for("Decoder") or any(
         parameter.grad is not None
         and any(word in name for word in ("cross", "encoder_attn", "crossattention"))
         for name, parameter in model.named_parameters()
-    ) or _reads_encoder(default)
-
-
-def _reads_encoder(default: Situation) -> bool:
-    """Return whether a decoder, used alone, reads the encoder's output in each of its layers."""
-    return default.is_for("Decoder")
+    )
 
 
 def _cross_attention(default: Situation) -> Plan:

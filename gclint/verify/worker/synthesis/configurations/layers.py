@@ -60,7 +60,9 @@ def _select(part: Any, count: int, least: int) -> list[int] | None:
     fields = own_fields(part)
     lists = {name: value for name, value in fields if _is_per_layer(name, value, count)}
     kinds = [values for values in lists.values() if len({repr(each) for each in values}) <= 4]
-    indices = {name: _positive(value, count) for name, value in fields if _is_indices(name, value, count)}
+    indices = {
+        name: {index % count for index in value} for name, value in fields if _is_indices(name, value, count)
+    }
     starts = [at for name, value in fields for at in _first_of_others(name, value, count)]
     overrides = _overrides(part)
     if not (kinds or indices or starts or overrides):
@@ -152,10 +154,6 @@ def _is_indices(name: str, value: Any, count: int) -> bool:
         and _INDICES.fullmatch(name) is not None
         and max(value) >= 2
     )
-
-
-def _positive(indices: Any, count: int) -> set[int]:
-    return {index % count if index < 0 else index for index in indices}
 
 
 def fit_stages(part: Any, original: dict[str, Any]) -> None:

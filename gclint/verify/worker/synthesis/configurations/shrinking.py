@@ -285,17 +285,13 @@ def _shrink_width(value: int, original: dict[str, Any], sizes: Sizes) -> int:
     base = original.get("embed_dim")
     if _is_int(base) and base and isinstance(original.get("depths"), list | tuple) and value % base == 0:
         return sizes.stage_width * (value // base)
-    main = _main_width(original)
+    main: int | None = next((original[name] for name in _MAIN_WIDTHS if _is_int(original.get(name))), None)
     if sizes.multiples and main and value != main:
         if value % main == 0 and value // main <= 8:
             return sizes.width * (value // main)
         if main % value == 0 and sizes.width % (main // value) == 0:
             return sizes.width // (main // value)
     return sizes.width if value >= 32 else value
-
-
-def _main_width(original: dict[str, Any]) -> int | None:
-    return next((original[name] for name in _MAIN_WIDTHS if _is_int(original.get(name))), None)
 
 
 def _repeats(original: dict[str, Any]) -> int:

@@ -45,7 +45,7 @@ def children(config: Any) -> Iterator[tuple[str, Any]]:
     """Yield the sub-configurations of ``config`` with their names, including plain mappings."""
     for name, value in own_fields(config):
         if is_configuration_class(type(value)) or (
-            isinstance(value, dict) and _is_configuration(name, value)
+            isinstance(value, dict) and value and name.endswith(("config", "_cfg"))
         ):
             yield name, value
         elif isinstance(value, list | tuple):
@@ -77,7 +77,3 @@ def find(config: Any, *names: str, default: Any = None) -> Any:
             if name in getattr(each, "attribute_map", {}) and getattr(each, name, None) is not None:
                 return getattr(each, name)
     return default
-
-
-def _is_configuration(name: str, value: dict[Any, Any]) -> bool:
-    return name.endswith(("config", "_cfg")) and bool(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import replace
-from typing import Any
 
 from gclint.verify.worker.synthesis.hints.failure import Failure, is_tensor
 from gclint.verify.worker.synthesis.inputs.placeholders import default_count, placeholder_tokens
@@ -161,14 +160,11 @@ def beside_one_another(situation: Situation, failure: Failure) -> Plan | None:
     if "too many indices for tensor of dimension 2" not in failure.message:
         return None
     for name, value in failure.inputs.items():
-        if _is_token_batch(value) and re.search(rf"\b{name}\[:, :, \w+\]", failure.line):
+        is_token_batch = is_tensor(value) and value.dim() == 2 and not value.is_floating_point()
+        if is_token_batch and re.search(rf"\b{name}\[:, :, \w+\]", failure.line):
             count = situation.get("num_codebooks", "n_codes_total", "num_channels", default=1)
             return situation.plan.with_shapes({name: (*value.shape, count)})
     return None
-
-
-def _is_token_batch(value: Any) -> bool:
-    return is_tensor(value) and value.dim() == 2 and not value.is_floating_point()
 
 
 def in_place_of_values(situation: Situation, failure: Failure) -> Plan | None:

@@ -60,7 +60,7 @@ def _mask(situation: Situation, inputs: Given, name: str) -> torch.Tensor | None
         shape = tuple(given.shape[:2])
     before = inputs.get(name)
     mask = torch.ones(shape, dtype=before.dtype if isinstance(before, torch.Tensor) else torch.long)
-    mask[-1, ..., -_padding(shape[-1]) :] = 0
+    mask[-1, ..., -max(shape[-1] // _PADDED, 1) :] = 0
     return mask
 
 
@@ -133,7 +133,3 @@ _PROVIDERS: tuple[tuple[re.Pattern[str], Provider], ...] = tuple(
 
 def _is_batch(value: Any) -> TypeGuard[torch.Tensor]:
     return isinstance(value, torch.Tensor) and value.dim() >= 2
-
-
-def _padding(length: int) -> int:
-    return max(length // _PADDED, 1)
