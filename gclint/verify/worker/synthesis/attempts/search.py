@@ -34,9 +34,8 @@ from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
 from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.hints.table import next_plan
-from gclint.verify.worker.synthesis.inputs.forward import Variants, make_inputs
+from gclint.verify.worker.synthesis.inputs.forward import LABELS, Variants, make_inputs, optional_inputs
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
-from gclint.verify.worker.synthesis.inputs.training import LABELS, optional_inputs
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _LONGER = (3, -3)
