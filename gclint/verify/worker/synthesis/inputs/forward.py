@@ -1,4 +1,4 @@
-"""Makes the inputs of ``forward`` by the names of its parameters, as in training, or by the user's function."""
+"""Makes inputs of ``forward`` by the names of its parameters, as in training, or by the user's function."""
 
 from __future__ import annotations
 
