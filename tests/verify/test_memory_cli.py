@@ -130,7 +130,7 @@ def test_fields_and_depths_are_set_with_what_follows_from_them() -> None:
 
     from gclint.verify.worker.footprint.building import trainee_of
 
-    config = trainee_of([Gemma3ForCausalLM], Question(layers=9, fields={"hidden_size": 64})).config
+    config = trainee_of([Gemma3ForCausalLM], Question(layers=9, fields={"hidden_size": 64})).situation.config
     assert (config.num_hidden_layers, config.hidden_size, len(config.layer_types)) == (9, 64, 9)
 
 

@@ -92,15 +92,12 @@ class Meter:
         self._limits = limits
         self._now = now
         self._last = 0.0
-        self._counted = self._begun = self._elapsed = 0.0
+        self.seconds = 0.0
+        """The CPU time of the tree so far."""
+        self._begun = self._elapsed = 0.0
         self._over, self._over_seconds = 0, 0.0
         self._is_renewed = False
         self._rest()
-
-    @property
-    def seconds(self) -> float:
-        """The CPU time of the tree so far."""
-        return self._counted
 
     @property
     def is_idle(self) -> bool:
@@ -126,13 +123,13 @@ class Meter:
             # What a process has used is lost if nobody waits for it; this is not.
             used = max(0.0, sample.seconds - self._last)
             self._last = sample.seconds
-            self._counted += used
+            self.seconds += used
             self._waited += passed
             self._active += max(used, passed if sample.is_running else 0.0)
             if self._active > _IDLE * self._limits.seconds:
                 self._rest()
         if self._is_renewed:
-            self._begun, self._elapsed, self._is_renewed = self._counted, 0.0, False
+            self._begun, self._elapsed, self._is_renewed = self.seconds, 0.0, False
             self._rest()
         much = self._too_much(sample)
         if much is None:
@@ -159,7 +156,7 @@ class Meter:
 
     def _too_long(self) -> tuple[Excess, str] | None:
         seconds = self._limits.seconds
-        if self._counted - self._begun >= seconds:
+        if self.seconds - self._begun >= seconds:
             return "time limit", f"no end within {seconds:.4g} s of CPU time"
         if self.is_idle:
             return "time limit", f"no computation for {seconds:.4g} s"

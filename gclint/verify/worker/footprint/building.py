@@ -54,16 +54,6 @@ class Trainee:
     dtype: torch.dtype
 
     @property
-    def model_class(self) -> Any:
-        """The class."""
-        return self.situation.model_class
-
-    @property
-    def config(self) -> Any:
-        """Its configuration."""
-        return self.situation.config
-
-    @property
     def reads_text(self) -> bool:
         """Whether the length of a text changes anything."""
         return any(name.endswith("input_ids") for name in self.inputs())
@@ -73,7 +63,7 @@ class Trainee:
         before = torch.get_default_dtype()
         torch.set_default_dtype(self.dtype)
         try:
-            model = trial.create(self.model_class, self.config)
+            model = trial.create(self.situation.model_class, self.situation.config)
         finally:
             torch.set_default_dtype(before)
         for module in model.modules():

@@ -123,7 +123,7 @@ def _on_line(known: dict[int, int], budget: int, one: int, other: int) -> tuple[
 def notes(trainee: Trainee, question: Question, structure: Structure) -> Iterator[str]:
     """Yield remarks on what the numbers do not show."""
     if question.config is None and not question.fields and question.layers is None:
-        yield f"The sizes are the defaults of {type(trainee.config).__name__}."
+        yield f"The sizes are the defaults of {type(trainee.situation.config).__name__}."
     if question.sequence is not None and not trainee.reads_text:
         yield "The model reads no tokens, so --seq changes nothing; its inputs follow from the configuration."
     positions = trainee.positions
@@ -146,7 +146,7 @@ _EVERY = (1, 2, 3, 4, 6, 8)
 
 def options(trainee: Trainee, names: Sequence[str]) -> Iterator[Option]:
     """Yield the cost of each option, in non-reentrant mode; nothing if the release has none."""
-    switch = getattr(trainee.model_class, "activation_checkpointing_enable", None)
+    switch = getattr(trainee.situation.model_class, "activation_checkpointing_enable", None)
     parameters = inspect.signature(switch).parameters if switch is not None else {}
     if "every_n_layers" in parameters:
         whole = 0
@@ -222,7 +222,7 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
         seen, new = _mode(trainee, mode, names)
         modes.append(seen)
         added += new
-    found = _described(trainee, question, MemoryEstimate(source, trainee.model_class.__name__))
+    found = _described(trainee, question, MemoryEstimate(source, trainee.situation.model_class.__name__))
     able = [each.mode for each in modes if not each.error]
     return replace(
         found,
@@ -261,7 +261,7 @@ def runnable(trainee: Trainee) -> tuple[Trainee, Structure]:
 
 
 def _reason(trainee: Trainee, error: Exception) -> str:
-    name = trainee.model_class.__name__
+    name = trainee.situation.model_class.__name__
     if type(error).__name__ in ("DataDependentOutputException", "DynamicOutputShapeException"):
         return f"{name} depends on computed values ({error}), which tensors without data do not have"
     return f"{name} cannot be run at this size: {in_a_line(error)}"
@@ -307,7 +307,7 @@ def _described(trainee: Trainee, question: Question, empty: MemoryEstimate) -> M
         batch=question.batch,
         sequence=trainee.situation.plan.length if trainee.reads_text else None,
         dtype=question.dtype,
-        settings=_settings(trainee.config),
+        settings=_settings(trainee.situation.config),
         inputs={name: _shape(each) for name, each in trainee.inputs().items()},
         parameters=count,
         weight_bytes=size + sum(each.numel() * each.element_size() for each in model.buffers()),
