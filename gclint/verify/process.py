@@ -34,6 +34,8 @@ _SKIPPED_LINES = 100
 """How many lines an interpreter may print before the worker answers."""
 _LONGEST = 1 << 28
 """The most bytes of a line."""
+CONNECTION = "the connection to the Ray cluster"
+_CLUSTER_PROGRAM = "gclint.verify.cluster.__main__"
 
 
 def work(python: Path, request: Request) -> Generator[Message]:
@@ -180,10 +182,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             # Input that a worker has not read because it ended early is still in the buffer.
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
-
-
-CONNECTION = "the connection to the Ray cluster"
-_CLUSTER_PROGRAM = "gclint.verify.cluster.__main__"
 
 
 def work_on_cluster(python: Path, request: Request) -> Generator[Message]:

@@ -30,6 +30,20 @@ from gclint.verify.worker.protocol import (
     encode,
 )
 
+_ADDRESS = "RAY_ADDRESS"
+_REFUSED_AFTER = 5.0
+"""Seconds in which the address of a cluster must answer."""
+_CONNECTED_AFTER = float(os.environ.get("GCLINT_RAY_TIMEOUT", "60"))
+"""Seconds in which the cluster must be connected."""
+_RETRIES = 3
+"""How often a task is retried if its node was lost."""
+_PENDING = 256
+"""The most tasks that are submitted at once."""
+_GPU_SHARE = 0.25
+"""The share of a GPU for one class: tiny models need little of it."""
+_CHECK_SECONDS = 10.0
+"""Seconds between two checks whether there are nodes left."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -65,21 +79,6 @@ def _problem(request: Request, digests: Mapping[str, str], version: str) -> str 
         if found != digests[source.path]:
             return f"{source.path} (or a configuration next to it) differs from the file here"
     return None
-
-
-_ADDRESS = "RAY_ADDRESS"
-_REFUSED_AFTER = 5.0
-"""Seconds in which the address of a cluster must answer."""
-_CONNECTED_AFTER = float(os.environ.get("GCLINT_RAY_TIMEOUT", "60"))
-"""Seconds in which the cluster must be connected."""
-_RETRIES = 3
-"""How often a task is retried if its node was lost."""
-_PENDING = 256
-"""The most tasks that are submitted at once."""
-_GPU_SHARE = 0.25
-"""The share of a GPU for one class: tiny models need little of it."""
-_CHECK_SECONDS = 10.0
-"""Seconds between two checks whether there are nodes left."""
 
 
 class CannotReach(Exception):

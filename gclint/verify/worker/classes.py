@@ -14,6 +14,10 @@ from torch import nn
 from transformers import PreTrainedModel
 
 _FLAG = "supports_gradient_checkpointing"
+_FUNCTION = "_gradient_checkpointing_func"
+_SETTERS = frozenset(("_set_gradient_checkpointing", "gradient_checkpointing_enable"))
+_DEPTH = 12
+"""How deep modules in modules are searched."""
 
 
 def model_classes(module: ModuleType) -> list[Any]:
@@ -50,12 +54,6 @@ def _is_model(candidate: Any) -> bool:
         and candidate.forward is not nn.Module.forward
         and (bool(getattr(candidate, _FLAG, False)) or checkpoints(candidate) is not None)
     )
-
-
-_FUNCTION = "_gradient_checkpointing_func"
-_SETTERS = frozenset(("_set_gradient_checkpointing", "gradient_checkpointing_enable"))
-_DEPTH = 12
-"""How deep modules in modules are searched."""
 
 
 def checkpoints(model_class: Any) -> str | None:

@@ -31,6 +31,20 @@ _GAP = 2.0
 """The seconds that count between two samples: this process may have been stopped or kept waiting, too."""
 
 Excess = Literal["time limit", "memory limit", "process limit"]
+HANGS = 10
+"""How many times longer than without checkpointing a run takes before it counts as a hang: recomputation
+takes up to twice as long, and the first operations of a model are slow."""
+FOREIGN: frozenset[str] = frozenset(("killed", "crowded out", "tampering"))
+"""Ends that others have caused, or code that forges results; they say nothing about the function."""
+# The output of the interpreter's fault handler: the frames of each thread, the innermost first.
+_FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
+_CRASHES = {
+    "SIGSEGV": "a segmentation fault",
+    "SIGBUS": "a bus error",
+    "SIGABRT": "an abort, as of a failed assertion in native code",
+    "SIGFPE": "an arithmetic error in native code",
+    "SIGILL": "an illegal instruction",
+}
 
 
 @dataclass(frozen=True)
@@ -179,21 +193,6 @@ Cause = Literal[
 ]
 """``killed``: from outside; ``crowded out``: others have the GPU's memory; ``tampering``: other code has
 written into the pipe for results; ``error``: an exception."""
-HANGS = 10
-"""How many times longer than without checkpointing a run takes before it counts as a hang: recomputation
-takes up to twice as long, and the first operations of a model are slow."""
-FOREIGN: frozenset[str] = frozenset(("killed", "crowded out", "tampering"))
-"""Ends that others have caused, or code that forges results; they say nothing about the function."""
-
-# The output of the interpreter's fault handler: the frames of each thread, the innermost first.
-_FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
-_CRASHES = {
-    "SIGSEGV": "a segmentation fault",
-    "SIGBUS": "a bus error",
-    "SIGABRT": "an abort, as of a failed assertion in native code",
-    "SIGFPE": "an arithmetic error in native code",
-    "SIGILL": "an illegal instruction",
-}
 
 
 @dataclass(frozen=True)

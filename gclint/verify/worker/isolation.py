@@ -37,6 +37,16 @@ _HOMES = {
     "XDG_DATA_HOME": ".local/share",
     "XDG_STATE_HOME": ".local/state",
 }
+_ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "DO_NOT_TRACK": "1",
+    # With the package `kernels`, layers are replaced by kernels from the hub.
+    "USE_HUB_KERNELS": "NO",
+}
+_EVENTS = {"socket.connect", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname"}
 
 
 def isolate(gigabytes: float) -> tuple[str, ...]:
@@ -152,18 +162,6 @@ def _wait(process: int) -> NoReturn:
         sys.stderr.flush()
         os._exit(1)
     os._exit(os.waitstatus_to_exitcode(status))
-
-
-_ENVIRONMENT = {
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_DATASETS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "DO_NOT_TRACK": "1",
-    # With the package `kernels`, layers are replaced by kernels from the hub.
-    "USE_HUB_KERNELS": "NO",
-}
-_EVENTS = {"socket.connect", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname"}
 
 
 def go_offline() -> None:

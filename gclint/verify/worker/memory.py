@@ -32,6 +32,8 @@ _SHARE = 0.9
 """The share of a GPU that a process would have had alone."""
 _gpu_limit: list[float] = []
 """The limit in gigabytes of this process and those that it forks."""
+_LARGE = 2 << 20
+_MADV_COLLAPSE = 25
 
 
 def limit_gpu_memory(gigabytes: float) -> None:
@@ -120,10 +122,6 @@ def is_crowded_out(error: BaseException) -> bool:
 def _bytes(pattern: re.Pattern[str], text: str) -> float | None:
     found = pattern.search(text)
     return float(found[1]) * _UNITS[found[2]] if found else None
-
-
-_LARGE = 2 << 20
-_MADV_COLLAPSE = 25
 
 
 def enlarge_pages() -> None:

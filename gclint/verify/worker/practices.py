@@ -18,6 +18,11 @@ MISSING_LIBRARY = "missing library"
 ALL = "all"
 """Requests every usual practice."""
 _SHORT: dict[str, Mode] = {"N": "non-reentrant", "R": "reentrant"}
+TEXT, IMAGES, MIXED = "text", "images", "images and videos"
+ONE_IMAGE, TWO_FORWARDS, TWO_RANKS = "image on one rank", "two forwards", "two ranks"
+"""The contents of batches."""
+SHARDED = "fully_shard"
+DDP, PEFT, WRAPPER, AUTOCAST, COMPILE = "ddp", "peft", "wrapper", "autocast", "compile"
 
 
 class UnknownPractice(ValueError):
@@ -65,11 +70,6 @@ class Practice:
 def title_of(group: str, name: str, data: str) -> str:
     """Return the name by which a practice alone is requested, without spaces."""
     return ":".join((group, name, *([data.replace(" ", "-")] if data else [])))
-
-
-TEXT, IMAGES, MIXED = "text", "images", "images and videos"
-ONE_IMAGE, TWO_FORWARDS, TWO_RANKS = "image on one rank", "two forwards", "two ranks"
-"""The contents of batches."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,6 @@ class AdapterPractice(Practice):
         return replace(self, name=self.adapters, mode="plain", enabling="")
 
 
-SHARDED = "fully_shard"
-
-
 @dataclass(frozen=True)
 class WrapperPractice(Practice):
     """Training with blocks that something other than transformers checkpoints."""
@@ -176,9 +173,6 @@ class CompilePractice(Practice):
     def controls(self) -> tuple[tuple[Practice, str], ...]:
         """Return the same without checkpointing."""
         return ((replace(self, name="compiled", mode="plain"), "checkpointing"),)
-
-
-DDP, PEFT, WRAPPER, AUTOCAST, COMPILE = "ddp", "peft", "wrapper", "autocast", "compile"
 
 
 def _adapters() -> Iterator[Practice]:

@@ -143,8 +143,8 @@ def demote(numbers: Iterable[int]) -> None:
 def end_all(roots: Collection[int], adopted_besides: Collection[int] | None = None) -> None:
     """Kill processes and all that they have started, even if they start others as fast as they can.
 
-    They are all stopped before the first one is killed, so that none of them sees another one die. If some
-    of this process's own children are given, all others that it has are killed as well.
+    They are all stopped before the first one is killed, so that none of them sees another one die. With
+    ``adopted_besides``, this process's own children, all others that it has are killed as well.
     """
     stopped: dict[int, None] = {}
     for _ in range(_ROUNDS):

@@ -22,6 +22,25 @@ except ImportError:
         """A class without subclasses."""
 
 
+_CONTRACTIONS = {
+    "matmul": 0,
+    "__matmul__": 0,
+    "__rmatmul__": 0,
+    "bmm": 0,
+    "mm": 0,
+    "baddbmm": 1,
+    "einsum": 1,
+    "tensordot": 0,
+    "scaled_dot_product_attention": 0,
+    "multi_head_attention_forward": 0,
+}
+"""Operations that contract two tensors, and the position of the first one."""
+_LARGE = 0.5
+"""The least size of a block, as a share of that of the smallest other one in its list, unlike adapters."""
+_FARTHEST = 3000
+"""The most graph nodes to visit between the output of one block and the input of the next."""
+
+
 @dataclass(frozen=True)
 class Block:
     """A module that ran in the reference, and whose parameters got a gradient there.
@@ -117,25 +136,6 @@ def inside_of(
     bare = [each for each in own if not any(is_layer(other) for other in around[each] if other not in chain)]
     choice = bare or own or list(called)
     return min(choice, key=lambda each: called[each], default=None)
-
-
-_CONTRACTIONS = {
-    "matmul": 0,
-    "__matmul__": 0,
-    "__rmatmul__": 0,
-    "bmm": 0,
-    "mm": 0,
-    "baddbmm": 1,
-    "einsum": 1,
-    "tensordot": 0,
-    "scaled_dot_product_attention": 0,
-    "multi_head_attention_forward": 0,
-}
-"""Operations that contract two tensors, and the position of the first one."""
-_LARGE = 0.5
-"""The least size of a block, as a share of that of the smallest other one in its list, unlike adapters."""
-_FARTHEST = 3000
-"""The most graph nodes to visit between the output of one block and the input of the next."""
 
 
 @dataclass(frozen=True)

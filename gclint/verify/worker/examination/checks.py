@@ -14,6 +14,8 @@ from gclint.verify.worker.examination.words import described, names, plural
 VALUES = "values"
 """The name of the check that recomputed tensors equal those of the forward pass."""
 _NO_INPUT = "None of the inputs have requires_grad"
+FROZEN = "frozen base"
+"""The name of the check of steps with a frozen base."""
 
 
 def _error(case: Case) -> Iterator[Symptom]:
@@ -203,10 +205,6 @@ def _caches(case: Case) -> Iterator[Symptom]:
 def _warning(case: Case) -> Iterator[Symptom]:
     if any(_NO_INPUT in each for each in case.run.warnings):
         yield Symptom("warning", f'torch warns: "{_NO_INPUT}=True. Gradients will be None"')
-
-
-FROZEN = "frozen base"
-"""The name of the check of steps with a frozen base."""
 
 
 def frozen_base(case: Case) -> Iterator[Symptom]:

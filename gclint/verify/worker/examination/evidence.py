@@ -24,6 +24,31 @@ from gclint.verify.worker.examination.words import capitalised, line
 from gclint.verify.worker.protocol import Failure, Fingerprint, Observation, Recipe, Verdict
 from gclint.verify.worker.specimen import Specimen
 
+_POSSIBLE_CAUSES = (
+    *switching.SWITCHES,
+    *passing.CACHES,
+    *passing.RECORDED,
+    *recomputing.CLOSURES,
+    *switching.EMBEDDINGS,
+    *recomputing.DETACHED,
+    *passing.LOST,
+    *passing.DICTIONARIES,
+    *recomputing.RECOMPUTED,
+    *recomputing.FORWARD,
+    *passing.UNSEEN,
+    *switching.STATISTICS,
+    *switching.NESTED,
+    *switching.NOTHING,
+    *switching.STATE,
+    *recomputing.UNKNOWN,
+)
+"""The known causes; the first one that is found explains all symptoms that it may cause."""
+_VECTORS = 4
+"""The number of fixed vectors that a tensor is multiplied with: together they miss hardly any difference."""
+_BEGINNING = 12
+_FEW = 64
+"""The most numbers of a tensor that are written out; larger tensors are random."""
+
 
 def diagnose(case: Case, symptoms: Iterable[Symptom]) -> list[Failure]:
     """Return the failures that the symptoms, the gravest first, amount to."""
@@ -80,27 +105,6 @@ def _hard_coded(case: Case) -> str:
     )
 
 
-_POSSIBLE_CAUSES = (
-    *switching.SWITCHES,
-    *passing.CACHES,
-    *passing.RECORDED,
-    *recomputing.CLOSURES,
-    *switching.EMBEDDINGS,
-    *recomputing.DETACHED,
-    *passing.LOST,
-    *passing.DICTIONARIES,
-    *recomputing.RECOMPUTED,
-    *recomputing.FORWARD,
-    *passing.UNSEEN,
-    *switching.STATISTICS,
-    *switching.NESTED,
-    *switching.NOTHING,
-    *switching.STATE,
-    *recomputing.UNKNOWN,
-)
-"""The known causes; the first one that is found explains all symptoms that it may cause."""
-
-
 def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
     """Return everything that a run showed."""
     run = case.run
@@ -126,11 +130,6 @@ def _observations(case: Case, symptoms: list[Symptom]) -> Iterator[Observation]:
     # The check of the later steps applies only if the first one is right.
     if symptoms and case.later and not any(each.check == "second step" for each in symptoms):
         yield Observation("second step", "a later step has further differences", case.later)
-
-
-_VECTORS = 4
-"""The number of fixed vectors that a tensor is multiplied with: together they miss hardly any difference."""
-_BEGINNING = 12
 
 
 def fingerprint(run: Run, again: Run | None = None, name: str | None = None) -> Fingerprint:
@@ -196,10 +195,6 @@ def _products(name: str, values: Tensor) -> list[float]:
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     vectors = torch.randn((_VECTORS, values.numel()), generator=generator, dtype=torch.float64)
     return [float(each) for each in vectors.to(values.device) @ _finite(values)]
-
-
-_FEW = 64
-"""The most numbers of a tensor that are written out; larger tensors are random."""
 
 
 def recipe(specimen: Specimen) -> Recipe:

@@ -17,6 +17,13 @@ from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import tensors_in
 from gclint.verify.worker.scenarios import ENDLESS
 
+_SIZE = 2.0**-8
+"""The relative size of the noise: about a rounding error of bfloat16."""
+_NORM = re.compile(r"norm", re.IGNORECASE)
+_EXPERTS = re.compile(r"expert|moe|router", re.IGNORECASE)
+_IMPLEMENTATION = "_experts_implementation"
+_IMPLEMENTATIONS = ("eager", "grouped_mm")
+
 
 class Phases:
     """Counts, while it is entered, the runs of blocks in forward and in backward passes."""
@@ -51,14 +58,6 @@ class Phases:
                 self.recorded[name] += 1
             if self.backward and self.runs[True][name] > ENDLESS * max(self.runs[False][name], 1):
                 raise EndlessRecomputation(name)
-
-
-_SIZE = 2.0**-8
-"""The relative size of the noise: about a rounding error of bfloat16."""
-_NORM = re.compile(r"norm", re.IGNORECASE)
-_EXPERTS = re.compile(r"expert|moe|router", re.IGNORECASE)
-_IMPLEMENTATION = "_experts_implementation"
-_IMPLEMENTATIONS = ("eager", "grouped_mm")
 
 
 class RecomputeNoise:

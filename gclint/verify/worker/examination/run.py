@@ -26,6 +26,7 @@ REQUIRING = "enable_input_require_grads()"
 """The stage in which the embeddings' output is made to require grad."""
 ENABLING = "enabling checkpointing"
 """The stage in which a model may report that it has nothing to recompute."""
+_CACHED = replace(scenario_named("default"), use_cache=True, steps=1)
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,6 @@ class Conditions:
     """If not 0, noise is added to the recomputation; each number adds a different one."""
 
 
-_CACHED = replace(scenario_named("default"), use_cache=True, steps=1)
 OTHER_COMPUTATIONS = {
     "training with a cache": Conditions(_CACHED, "plain"),
     "evaluation": Conditions(scenario_named("default"), "plain", evaluated=True),

@@ -33,6 +33,14 @@ _SECONDS = 120.0
 """The time limit of a class that has none."""
 _SHARE = 3
 """How many hanging runs fit into the time of a class: one in each mode, so that the others can go on."""
+_TIMES = 2
+"""How many runs with perturbed parameters are made."""
+_SEEDS = (1, 2, 3, 4)
+_AMPLIFIED = 0.05
+"""Noise counts as amplified if gradients change by more than this share of their norm; those of models
+without experts change by less than 0.01."""
+_FAINT = 1e-3
+"""Gradients below this share of the largest one are left out: rounding changes them, too."""
 
 
 class Runner:
@@ -105,10 +113,6 @@ class Runner:
         return Fault(end.cause, end.message, end.frames, is_slow or end.cause in FOREIGN)
 
 
-_TIMES = 2
-"""How many runs with perturbed parameters are made."""
-
-
 class Rounding:
     """Makes the necessary runs, once for each reference."""
 
@@ -155,14 +159,6 @@ class Rounding:
 def _is_worthwhile(case: Case) -> bool:
     """Return whether double precision can show more than that a gradient is zero."""
     return bool(case.near or set(case.blurred).difference(case.vanishing))
-
-
-_SEEDS = (1, 2, 3, 4)
-_AMPLIFIED = 0.05
-"""Noise counts as amplified if gradients change by more than this share of their norm; those of models
-without experts change by less than 0.01."""
-_FAINT = 1e-3
-"""Gradients below this share of the largest one are left out: rounding changes them, too."""
 
 
 def stability(model: nn.Module, runner: Runner, scales: Mapping[str, float]) -> Iterator[Stability]:

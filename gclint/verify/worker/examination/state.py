@@ -24,6 +24,14 @@ _MOST_ITEMS = 1000
 """The most items to look at in one attribute; a table of this size is not what a layer counts with."""
 _NUMERIC = "biufc"
 """The kinds of numpy's types that torch knows as well."""
+_KNOWN = frozenset(vars(nn.Module())) | {
+    "gradient_checkpointing",
+    "_gradient_checkpointing_func",
+    "_require_grads_hook",
+    "_require_grads_hooks",
+}
+"""The attributes of the framework, and those that enable checkpointing."""
+_DEEPEST_CACHE = 5
 
 
 def snapshot(value: Any) -> Any:
@@ -111,15 +119,6 @@ def _items(value: Any) -> Iterable[Any] | None:
     return vars(value).values() if is_plain_object(value) else None
 
 
-_KNOWN = frozenset(vars(nn.Module())) | {
-    "gradient_checkpointing",
-    "_gradient_checkpointing_func",
-    "_require_grads_hook",
-    "_require_grads_hooks",
-}
-"""The attributes of the framework, and those that enable checkpointing."""
-
-
 class Attributes:
     """The attributes of all modules, with their values, at one moment."""
 
@@ -176,9 +175,6 @@ def _copy(tensor: Tensor, known: Tensor | None) -> Tensor:
 
 def _equal(one: Tensor, other: Tensor) -> bool:
     return bool(one.dtype == other.dtype and torch.equal(one, other))
-
-
-_DEEPEST_CACHE = 5
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,12 @@ from gclint.verify.worker.vocabulary import OUTPUT_ROUTER_LOGITS, PAST_KEY_VALUE
 
 _RANK = 2
 _SCALE = 0.1
+_SEED = 1789
+_COMPUTED = re.compile(r"(^|_)(hidden_states?|states|embeds|embeddings|latents?)$")
+"""The names of inputs that another network computes; all others are data."""
+_DROPPING = re.compile(r"drop", re.IGNORECASE)
+_LAYERDROP = 0.5
+"""The probability that a layer is dropped, for layerdrop: high, since there are few layers."""
 
 
 def freeze_under_adapters(model: nn.Module, around: Iterable[nn.Module]) -> dict[str, nn.Parameter]:
@@ -72,14 +78,6 @@ def _parameter(name: str, shape: tuple[int, int], module: Any) -> nn.Parameter:
     # Neither is zero, so that gradients flow through both.
     values = torch.randn(shape, generator=torch.Generator().manual_seed(zlib.crc32(name.encode()))) * _SCALE
     return nn.Parameter(values.to(module.weight))
-
-
-_SEED = 1789
-_COMPUTED = re.compile(r"(^|_)(hidden_states?|states|embeds|embeddings|latents?)$")
-"""The names of inputs that another network computes; all others are data."""
-_DROPPING = re.compile(r"drop", re.IGNORECASE)
-_LAYERDROP = 0.5
-"""The probability that a layer is dropped, for layerdrop: high, since there are few layers."""
 
 
 class Subject:

@@ -19,6 +19,16 @@ _DEEPEST = 8
 _SPARSE = frozenset(
     (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 )
+_MOST_NODES = 200
+"""How many nodes are visited at most for one tensor; a shared one is usually the first."""
+_LEAVES = "AccumulateGrad"
+"""The node that accumulates the gradient of a parameter, which many graphs may share without harm."""
+_TOKENS = ("decoder_input_ids", "input_ids")
+"""Inputs that grow by a token in each call; the first one that exists counts."""
+_PER_TOKEN = ("mask", "position", "token_type", "labels")
+"""Parts of the names of inputs that have a value for each token; without them there is a default."""
+OWN = "loss"
+"""The name of the output that is the model's own loss."""
 
 
 def is_cache(value: object) -> bool:
@@ -97,12 +107,6 @@ def _items(value: object) -> Iterator[tuple[str, object]]:
         yield from ((each.name, getattr(value, each.name)) for each in fields(value))
 
 
-_MOST_NODES = 200
-"""How many nodes are visited at most for one tensor; a shared one is usually the first."""
-_LEAVES = "AccumulateGrad"
-"""The node that accumulates the gradient of a parameter, which many graphs may share without harm."""
-
-
 def nodes_behind(value: object, known: Container[Any]) -> list[Any]:
     """Return the nodes that compute a tensor, or those in a container; only the nearest if there are many.
 
@@ -118,12 +122,6 @@ def nodes_behind(value: object, known: Container[Any]) -> list[Any]:
                 if node not in known:
                     waiting.append(node)
     return list(found)
-
-
-_TOKENS = ("decoder_input_ids", "input_ids")
-"""Inputs that grow by a token in each call; the first one that exists counts."""
-_PER_TOKEN = ("mask", "position", "token_type", "labels")
-"""Parts of the names of inputs that have a value for each token; without them there is a default."""
 
 
 def continued(inputs: Mapping[str, Any], outputs: Any) -> dict[str, Any] | None:
@@ -160,10 +158,6 @@ class DoublePrecision(TorchDispatchMode):  # type: ignore[misc]
 
 def _doubled_type(value: Any) -> Any:
     return torch.float64 if isinstance(value, torch.dtype) and value.is_floating_point else value
-
-
-OWN = "loss"
-"""The name of the output that is the model's own loss."""
 
 
 def total_loss(outputs: Mapping[str, Tensor], scales: dict[str, float]) -> Tensor | None:

@@ -41,6 +41,11 @@ _FITTED: tuple[Mode, ...] = ("plain", "non-reentrant")
 _TRIES = 16
 _MOST_TOKENS = 1 << 25
 """The most tokens in a batch, or items without tokens: no batch is larger, and tokens are real tensors."""
+_EVERY = (1, 2, 3, 4, 6, 8)
+MODES: tuple[Mode, ...] = ("plain", *CHECKPOINTED)
+_ATTEMPTS = 8
+_LARGEST = 12
+"""How many source lines are named at most."""
 
 
 def fits(trainee: Trainee, budget: int, state: int) -> Iterator[Fit]:
@@ -141,9 +146,6 @@ def notes(trainee: Trainee, question: Question, structure: Structure) -> Iterato
     )
 
 
-_EVERY = (1, 2, 3, 4, 6, 8)
-
-
 def options(trainee: Trainee, names: Sequence[str]) -> Iterator[Option]:
     """Yield the cost of each option, in non-reentrant mode; nothing if the release has none."""
     switch = getattr(trainee.situation.model_class, "activation_checkpointing_enable", None)
@@ -195,12 +197,6 @@ def _measured(trainee: Trainee, names: Sequence[str], mode: Mode, device: str) -
         del loss
     peak = torch.cuda.max_memory_allocated(device) if is_gpu else None
     return Measurement(mode, name, saved, seconds, peak)
-
-
-MODES: tuple[Mode, ...] = ("plain", *CHECKPOINTED)
-_ATTEMPTS = 8
-_LARGEST = 12
-"""How many source lines are named at most."""
 
 
 def estimate(source: str, classes: Sequence[Any], question: Question, device: str) -> MemoryEstimate:

@@ -24,6 +24,7 @@ from gclint.verify.worker.modes import Mode
 
 AUTOGRAD, CHECKPOINT, OTHERS = "autograd", "checkpoint", "something else"
 """The keepers of tensors."""
+_NUMBER = re.compile(r"\.\d+(?=\.|$)")
 
 
 class Record:
@@ -190,9 +191,6 @@ def _bound_in(function: Any) -> Iterator[Any]:
                 yield cell.cell_contents
             except ValueError:  # The variable has no value yet.
                 continue
-
-
-_NUMBER = re.compile(r"\.\d+(?=\.|$)")
 
 
 def additions(mode: Mode, records: Sequence[Record], kept: Kept) -> list[Addition]:

@@ -54,6 +54,13 @@ _WAITING_SHARE = 0.5
 """The share of the time limit for which a process waits for the others, so that it can report a timeout."""
 _MODALITIES = {TEXT: (), IMAGES: ("image",), MIXED: ("image", "video"), ONE_IMAGE: ("image",)}
 """The modalities that each kind of batch keeps."""
+_SETTINGS = {
+    "N/plain": "use_reentrant=False",
+    "N/find-unused": "use_reentrant=False, find_unused_parameters=True",
+    "R/static": "use_reentrant=True, static_graph=True",
+    "R/plain": "use_reentrant=True",
+}
+"""The settings in order of preference: the rows that test them, and how to set them."""
 
 
 def prepare(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank: Rank) -> Prepared:
@@ -207,15 +214,6 @@ def _with_adapters(subject: Subject, mode: Mode) -> nn.Module:
         warnings.simplefilter("ignore")
         model: nn.Module = peft.get_peft_model(subject.model, lora(subject, peft))
     return model.train()
-
-
-_SETTINGS = {
-    "N/plain": "use_reentrant=False",
-    "N/find-unused": "use_reentrant=False, find_unused_parameters=True",
-    "R/static": "use_reentrant=True, static_graph=True",
-    "R/plain": "use_reentrant=True",
-}
-"""The settings in order of preference: the rows that test them, and how to set them."""
 
 
 def advise(rows: Sequence[SetUp]) -> Advice | None:

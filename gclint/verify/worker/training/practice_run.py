@@ -24,6 +24,8 @@ from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.training.group import ALONE, BadPractice, DoesNotApply, Group, Prepared, Rank, Seen
 
 _ORDINALS = ("", " of the second step", " of the third step")
+_FOLLOWS = re.compile(r"[Cc]onnection (closed|reset)|closed by peer|Timed out waiting|Broken pipe|Socket")
+"""Errors of a process because another one has ended or does not answer."""
 
 
 @dataclass
@@ -156,10 +158,6 @@ def _whole(gradient: Tensor | None) -> Tensor | None:
     if gradient is None:
         return None
     return dense(gradient.full_tensor() if isinstance(gradient, DTensor) else gradient)
-
-
-_FOLLOWS = re.compile(r"[Cc]onnection (closed|reset)|closed by peer|Timed out waiting|Broken pipe|Socket")
-"""Errors of a process because another one has ended or does not answer."""
 
 
 def average(apart: Sequence[PracticeRun]) -> PracticeRun:

@@ -34,6 +34,14 @@ from gclint.verify.worker.training.parallel import join
 
 _WRAPPED = "_checkpoint_wrapped_module"
 _DROPOUT = scenario_named("dropout")
+_FSDP_SETTINGS = {
+    "cache": "fsdp_activation_checkpointing",
+    "no-cache": "fsdp_activation_checkpointing with use_cache=False",
+    "named": "fsdp_activation_checkpointing with use_cache=False and "
+    "fsdp_transformer_layer_cls_to_wrap naming the blocks' classes",
+}
+"""Settings of accelerate, the simplest first, by the practices that show whether they work."""
+_LOOK_UPS = ("func.__self__", "func.func.__self__", "func.args[0]")
 
 
 def _prepare(practice: Practice, subject: Subject, blocks: Sequence[Block], rank: Rank) -> Prepared:
@@ -173,16 +181,6 @@ _CUSTOM: dict[str, Callable[[Any], Any]] = {
 def _exists(practice: Practice, subject: Subject) -> bool:
     assert isinstance(practice, WrapperPractice)
     return not practice.has_dropout or subject.allows(_DROPOUT, ())
-
-
-_FSDP_SETTINGS = {
-    "cache": "fsdp_activation_checkpointing",
-    "no-cache": "fsdp_activation_checkpointing with use_cache=False",
-    "named": "fsdp_activation_checkpointing with use_cache=False and "
-    "fsdp_transformer_layer_cls_to_wrap naming the blocks' classes",
-}
-"""Settings of accelerate, the simplest first, by the practices that show whether they work."""
-_LOOK_UPS = ("func.__self__", "func.func.__self__", "func.args[0]")
 
 
 def advise(rows: Sequence[SetUp]) -> Advice | None:

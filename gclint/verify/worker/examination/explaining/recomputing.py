@@ -26,6 +26,13 @@ from gclint.verify.worker.examination.words import capitalised, line, names
 from gclint.verify.worker.protocol import Place
 
 TORCH = "the state of torch's random numbers"
+_SHARED: dict[Holder, str] = {
+    "global": "the variable",
+    "class": "the attribute",
+    "default": "the default argument",
+    "config": "the setting",
+}
+"""Kinds of state that all blocks share, in words."""
 
 
 def _of_changes(
@@ -194,15 +201,6 @@ def _setter(inspection: Inspection, attributes: dict[str, None], changed: Sequen
 def _set_at(inspection: Inspection, attributes: dict[str, None]) -> tuple[Place, ...]:
     settings = [inspection.settings[name] for name in attributes if name in inspection.settings]
     return tuple(dict.fromkeys(each.place for each in settings))
-
-
-_SHARED: dict[Holder, str] = {
-    "global": "the variable",
-    "class": "the attribute",
-    "default": "the default argument",
-    "config": "the setting",
-}
-"""Kinds of state that all blocks share, in words."""
 
 
 _global_state = _of_changes(

@@ -24,6 +24,10 @@ _HOOK = "enable_input_require_grads()"
 _LEAF = "leaf Variable that requires grad"
 _NOT_A_TENSOR = "has no attribute 'requires_grad_'"
 _TORCH = os.path.dirname(torch.__file__) + os.sep  # noqa: PTH120 (as frames have it)
+HOOK_EXPLANATION = (
+    f"`{_HOOK}` makes the output of the module that `get_input_embeddings()` returns require grad, so this "
+    "output must be a single tensor. Return a module whose output is one."
+)
 
 
 def is_leaf_changed(fault: Fault) -> bool:
@@ -49,12 +53,6 @@ def leaf_explanation(*, frozen: bool) -> str:
         f"`{_HOOK}`, {when}makes the output of the embeddings require grad, and the model changes that "
         "output in place. Clone it first."
     )
-
-
-HOOK_EXPLANATION = (
-    f"`{_HOOK}` makes the output of the module that `get_input_embeddings()` returns require grad, so this "
-    "output must be a single tensor. Return a module whose output is one."
-)
 
 
 def failure_of_hook(check: str, run: Run, fault: Fault) -> Failure:

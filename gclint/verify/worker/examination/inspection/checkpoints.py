@@ -17,6 +17,9 @@ from gclint.verify.worker.examination.comparison import close
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import tensors_in
 
+_OPAQUE = frozenset((torch.uint8, torch.int8))
+"""The types of internal data of kernels, which may differ between two runs."""
+
 
 @dataclass(eq=False)
 class Region:
@@ -178,10 +181,6 @@ _STAND_INS: dict[str, Callable[[Checkpoints, Any], Any]] = {
     "_recomputation_hook": _saving,
 }
 """The replacements, by torch's names."""
-
-
-_OPAQUE = frozenset((torch.uint8, torch.int8))
-"""The types of internal data of kernels, which may differ between two runs."""
 
 
 @dataclass(frozen=True)

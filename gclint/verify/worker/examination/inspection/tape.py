@@ -35,6 +35,11 @@ _FILL = frozenset(
     )
 )
 """Operations that write to every element of a tensor."""
+_FLAGS = {"requires_grad": "`requires_grad`", "is_leaf": "`is_leaf`"}
+"""Properties of tensors about the recording of gradients."""
+_SILENT = frozenset(("__get__", "__set__", "size", "dim", "numel", "stride", "is_floating_point", "__len__"))
+_MOST = 200_000
+"""The most events to keep for one pass."""
 
 
 class Unset:
@@ -64,13 +69,6 @@ def storage(tensor: Tensor) -> int:
         return int(tensor.untyped_storage().data_ptr())
     except (RuntimeError, NotImplementedError):
         return 0
-
-
-_FLAGS = {"requires_grad": "`requires_grad`", "is_leaf": "`is_leaf`"}
-"""Properties of tensors about the recording of gradients."""
-_SILENT = frozenset(("__get__", "__set__", "size", "dim", "numel", "stride", "is_floating_point", "__len__"))
-_MOST = 200_000
-"""The most events to keep for one pass."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,15 @@ from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 _CROSS = "encoder_hidden_states"
+_MOST = 8
+"""The most options to try per class: those on which most code depends."""
+_TRIALS = 8
+_LEFT_ALONE = re.compile(
+    r"use_cache|output_|return_|_token_id|tie_|is_encoder_decoder|problem_type|num_labels|torchscript|pruned"
+    r"|num_kv_shared_layers|add_cross_attention|_attn_implementation|training|gradient|drop"
+)
+"""Fields that do not affect blocks, or that have a feature of their own."""
+_MISSING = object()
 
 
 def further_plans(default: Situation) -> Iterator[tuple[str, Plan]]:
@@ -73,17 +82,6 @@ def _continued(specification: Any, count: int) -> Any:
     overrides |= {layer + count: fields for layer, fields in overrides.items()}
     further.per_layer_overrides = overrides
     return further
-
-
-_MOST = 8
-"""The most options to try per class: those on which most code depends."""
-_TRIALS = 8
-_LEFT_ALONE = re.compile(
-    r"use_cache|output_|return_|_token_id|tie_|is_encoder_decoder|problem_type|num_labels|torchscript|pruned"
-    r"|num_kv_shared_layers|add_cross_attention|_attn_implementation|training|gradient|drop"
-)
-"""Fields that do not affect blocks, or that have a feature of their own."""
-_MISSING = object()
 
 
 @dataclass(frozen=True)

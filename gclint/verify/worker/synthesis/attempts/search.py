@@ -40,6 +40,20 @@ from gclint.verify.worker.vocabulary import USE_CACHE
 
 _LONGER = (3, -3)
 """How many more tokens the second batch has; a longer one first, since truncation cannot hide it."""
+_ATTEMPTS = 10
+_SECONDS = 6.0
+"""The limit in processor time, so that a busy machine finds as much as an idle one."""
+_SIZES = (
+    Sizes(),
+    Sizes(derived=True),
+    Sizes(multiples=True),
+    Sizes(width=128, heads=8),
+    Sizes(width=96),
+    Sizes(width=128),
+    Sizes(proportional=True),
+    Sizes(plain=True),
+)
+"""The sizes to try, one after the other."""
 
 
 def as_trained(situation: Situation, model: Any) -> tuple[Situation, tuple[str, ...]]:
@@ -122,22 +136,6 @@ def _uncached(model: Any) -> Iterator[None]:
     finally:
         for each, value in before:
             setattr(each, USE_CACHE, value)
-
-
-_ATTEMPTS = 10
-_SECONDS = 6.0
-"""The limit in processor time, so that a busy machine finds as much as an idle one."""
-_SIZES = (
-    Sizes(),
-    Sizes(derived=True),
-    Sizes(multiples=True),
-    Sizes(width=128, heads=8),
-    Sizes(width=96),
-    Sizes(width=128),
-    Sizes(proportional=True),
-    Sizes(plain=True),
-)
-"""The sizes to try, one after the other."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,15 @@ from gclint.verify.worker import randomness
 from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.configurations.tree import descendants, find
 
+LARGEST = 20_000_000
+"""The parameters of the largest model that is built."""
+_SEED = 20
+_DIGITS = re.compile(r"\d+")
+_SHARE = 0.05
+"""The share of the parameters below which an unused part, such as a pooler, does not matter."""
+_SMALL = 0.05
+"""The standard deviation of the random numbers that replace zeros and uninitialised memory."""
+
 
 def constructor_arguments(model_class: Any, config: Any) -> dict[str, Any]:
     """Return values for the required parameters of ``model_class`` other than its configuration."""
@@ -41,16 +50,6 @@ def _value(parameter: inspect.Parameter, config: Any) -> Any:
     found = find(config, parameter.name)
     # The number of the first layer, unless the configuration has a field of that name.
     return 0 if found is None else found
-
-
-LARGEST = 20_000_000
-"""The parameters of the largest model that is built."""
-_SEED = 20
-_DIGITS = re.compile(r"\d+")
-_SHARE = 0.05
-"""The share of the parameters below which an unused part, such as a pooler, does not matter."""
-_SMALL = 0.05
-"""The standard deviation of the random numbers that replace zeros and uninitialised memory."""
 
 
 def seed() -> None:

@@ -13,6 +13,7 @@ _INDICES = re.compile(r".*(layers|layer|indexes|indices|idx|idxs|_ids|layer_list
 _READ_LAYERS = re.compile(r".*out_indices|.*(feature|deepstack|select|hook|output|visual|proj|extract).*")
 """Fields with the indices of layers whose output is read, all of which must be kept."""
 _SHARED = re.compile(r".*num_kv_shared_layers")
+_ADDED = re.compile(r"deepstack_\w*(indexes|indices)")
 
 
 def name_layers(part: Any, least: int) -> None:
@@ -178,9 +179,6 @@ def fit_stages(part: Any, original: dict[str, Any]) -> None:
     fields["stage_names"] = [names[0], *(f"stage{number + 1}" for number in range(after))]
     fields["_out_indices"] = list(range(after + 1))[-len(chosen) :]
     fields["_out_features"] = [fields["stage_names"][number] for number in fields["_out_indices"]]
-
-
-_ADDED = re.compile(r"deepstack_\w*(indexes|indices)")
 
 
 def deepen_towers(config: Any, layers: int) -> None:

@@ -27,6 +27,10 @@ from gclint.verify.worker.synthesis.configurations.tree import (
 
 _STEM = 8
 _WIDEST = 128
+_STAGE_FIELDS = ("stage_names", "_out_indices", "_out_features")
+_WIDTHS = (Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.STEM, Kind.COORDINATE, Kind.GROUPS)
+_MAIN_WIDTHS = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "hidden_dim")
+"""Fields for the width of the hidden states; the first that a configuration has counts."""
 
 
 def fit_codec(part: Any, original: dict[str, Any]) -> None:
@@ -67,9 +71,6 @@ def _fit_vocoder(fields: dict[str, Any], original: dict[str, Any]) -> None:
         fields["upsample_initial_channel"] = 2 << len(up)
 
 
-_STAGE_FIELDS = ("stage_names", "_out_indices", "_out_features")
-
-
 def derive(config: Any) -> Any:
     """Return ``config`` rebuilt from the fields that its class takes, so that it derives all others again.
 
@@ -97,11 +98,6 @@ def _rebuild(part: Any, rebuilt: dict[int, Any]) -> Any:
     if all(name in fields for name in _STAGE_FIELDS) and len(new.stage_names) == len(fields["stage_names"]):
         fields_of(new).update({name: fields[name] for name in _STAGE_FIELDS})
     return new
-
-
-_WIDTHS = (Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.STEM, Kind.COORDINATE, Kind.GROUPS)
-_MAIN_WIDTHS = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "hidden_dim")
-"""Fields for the width of the hidden states; the first that a configuration has counts."""
 
 
 @dataclass(frozen=True)

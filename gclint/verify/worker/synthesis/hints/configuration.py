@@ -13,6 +13,8 @@ from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 _SEVERAL = 3
 """How many fields a configuration must lack before another one is considered."""
+_SHARED_WIDTHS = {"hidden_size", "d_model", "embed_dim", "n_embd", "dim"}
+"""Fields that too many layers depend on to be changed for one of them."""
 
 
 def another_part(situation: Situation, failure: Failure) -> Plan | None:
@@ -120,10 +122,6 @@ def eager_attention(situation: Situation, failure: Failure) -> Plan | None:
     if not re.search(named, failure.message, re.I):
         return None
     return replace(situation.plan, attention="eager")
-
-
-_SHARED_WIDTHS = {"hidden_size", "d_model", "embed_dim", "n_embd", "dim"}
-"""Fields that too many layers depend on to be changed for one of them."""
 
 
 def input_width(situation: Situation, failure: Failure) -> Plan | None:

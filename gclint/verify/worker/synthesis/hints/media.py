@@ -19,6 +19,8 @@ _WINDOWS = (
     r"output with shape \[.*, (\d+)\] doesn't match the broadcast shape \[.*, (\d+)\]",
     r"dimensions of batch2 tensor to be: \[\d+, (\d+)\] but got: \[\d+, (\d+)\]",
 )
+_SAMPLES = 1000
+"""A tensor whose last dimension is longer than this holds samples, not a spectrogram."""
 
 
 def fewer_tokens(situation: Situation, failure: Failure) -> Plan | None:
@@ -144,10 +146,6 @@ def _twice(situation: Situation) -> Plan | None:
     # Shapes that were learnt from errors are those of the smaller images.
     shapes = {name: shape for name, shape in situation.plan.shapes.items() if "pixel" not in name}
     return replace(situation.plan, shapes=shapes, sizes=replace(sizes, image=2 * sizes.image))
-
-
-_SAMPLES = 1000
-"""A tensor whose last dimension is longer than this holds samples, not a spectrogram."""
 
 
 def whole_multiple(situation: Situation, failure: Failure) -> Plan | None:

@@ -43,6 +43,22 @@ _MASKED = {
 
 _Given = dict[str, Any]
 _TrainingProvider = Callable[[Situation, _Given, str], "torch.Tensor | None"]
+_SEED = 20
+_PROVIDERS: tuple[tuple[re.Pattern[str], Provider, bool], ...] = tuple(
+    (re.compile(pattern), provider, wanted)
+    for table in (TEXT, IMAGES, AUDIO)
+    for pattern, provider, wanted in table
+)
+_MODALITIES = {
+    # Videos come first, since their inputs are named after pixels and grids as well.
+    "video": re.compile(r"video|second_per_grid"),
+    "audio": re.compile(r"audio|speech|input_features|input_values|feature_lens|feature_attention|mel_spec"),
+    "image": re.compile(
+        r"pixel|image|visual|vision|patches|grid_(thw|hw)|aspect_ratio|spatial_shapes|target_sizes"
+        r"|cross_attention_mask"
+    ),
+}
+"""Modalities, with the names of the inputs that contain or describe them."""
 
 
 def optional_inputs(situation: Situation) -> list[str]:
@@ -154,9 +170,6 @@ def _is_batch(value: Any) -> TypeGuard[torch.Tensor]:
     return isinstance(value, torch.Tensor) and value.dim() >= 2
 
 
-_SEED = 20
-
-
 def given_inputs(situation: Situation) -> dict[str, Any] | None:
     """Return the inputs that the user's function makes for a class, or None if there is no such function.
 
@@ -221,12 +234,6 @@ def _positional(function: Callable[..., Any]) -> int:
 
 
 Provider = Callable[[Situation], Any]
-
-_PROVIDERS: tuple[tuple[re.Pattern[str], Provider, bool], ...] = tuple(
-    (re.compile(pattern), provider, wanted)
-    for table in (TEXT, IMAGES, AUDIO)
-    for pattern, provider, wanted in table
-)
 
 
 def make_inputs(situation: Situation) -> dict[str, Any]:
@@ -319,18 +326,6 @@ def _like(situation: Situation, name: str, value: torch.Tensor, shape: tuple[int
     if "mask" in name:
         return torch.ones(shape, dtype=value.dtype)
     return situation.tokens(name, *shape)
-
-
-_MODALITIES = {
-    # Videos come first, since their inputs are named after pixels and grids as well.
-    "video": re.compile(r"video|second_per_grid"),
-    "audio": re.compile(r"audio|speech|input_features|input_values|feature_lens|feature_attention|mel_spec"),
-    "image": re.compile(
-        r"pixel|image|visual|vision|patches|grid_(thw|hw)|aspect_ratio|spatial_shapes|target_sizes"
-        r"|cross_attention_mask"
-    ),
-}
-"""Modalities, with the names of the inputs that contain or describe them."""
 
 
 @dataclass(frozen=True)
