@@ -19,21 +19,10 @@ from gclint.verify.worker.protocol import Place
 _MAKE = frozenset(
     ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
 )
-_FILL = frozenset(
-    (
-        "bernoulli_",
-        "cauchy_",
-        "copy_",
-        "exponential_",
-        "fill_",
-        "geometric_",
-        "log_normal_",
-        "normal_",
-        "random_",
-        "uniform_",
-        "zero_",
-    )
-)
+_FILL = frozenset((
+    "bernoulli_", "cauchy_", "copy_", "exponential_", "fill_", "geometric_", "log_normal_", "normal_",
+    "random_", "uniform_", "zero_",
+))  # fmt: skip
 """Operations that write to every element of a tensor."""
 _FLAGS = {"requires_grad": "`requires_grad`", "is_leaf": "`is_leaf`"}
 """Properties of tensors about the recording of gradients."""

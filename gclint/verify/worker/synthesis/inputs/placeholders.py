@@ -14,28 +14,18 @@ if TYPE_CHECKING:
 _GRIDS = ("image_grid_thw", "grid_thw", "video_grid_thw", "image_grid_hw")
 POSITIONS = ("pixel_position_ids", "image_position_ids", "spatial_shapes")
 MERGES = ("spatial_merge_size", "merge_size", "merge_kernel_size", "pooling_kernel_size", "downsample_factor")
+_IMAGE = (
+    "image_token_id", "image_token_index", "media_token_id", "media_token_index", "image_patch_token_id",
+    "img_token_id",
+)  # fmt: skip
 _VIDEO = ("video_token_id", "video_token_index")
+_AUDIO = ("audio_token_id", "audio_token_index", "speech_token_id", "speech_token_index")
 _MODALITIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
-    # modality, fields with its placeholder, inputs with its content
-    (
-        "image",
-        (
-            "image_token_id",
-            "image_token_index",
-            "media_token_id",
-            "media_token_index",
-            "image_patch_token_id",
-            "img_token_id",
-        ),
-        ("pixel_values", "flattened_patches", "pixel_values_images", "image_pixel_values"),
-    ),
+    ("image", _IMAGE, ("pixel_values", "flattened_patches", "pixel_values_images", "image_pixel_values")),
     ("video", _VIDEO, ("pixel_values_videos",)),
-    (
-        "audio",
-        ("audio_token_id", "audio_token_index", "speech_token_id", "speech_token_index"),
-        ("input_features", "input_values", "audio_input_features", "audio_values"),
-    ),
+    ("audio", _AUDIO, ("input_features", "input_values", "audio_input_features", "audio_values")),
 )
+"""Modalities, with the fields of their placeholders, and the inputs with their content."""
 
 
 def vision(situation: Situation) -> Any:
