@@ -14,7 +14,6 @@ from gclint.codemod.call import (
     shifted_argument,
     write_call,
 )
-from gclint.codemod.listing import layout_of, render
 from gclint.finding import Edit, Part, Refusal, Repair
 from gclint.network.activation import bind_site, is_named_activation
 from gclint.network.binding import Binding, bind
@@ -26,10 +25,8 @@ from gclint.network.model import Network
 from gclint.network.search import RUNNING_METHODS
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.lines import mentions
-from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.questions import Topic
-from gclint.source.tokens import closing_bracket, tokens
 from gclint.source.walk import arguments, dotted_name, walk
 from gclint.source.words import has_word
 
@@ -151,27 +148,14 @@ def _reorder_header(info: ClassInfo, order: list[Parameter], signature: Signatur
         where = f"`{info.name}.forward` in {shown(info.file.path)}"
         return Refusal(f"the override {where} has different parameters")
     # Only what is written anew needs LibCST.
-    from gclint.codemod.items import parameter_items
+    from gclint.codemod.layout import parameter_list
 
-    items = parameter_items(info.file, method.function)
-    if isinstance(items, Refusal):
-        return items
-    tail = 1 + len(order)
+    existing = parameter_list(info.file, method)
+    if isinstance(existing, Refusal):
+        return existing
+    items, tail = existing.items, 1 + len(order)
     moved = sorted(range(1, tail), key=lambda index: ranks[names[index - 1]])
-    text = info.file.text
-    opening = _opening(text, method)
-    closing = closing_bracket(text, opening)
-    assert closing is not None
-    layout = layout_of(text, opening, closing, info.file.newline)
-    column = info.file.position(opening).column
-    content = render([items[0], *(items[index] for index in moved), *items[tail:]], layout, column)
-    return [Edit(info.file.path, opening + 1, closing, content)]
-
-
-def _opening(text: str, method: Definition) -> int:
-    """Return where the bracket before a function's parameters stands, behind those for its types."""
-    first = next(token for token in tokens(text, method.header) if token.text in ("(", "["))
-    return first.start if first.text == "(" else text.index("(", closing_bracket(text, first.start))
+    return [existing.written([items[0], *(items[index] for index in moved), *items[tail:]])]
 
 
 def _rewrite_calls(
