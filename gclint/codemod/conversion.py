@@ -12,8 +12,13 @@ from gclint.codemod.group import Group, root_of
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
 from gclint.codemod.onlookers import onlooker_doubts
 from gclint.codemod.receivers import other_bindings, receiver_doubts
-from gclint.codemod.removal import dotted_names, remove_functions
-from gclint.codemod.replacement import removed_names, replacement, unused_helpers
+from gclint.codemod.removal import (
+    dotted_names,
+    remove_functions,
+    removed_names,
+    replacement,
+    unused_helpers,
+)
 from gclint.codemod.switching import remove_override
 from gclint.finding import Edit, Refusal
 from gclint.network.activation import bind_site

@@ -32,7 +32,7 @@ from gclint.codemod.patched import patch_doubts
 from gclint.codemod.received import container_doubts
 from gclint.codemod.recomputed import recomputation_doubts, unknown_doubts
 from gclint.codemod.release import import_doubts, release_doubts, too_old
-from gclint.codemod.replacement import unused_helpers
+from gclint.codemod.removal import unused_helpers
 from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
 from gclint.codemod.surroundings import surrounding_doubts
 from gclint.codemod.switching import computed_doubts, switch_changes, switch_obstacle
