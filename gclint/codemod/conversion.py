@@ -10,8 +10,7 @@ from gclint.codemod.call import repair_call
 from gclint.codemod.evidence import seen_blocks
 from gclint.codemod.group import Group, root_of
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
-from gclint.codemod.onlookers import onlooker_doubts
-from gclint.codemod.receivers import other_bindings, receiver_doubts
+from gclint.codemod.receivers import onlooker_doubts, other_bindings, receiver_doubts
 from gclint.codemod.removal import (
     dotted_names,
     remove_functions,

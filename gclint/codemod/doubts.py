@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from gclint.codemod.branch import leaves_out_training
 from gclint.codemod.differences import differences
 from gclint.codemod.group import Group, root_of, sites_of
-from gclint.network.evaluation.classes import ClassInfo, nodes_of, words_of
+from gclint.model.received import Received, Records, records
+from gclint.network.binding import bind
+from gclint.network.caches import is_off
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, nodes_of, words_of
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
 from gclint.network.runsite import RunSite
 from gclint.network.support import models_running
-from gclint.network.traits import statistics_class, stores_on_self
+from gclint.network.traits import forward_nodes, statistics_class, stores_on_self
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
-from gclint.source.walk import dotted_name, is_constant, text_of
+from gclint.source.remembered import remembered
+from gclint.source.walk import dotted_name, is_constant, text_of, walk
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
 
 _HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook"))
 _RECORDED = "_can_record_outputs"
@@ -198,3 +203,132 @@ def newly_checkpointed(network: Network, group: Group) -> list[RunSite]:
         for site in network.run_sites
         if not site.checkpointed and site not in beside and any(info in group.blocks for info in site.blocks)
     ]
+
+
+def output_doubts(sites: Collection[RunSite], blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield where a model reads from a block's output what the block only returns with a cache.
+
+    The base class passes ``use_cache=False`` while checkpointing, whatever the model goes on to ask for.
+    """
+    for site in sites:
+        if site.checkpointed:
+            continue
+        for info in site.blocks:
+            if info in blocks and (read := _read_with_cache(site, info)) is not None:
+                row = site.scope.module.file.position(site.span(read)[0]).row
+                yield (
+                    f"`{site.owner.name}` reads on line {row} what `{info.name}` only returns if "
+                    f"`{USE_CACHE}` is True, and `{CHECKPOINTING_BASE}` sets it to False while checkpointing"
+                )
+                break
+
+
+def _read_with_cache(site: RunSite, info: ClassInfo) -> ast.AST | None:
+    """Return what is read of the output only if the flag that the call passes is True, if anything."""
+    if info.signature is None or site.scope.body is None or not _returns_more_with_cache(info):
+        return None
+    bound, output = bind(site.args, info.signature).argument(USE_CACHE), _name_of_output(site)
+    if bound is None:
+        return None
+    if is_constant(bound.arg.value, True):
+        return _unpacking(site) or _later_item(site.scope.body.nodes, output)
+    flag = None if is_off(site, bound.arg.value) else dotted_name(bound.arg.value)
+    if flag is None or output is None:
+        return None
+    for node in site.scope.body.nodes:
+        if isinstance(node, (ast.If, ast.IfExp)) and _asks_for(node.test, flag):
+            taken = node.body if isinstance(node, ast.If) else [node.body]
+            found = _later_item((each for part in taken for each in walk(part)), output)
+            if found is not None:
+                return found
+    return None
+
+
+def _later_item(nodes: Iterable[ast.AST], output: str | None) -> ast.AST | None:
+    return next((each for each in nodes if output is not None and _is_later_item(each, output)), None)
+
+
+def _targets(site: RunSite) -> list[ast.expr]:
+    """Return what the whole output is assigned to."""
+    statement = site.statement
+    return statement.targets if isinstance(statement, ast.Assign) and statement.value is site.call else []
+
+
+def _unpacking(site: RunSite) -> ast.AST | None:
+    """Return the names that the output is unpacked into."""
+    return next((each for each in _targets(site)[:1] if isinstance(each, (ast.Tuple, ast.List))), None)
+
+
+def _name_of_output(site: RunSite) -> str | None:
+    """Return the variable that the whole output is assigned to."""
+    return next((each.id for each in _targets(site) if isinstance(each, ast.Name)), None)
+
+
+def _returns_more_with_cache(info: ClassInfo) -> bool:
+    return any(
+        isinstance(node, (ast.If, ast.IfExp)) and _asks_for(node.test, USE_CACHE)
+        for node in forward_nodes(info)
+    )
+
+
+def _asks_for(test: ast.expr, flag: str) -> bool:
+    """Return whether a test reads a flag, be it the configuration's of that name."""
+    return any(
+        dotted_name(each) == flag or (isinstance(each, ast.Attribute) and each.attr == flag)
+        for each in walk(test)
+    )
+
+
+def _is_later_item(node: ast.AST, output: str) -> bool:
+    """Return whether a node reads an item of the output other than its first."""
+    return (
+        isinstance(node, ast.Subscript)
+        and dotted_name(node.value) == output
+        and not isinstance(node.slice, (ast.Slice, ast.Tuple))
+        and not is_constant(node.slice, 0)
+    )
+
+
+def container_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield where tensors go into blocks or come out of them in containers, where they get no gradient."""
+    found = _records(network)
+    yield from _incomplete(found, network)
+    for each, info in _of(found, blocks):
+        if each.parameter not in CACHE_ARGUMENTS and each.holds_gradients:
+            yield (
+                f"`{each.parameter}` of `{info.name}` may get tensors that require grad inside of something "
+                f"on line {each.row}, where reentrant checkpointing gives no gradient to them"
+            )
+        elif each.parameter not in CACHE_ARGUMENTS and each.is_mixed and each.is_pile:
+            yield (
+                f"`{each.parameter}` of `{info.name}` gets tensors inside of something on line "
+                f"{each.row}, and what requires grad is put into others in place"
+            )
+    if found.computes:
+        yield (
+            f"`{network.file.path.name}` computes with what a block returns inside of a tuple, which gets no "
+            "gradient under reentrant checkpointing"
+        )
+
+
+def _incomplete(found: Records, network: Network) -> Iterator[str]:
+    if not found.is_complete:
+        yield f"`{network.file.path.name}` is too long to follow all that its blocks get"
+
+
+def _of(found: Records, blocks: Collection[ClassInfo]) -> Iterator[tuple[Received, ClassInfo]]:
+    for info in blocks:
+        family = {(each.file, each.name) for each in info.mro}
+        for each in found.received:
+            if each.block in family:
+                yield each, info
+
+
+@remembered
+def _records(network: Network) -> Records:
+    blocks = {
+        (info.file, info.name): None
+        for site in (*network.run_sites, *network.foreign_sites)
+        for info in site.blocks
+    }
+    return records(network.project, [network.file], tuple(blocks))

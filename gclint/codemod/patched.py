@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Set
 
-from gclint.codemod.computed import computes_names
+from gclint.codemod.switching import computes_names
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
 from gclint.model.replacements import (

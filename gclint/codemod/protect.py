@@ -10,12 +10,14 @@ from gclint.codemod.doubts import (
     block_doubts,
     branch_doubts,
     compiled_doubts,
+    container_doubts,
     mode_doubts,
     newly_checkpointed,
+    output_doubts,
     recorded_doubts,
     shared_bases,
 )
-from gclint.codemod.elsewhere import fixes_elsewhere
+from gclint.codemod.elsewhere import fixes_elsewhere, foreign_obstacle, replaced_elsewhere
 from gclint.codemod.evidence import applicability
 from gclint.codemod.group import (
     Group,
@@ -27,13 +29,10 @@ from gclint.codemod.group import (
     sites_of,
 )
 from gclint.codemod.leftover import leftover
-from gclint.codemod.outputs import output_doubts
 from gclint.codemod.patched import patch_doubts
-from gclint.codemod.received import container_doubts
 from gclint.codemod.recomputed import recomputation_doubts, unknown_doubts
 from gclint.codemod.release import import_doubts, release_doubts, too_old
 from gclint.codemod.removal import unused_helpers
-from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
 from gclint.codemod.surroundings import surrounding_doubts
 from gclint.codemod.switching import computed_doubts, switch_changes, switch_obstacle
 from gclint.finding import Edit, Fix, Part, Refusal, Repair

@@ -8,12 +8,11 @@ from enum import Enum
 
 from gclint.codemod.branch import is_spared
 from gclint.codemod.call import CallRepair, NeedsReordering, repair_call
+from gclint.codemod.doubts import output_doubts
 from gclint.codemod.evidence import applicability, seen_blocks
-from gclint.codemod.onlookers import onlooker_doubts
-from gclint.codemod.outputs import output_doubts
 from gclint.codemod.places import argument_place
 from gclint.codemod.protect import layers_to_be
-from gclint.codemod.receivers import other_bindings, receiver_doubts
+from gclint.codemod.receivers import onlooker_doubts, other_bindings, receiver_doubts
 from gclint.codemod.release import keyword_doubt
 from gclint.codemod.signature import reorder_forward
 from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair, Step
