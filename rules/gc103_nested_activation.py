@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gclint.codemod.places import argument_place
-from gclint.codemod.signature import NAMING
+from gclint.codemod.signature import files_naming
 from gclint.codemod.sites import SiteDefects, defective_sites, reasons
 from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
 from gclint.network.evaluation.classes import ClassInfo
@@ -16,12 +15,11 @@ from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.words import words_in
 from gclint.rule import Rule
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular, modeling_path
 from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.walk import dotted_name, is_docstring
-from gclint.source.words import has_word
 from gclint.verify.worker.cause import Cause
 from gclint.wording import listed_code
 
@@ -173,13 +171,10 @@ def _other_user(network: Network, block: ClassInfo) -> str | None:
     if len([site for site in network.sites_running((block.name,)) if block in site.blocks]) > 1:
         return "other calls in the file run it"
     own = {network.file.path, network.project.identify(modeling_path(network.file.path))}
-    for path in _naming(network, block.name):
+    for path in (file.path for file in files_naming(network, (block.name,))):
         is_source = is_modular(path) and network.project.identify(modeling_path(path)) in own
-        if (
-            path not in own
-            and not is_source
-            and _names(network.project.consult(network.file, path), block.name)
-        ):
+        is_other = path not in own and not is_source
+        if is_other and _names(network.project.consult(network.file, path), block.name):
             return f"{shown(path)} names it"
     return None
 
@@ -189,21 +184,6 @@ def _names(file: SourceFile, name: str) -> bool:
     if file.tree is None or any(name in (each.bound, each.name) for each in file.outline.all_imported()):
         return True
     return name in file.outline.classes or name in words_in(file.tree.module)
-
-
-def _naming(network: Network, name: str) -> list[Path]:
-    """Return the given files that have a word."""
-    found = []
-    with network.project.read_for(None):
-        for path in network.project.paths:
-            try:
-                text = network.project.file(path).text
-                if has_word(text, name, 0, len(text)):
-                    found.append(path)
-            except (OSError, UnreadableFile):
-                continue  # The run reports it; it runs nothing.
-    network.project.questions.ask(network.file.path, NAMING, name, found)
-    return found
 
 
 def _signature(file: SourceFile, method: Definition, name: str) -> list[Edit] | None:

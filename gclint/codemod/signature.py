@@ -23,7 +23,7 @@ from gclint.network.evaluation.signature import Kind, Parameter, Signature
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.search import RUNNING_METHODS
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
 from gclint.source.paths import shown
 from gclint.source.questions import Topic
@@ -106,24 +106,21 @@ def _new_order(signature: Signature, activations: frozenset[str]) -> list[Parame
 def _files_naming(network: Network, definer: ClassInfo, names: Collection[str]) -> list[Network]:
     """Return the networks of the given files that name the class or a subclass, its own file's first."""
     own = network if definer.file is network.file else Network(network.project, definer.file)
-    key = "|".join(sorted(names))
-    naming = []
-    with network.project.read_for(None):
-        for path in network.project.paths:
-            try:
-                file = network.project.file(path)
-            except (OSError, UnreadableFile):
-                continue  # the run reports it; it runs nothing
-            if _names(file, key):
-                naming.append(file)
-    paths = [file.path for file in naming]
-    network.project.questions.ask(network.file.path, NAMING, key, paths)
     users = [own]
-    for file in naming:
+    for file in files_naming(network, names):
         network.project.consult(network.file, file.path)
         if file is not definer.file:
             users.append(network if file is network.file else Network(network.project, file))
     return users
+
+
+def files_naming(network: Network, names: Collection[str]) -> list[SourceFile]:
+    """Return the given files that have one of some words."""
+    project, key = network.project, "|".join(sorted(names))
+    with project.read_for(None):
+        found = [file for file in project.readable(project.paths) if _names(file, key)]
+    project.questions.ask(network.file.path, NAMING, key, [file.path for file in found])
+    return found
 
 
 def _names(file: SourceFile, key: str) -> bool:

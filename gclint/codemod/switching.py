@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 from gclint.codemod.removal import remove_functions
 from gclint.finding import Edit
@@ -24,10 +23,9 @@ from gclint.network.runsite import RunSite
 from gclint.network.support import models_running
 from gclint.network.switch import other_switch, switch_doubts
 from gclint.network.switch_uses import uses_of
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
 from gclint.source.paths import shown
-from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.remembered import remembered
 from gclint.source.surroundings import files_mentioning
@@ -122,8 +120,8 @@ def computed_uses(override: OldOverride) -> Iterator[str]:
     model, name = override.model, override.method.name
     project = model.module.library.project
     with project.read_for(None):
-        paths = list(dict.fromkeys(path for word in _WORDS for path in files_mentioning(project, word)))
-        files = [each for each in _readable(project, paths) if _has_computed_names(each)]
+        paths = dict.fromkeys(path for word in _WORDS for path in files_mentioning(project, word))
+        files = [each for each in project.readable(paths) if _has_computed_names(each)]
     project.questions.ask(model.file.path, COMPUTING, "", (each.path for each in files))
     for file in files:
         spaces = spaces_of(project)
@@ -137,14 +135,6 @@ def computed_uses(override: OldOverride) -> Iterator[str]:
             if is_near or is_singled_out(space.tree, _name(node), name) if names is None else name in names:
                 where = "" if file is model.file else f" of {shown(file.path)}"
                 yield f"line {file.position(space.offset(node)).row}{where}"
-
-
-def _readable(project: Project, paths: Iterable[Path]) -> Iterator[SourceFile]:
-    for path in paths:
-        try:
-            yield project.file(path)
-        except (OSError, UnreadableFile):
-            continue  # If it is part of the run, the error is reported.
 
 
 @remembered

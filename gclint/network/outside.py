@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gclint.network.evaluation.classes import nodes_of
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
 from gclint.source.project import Project
 from gclint.source.questions import Topic
@@ -74,11 +74,7 @@ SWITCHES = Topic("switches", _sets_flag, is_about_others=True)
 
 
 def _found(project: Project) -> Iterator[OutsideSwitch]:
-    for path in files_mentioning(project, FLAG):
-        try:
-            file = project.file(path)
-        except (OSError, UnreadableFile):
-            continue  # If it is part of the run, the error is reported.
+    for file in project.readable(files_mentioning(project, FLAG)):
         yield from switches_in(file)
 
 
