@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gclint.codemod.edits import LINE_LENGTH
 from gclint.codemod.places import argument_spans
-from gclint.finding import Edit, Refusal
+from gclint.finding import Applicability, Edit, Refusal
 from gclint.network.activation import SiteBinding, is_constant
 from gclint.network.binding import Binding, BoundArgument
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.signature import Kind, Parameter, Signature
+from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
 from gclint.source.file import SourceFile
 from gclint.source.walk import COMPREHENSIONS, arguments, walk
@@ -46,6 +48,8 @@ class CallRepair:
     """Why someone should look at it all the same."""
     evidence: tuple[str, ...] = ()
     """What it rests on that a run saw and the text does not say."""
+    onlookers: tuple[str, ...] = ()
+    """Why what else gets the arguments, or sees them, may mind."""
 
 
 def repair_call(
@@ -101,6 +105,20 @@ def repair_call(
     if isinstance(edits, Refusal):
         return edits
     return CallRepair(edits, tuple(doubts), _evidence(seen - {*left}))
+
+
+def applicability(doubts: Collection[str], evidence: Collection[str]) -> Applicability:
+    """Return that of a fix which is doubtful for these reasons, and rests on this evidence."""
+    if doubts:
+        return Applicability.UNSAFE
+    return Applicability.PROVABLE if evidence else Applicability.SAFE
+
+
+def seen_blocks(site: RunSite, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield what a run says of the blocks that a call runs, where the text does not."""
+    for info in sorted(site.only_seen.intersection(blocks), key=lambda each: each.name):
+        row, _ = site.rows
+        yield f"a run showed that the call on line {row} runs `{info.name}`"
 
 
 def _evidence(seen: frozenset[str]) -> tuple[str, ...]:

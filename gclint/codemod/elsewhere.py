@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from gclint.codemod.group import Group, root_of
+from gclint.codemod.receivers import names_holding, put_elsewhere
 from gclint.finding import Applicability, Edit, Fix, Refusal, Repair
 from gclint.network.activation import bind_site
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.holders import held_classes
 from gclint.network.importers import importers
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
@@ -135,24 +135,12 @@ def replaced_elsewhere(
 ) -> str | None:
     """Return which class of another file relies on a branch that goes, for blocks of its own."""
     for owner in dict.fromkeys(site.owner for site in legacy):
-        names = [
-            name
-            for name in network.holding_attributes
-            if not held_classes(owner.attribute(name)).isdisjoint(blocks)
-        ]
-        for heir in subclasses(network.project, owner):
-            if heir.file is network.file or is_modular(heir.file.path):
-                continue
-            for name in names:
-                held = held_classes(heir.attribute(name)) - held_classes(owner.attribute(name))
-                left = sorted(
-                    info.name
-                    for info in held
-                    if info.is_module and not info.is_checkpointing and info not in blocks
+        names = names_holding(network, owner, blocks)
+        for heir, name, held in put_elsewhere(network, owner, names):
+            left = next((each for each in held if not each.is_checkpointing and each not in blocks), None)
+            if left is not None:
+                return (
+                    f"`{heir.name}` in {shown(heir.file.path)} puts `{left.name}` into `{name}`, "
+                    "which only this branch checkpoints"
                 )
-                if left:
-                    return (
-                        f"`{heir.name}` in {shown(heir.file.path)} puts `{left[0]}` into `{name}`, "
-                        "which only this branch checkpoints"
-                    )
     return None

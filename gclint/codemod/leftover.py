@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from gclint.codemod.branch import LegacyBranch, legacy_branch
 from gclint.codemod.differences import differences
+from gclint.codemod.receivers import names_holding
 from gclint.network.checkpoints import calls_between, checkpoint_calls, may_call_checkpoint
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
-from gclint.network.holders import accessors, held_classes
+from gclint.network.holders import accessors
 from gclint.network.importers import import_words, words_in
 from gclint.network.index import subclasses
 from gclint.network.model import Network
@@ -104,12 +105,7 @@ def _attributes(
     network: Network, owners: Collection[ClassInfo], blocks: Collection[ClassInfo]
 ) -> frozenset[str]:
     """Return the attributes under which the blocks are held, and the methods that return one of them."""
-    names = frozenset(
-        name
-        for owner in owners
-        for name in network.holding_attributes
-        if not held_classes(owner.attribute(name)).isdisjoint(blocks)
-    )
+    names = frozenset(name for owner in owners for name in names_holding(network, owner, blocks))
     return names | accessors(network.module, names)
 
 
