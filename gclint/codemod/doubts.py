@@ -21,7 +21,7 @@ from gclint.network.traits import forward_nodes, statistics_class, stores_on_sel
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
 from gclint.source.remembered import remembered
-from gclint.source.walk import dotted_name, is_constant, text_of, walk
+from gclint.source.walk import dotted_name, is_constant, last_name, text_of, walk
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
 
 _HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook"))
@@ -85,7 +85,7 @@ def recorded_doubts(network: Network, group: Group) -> list[str]:
     """Return doubts about models that take something out of blocks that were not recomputed."""
     doubts: list[str] = []
     for owner in dict.fromkeys(site.owner for site in sites_of(network, group)):
-        if any(_last_name(call) in _HOOKING for info in owner.mro for call in _calls(info)):
+        if any(last_name(call.func) in _HOOKING for info in owner.mro for call in _calls(info)):
             doubts.append(
                 f"`{owner.name}` registers forward hooks, and tensors that they take out of a block "
                 "receive no gradient under reentrant checkpointing"
@@ -149,11 +149,6 @@ def _sets_mode(info: ClassInfo) -> bool:
 
 def _calls(info: ClassInfo) -> Iterator[ast.Call]:
     return (node for node in info.nodes if isinstance(node, ast.Call))
-
-
-def _last_name(call: ast.Call) -> str:
-    func = call.func
-    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
 
 def branch_doubts(network: Network, group: Group) -> list[str]:
@@ -227,41 +222,23 @@ def _read_with_cache(site: RunSite, info: ClassInfo) -> ast.AST | None:
     """Return what is read of the output only if the flag that the call passes is True, if anything."""
     if info.signature is None or site.scope.body is None or not _returns_more_with_cache(info):
         return None
-    bound, output = bind(site.args, info.signature).argument(USE_CACHE), _name_of_output(site)
+    bound, statement = bind(site.args, info.signature).argument(USE_CACHE), site.statement
     if bound is None:
         return None
+    whole = isinstance(statement, ast.Assign) and statement.value is site.call
+    targets = statement.targets if whole and isinstance(statement, ast.Assign) else []
+    output = next((each.id for each in targets if isinstance(each, ast.Name)), None)
+    read: Iterable[ast.AST] = ()
     if is_constant(bound.arg.value, True):
-        return _unpacking(site) or _later_item(site.scope.body.nodes, output)
-    flag = None if is_off(site, bound.arg.value) else dotted_name(bound.arg.value)
-    if flag is None or output is None:
-        return None
-    for node in site.scope.body.nodes:
-        if isinstance(node, (ast.If, ast.IfExp)) and _asks_for(node.test, flag):
-            taken = node.body if isinstance(node, ast.If) else [node.body]
-            found = _later_item((each for part in taken for each in walk(part)), output)
-            if found is not None:
-                return found
-    return None
-
-
-def _later_item(nodes: Iterable[ast.AST], output: str | None) -> ast.AST | None:
-    return next((each for each in nodes if output is not None and _is_later_item(each, output)), None)
-
-
-def _targets(site: RunSite) -> list[ast.expr]:
-    """Return what the whole output is assigned to."""
-    statement = site.statement
-    return statement.targets if isinstance(statement, ast.Assign) and statement.value is site.call else []
-
-
-def _unpacking(site: RunSite) -> ast.AST | None:
-    """Return the names that the output is unpacked into."""
-    return next((each for each in _targets(site)[:1] if isinstance(each, (ast.Tuple, ast.List))), None)
-
-
-def _name_of_output(site: RunSite) -> str | None:
-    """Return the variable that the whole output is assigned to."""
-    return next((each.id for each in _targets(site) if isinstance(each, ast.Name)), None)
+        if targets and isinstance(targets[0], (ast.Tuple, ast.List)):
+            return targets[0]
+        read = site.scope.body.nodes
+    elif (flag := None if is_off(site, bound.arg.value) else dotted_name(bound.arg.value)) is not None:
+        asking = (each for each in site.scope.body.nodes if isinstance(each, (ast.If, ast.IfExp)))
+        taken = (each.body for each in asking if _asks_for(each.test, flag))
+        parts = (part for body in taken for part in (body if isinstance(body, list) else [body]))
+        read = (each for part in parts for each in walk(part))
+    return next((each for each in read if output is not None and _is_later_item(each, output)), None)
 
 
 def _returns_more_with_cache(info: ClassInfo) -> bool:

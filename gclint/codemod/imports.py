@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from gclint.codemod.edits import edited
@@ -24,15 +24,6 @@ from gclint.source.walk import dotted_name
 _UNUSED_ON_PURPOSE = re.compile(r"#\s*noqa(?:\s*:.*\bF401\b|(?!\s*:))", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class _FromImport:
-    """A module-level ``from … import …`` statement."""
-
-    statement: ImportStatement
-    module: str
-    """With its leading dots."""
-
-
 def import_checkpointing_base(file: SourceFile, module: str, edits: Collection[Edit]) -> tuple[Edit, ...]:
     """Return the edits that make the base class's name known in a file; none where it is known.
 
@@ -42,24 +33,10 @@ def import_checkpointing_base(file: SourceFile, module: str, edits: Collection[E
         edits: what uses the name; an import below the first of them would come too late.
     """
     end = min((edit.start for edit in edits), default=len(file.text))
-    statements = [known for known in _from_imports(file) if known.statement.start < end]
-    for known in statements:
-        if known.module == module:
-            return _extend(file, known.statement)
-    return _insert(file, statements, module, end)
-
-
-def _from_imports(file: SourceFile) -> list[_FromImport]:
-    return [
-        _FromImport(statement, statement.module)
-        for statement in file.outline.imports
-        if statement.module is not None and _is_top(file, statement)
-    ]
-
-
-def _is_top(file: SourceFile, statement: ImportStatement) -> bool:
-    """Return whether a statement is at module level, and the first on its line."""
-    return not statement.indent and _begins_line(file, statement)
+    statements = [each for each in file.outline.imports if not each.indent and _begins_line(file, each)]
+    statements = [each for each in statements if each.start < end]
+    known = next((each for each in statements if each.module == module), None)
+    return _insert(file, statements, module) if known is None else _extend(file, known)
 
 
 def _begins_line(file: SourceFile, statement: ImportStatement) -> bool:
@@ -86,18 +63,17 @@ def _name_key(name: str) -> tuple[int, str]:
     return kind, name
 
 
-def _insert(file: SourceFile, statements: list[_FromImport], module: str, end: int) -> tuple[Edit, ...]:
+def _insert(file: SourceFile, statements: list[ImportStatement], module: str) -> tuple[Edit, ...]:
     """Insert a statement of its own where an import sorter would put it."""
     line = f"from {module} import {CHECKPOINTING_BASE}{file.newline}"
-    neighbours = [known for known in statements if _package(known.module) == _package(module)]
-    for known in neighbours:
-        if _module_key(known.module) > _module_key(module):
-            return (Edit(file.path, known.statement.start, known.statement.start, line),)
-    if not neighbours:
-        # The package's first import: behind the last absolute one, before any relative one.
-        neighbours = [known for known in statements if not known.module.startswith(".")]
-    plain = [each for each in file.outline.imports if _is_top(file, each) and each.start < end]
-    last = neighbours[-1].statement if neighbours else plain[-1] if plain else None
+    named = [(each.module, each) for each in statements if each.module is not None]
+    neighbours = [(name, each) for name, each in named if _package(name) == _package(module)]
+    for name, each in neighbours:
+        if _module_key(name) > _module_key(module):
+            return (Edit(file.path, each.start, each.start, line),)
+    # The package's first import: behind the last absolute one, before any relative one.
+    before = neighbours or [(name, each) for name, each in named if not name.startswith(".")]
+    last = before[-1][1] if before else statements[-1] if statements else None
     offset = 0 if last is None else _line_end(file, last.end)
     return (Edit(file.path, offset, offset, line),)
 
@@ -115,8 +91,7 @@ def _module_key(module: str) -> tuple[int, str]:
 
 def _line_end(file: SourceFile, offset: int) -> int:
     """Return the offset behind the line ending at or after ``offset``."""
-    row = file.position(offset).row
-    return file.line_starts[row] if row < len(file.line_starts) else len(file.text)
+    return file.row_start(file.position(offset).row + 1)
 
 
 def drop_unused_imports(

@@ -10,12 +10,12 @@ from gclint.network.evaluation.body import COMPUTED, COMPUTING, Binding, Body, c
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
-from gclint.network.traits import last_name, mixes_sequence
+from gclint.network.traits import mixes_sequence
 from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
 from gclint.source.remembered import remembered
 from gclint.source.tree import statements_around
-from gclint.source.walk import arguments, statements_in, walk
+from gclint.source.walk import arguments, last_name, statements_in, walk
 
 _STACKS = ("ModuleList", "ModuleDict")
 _SEQUENCE = "Sequential"
