@@ -168,7 +168,7 @@ def _without_override(network: Network, override: OldOverride) -> Fix | Refusal:
         return min(together, key=lambda fix: fix.applicability is Applicability.UNSAFE)
     names = dotted_names((override.method,))
     imports = drop_unused_imports(network.project, override.model.file, names, (removal,))
-    doubts = [*override_doubts(override), *_doubts(network, override)] or computed_doubts(override)
+    doubts = [*override_doubts(override), *_doubts(network, override)] or [*computed_doubts(override)]
     return Fix(
         f"Remove `{override.model.name}.{LIBRARY_SWITCH}`",
         (removal, *imports),

@@ -45,13 +45,20 @@ from gclint.codemod.removal import (
     unused_helpers,
 )
 from gclint.codemod.surroundings import surrounding_doubts
-from gclint.codemod.switching import computed_doubts, remove_override, switch_changes, switch_obstacle
+from gclint.codemod.switching import (
+    computed_doubts,
+    override_doubts,
+    remove_override,
+    removed_overrides,
+    switch_obstacle,
+)
 from gclint.finding import Edit, Fix, Part, Refusal, Repair
 from gclint.network.activation import SiteBinding, bind_site
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.override import OldOverride
 from gclint.network.runsite import RunSite
+from gclint.network.switch import switch_doubts
 from gclint.network.untrained import untrained
 from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
@@ -196,15 +203,18 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
     if isinstance(bases, Refusal):
         return bases
     calls = _repaired_calls(network, group)
-    switching = switch_changes(network, sites_of(network, group))
+    sites = sites_of(network, group)
+    overrides = removed_overrides(sites)
     doubts = [doubt for _, find in CONDITIONS for doubt in find(network, group)]
-    doubts += [*elsewhere.doubts, *switching.doubts, *calls.doubts]
+    doubts += [*elsewhere.doubts, *switch_doubts(sites)]
+    doubts += [doubt for override in overrides for doubt in override_doubts(override)]
+    doubts += calls.doubts
     doubts = doubts or [
         *(doubt for _, find in _UNKNOWN for doubt in find(network, group)),
-        *(doubt for override in switching.overrides for doubt in computed_doubts(override)),
+        *(doubt for override in overrides for doubt in computed_doubts(override)),
     ]
     inside = {site for branch in group.branches.values() for site in branch.plain}
-    edits = [*elsewhere.edits, *_branch_edits(network, group, calls, switching.overrides), *bases]
+    edits = [*elsewhere.edits, *_branch_edits(network, group, calls, overrides), *bases]
     edits += [edit for site, own in calls.edits.items() if site not in inside for edit in own]
     evidence = [*elsewhere.evidence, *calls.evidence]
     evidence += [f"a run showed that `{block.info.name}` is stacked"] if block.is_seen else []

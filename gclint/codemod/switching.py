@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from gclint.codemod.removal import remove_functions
@@ -21,7 +20,7 @@ from gclint.network.outside import LIBRARY_SWITCH
 from gclint.network.override import OldOverride, old_overrides
 from gclint.network.runsite import RunSite
 from gclint.network.support import models_running
-from gclint.network.switch import other_switch, switch_doubts
+from gclint.network.switch import other_switch
 from gclint.network.switch_uses import uses_of
 from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
@@ -30,14 +29,8 @@ from gclint.source.questions import Topic
 from gclint.source.remembered import remembered
 from gclint.source.surroundings import files_mentioning
 
-
-@dataclass(frozen=True)
-class SwitchChanges:
-    """What has to change about the switch, together with a block."""
-
-    overrides: tuple[OldOverride, ...]
-    """Which go, since the library has to set the flags."""
-    doubts: tuple[str, ...]
+_WORDS = sorted(READING_BY_NAME)
+_MOST_FILES = 40
 
 
 def switch_obstacle(network: Network, sites: Sequence[RunSite]) -> str | None:
@@ -47,7 +40,7 @@ def switch_obstacle(network: Network, sites: Sequence[RunSite]) -> str | None:
         network: the file.
         sites: the calls that run the blocks.
     """
-    for override in _overrides(sites):
+    for override in removed_overrides(sites):
         if override.named is None:
             return f"{override.description}, and does more than that"
     switch = other_switch(network.project, sites)
@@ -59,11 +52,10 @@ def switch_obstacle(network: Network, sites: Sequence[RunSite]) -> str | None:
     )
 
 
-def switch_changes(network: Network, sites: Sequence[RunSite]) -> SwitchChanges:
-    """Return what goes when blocks become checkpointing layers: overrides of the old interface."""
-    overrides = _overrides(sites)
-    doubts = [*switch_doubts(sites), *(doubt for each in overrides for doubt in override_doubts(each))]
-    return SwitchChanges(overrides, tuple(doubts))
+def removed_overrides(sites: Sequence[RunSite]) -> tuple[OldOverride, ...]:
+    """Return the overrides of the old interface that go: the library has to set the flags of blocks."""
+    owners = dict.fromkeys(site.owner for site in sites)
+    return old_overrides(model for owner in owners for model in models_running(owner))
 
 
 def remove_override(override: OldOverride) -> Edit:
@@ -90,32 +82,16 @@ def override_doubts(override: OldOverride) -> list[str]:
     return doubts
 
 
-def computed_doubts(override: OldOverride) -> list[str]:
-    """Return where an override may be used by a name that is put together.
-
-    What reads attributes by names has to be followed for this, so ask only if nothing else is in doubt.
-    """
-    return [_used(override, place) for place in islice(computed_uses(override), 1)]
-
-
 def _used(override: OldOverride, place: str) -> str:
     return f"`{LIBRARY_SWITCH}` is used on {place}, where that of `{override.model.name}` may be meant"
 
 
-def _overrides(sites: Sequence[RunSite]) -> tuple[OldOverride, ...]:
-    owners = dict.fromkeys(site.owner for site in sites)
-    return old_overrides(model for owner in owners for model in models_running(owner))
+def computed_doubts(override: OldOverride) -> Iterator[str]:
+    """Yield where an override may be used by a name that is no literal, if it may be.
 
-
-_WORDS = sorted(READING_BY_NAME)
-_MOST_FILES = 40
-
-
-def computed_uses(override: OldOverride) -> Iterator[str]:
-    """Yield the places, in words, that may refer to an override by a name that is no literal.
-
-    These are in the override's file, or in one that names its class or module. In another file, only a name
-    counts that is known, and only in small projects: all that reads attributes by names has to be followed.
+    That is in the override's file, or in one that names its class or module. In another file, only a name
+    counts that is known, and only in small projects: all that reads attributes by names has to be followed,
+    so ask only if nothing else is in doubt.
     """
     model, name = override.model, override.method.name
     project = model.module.library.project
@@ -130,20 +106,21 @@ def computed_uses(override: OldOverride) -> Iterator[str]:
             continue
         space = spaces.of(file)
         project.consult(model.file, file.path)
-        for node in () if space.tree is None else computed_names(space.tree):
+        for node in () if space.tree is None else _computed_names(space.tree):
             names = space.names_used(node) if _fits(node, name) else frozenset()
             if is_near or is_singled_out(space.tree, _name(node), name) if names is None else name in names:
                 where = "" if file is model.file else f" of {shown(file.path)}"
-                yield f"line {file.position(space.offset(node)).row}{where}"
+                yield _used(override, f"line {file.position(space.offset(node)).row}{where}")
+                return
 
 
 @remembered
 def _has_computed_names(file: SourceFile) -> bool:
     tree = file.tree if computes_names(file) else None
-    return tree is not None and bool(computed_names(tree.module))
+    return tree is not None and bool(_computed_names(tree.module))
 
 
-def computed_names(tree: ast.Module) -> tuple[ast.Call, ...]:
+def _computed_names(tree: ast.Module) -> tuple[ast.Call, ...]:
     """Return the calls of a module that read an attribute whose name is no literal, and may call it then."""
     return tuple(
         each
