@@ -95,7 +95,7 @@ def argument_list(file: SourceFile, call: ast.Call) -> Listing | Refusal:
         statement = cst.ensure_type(code.body[0], cst.SimpleStatementLine).body[0]
         node = cst.ensure_type(cst.ensure_type(statement, cst.Expr).value, cst.Call)
         return Listing(file, file.places.end(call) - 1, code, node.whitespace_before_args, node.args)
-    except (cst.ParserSyntaxError, RecursionError):
+    except (cst.ParserSyntaxError, RecursionError, ValueError):
         return _unreadable(call)
 
 
@@ -112,7 +112,7 @@ def parameter_list(file: SourceFile, function: Definition) -> Listing | Refusal:
         inside = "".join(map(code.code_for_node, (node.whitespace_before_params, *nodes)))
         end = function.header + header.index(f"({inside})") + 1 + len(inside)
         return Listing(file, end, code, node.whitespace_before_params, nodes)
-    except (cst.ParserSyntaxError, RecursionError):
+    except (cst.ParserSyntaxError, RecursionError, ValueError):
         return _unreadable(function.node)
 
 
