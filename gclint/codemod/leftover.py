@@ -179,9 +179,18 @@ def _importing(project: Project, word: str) -> list[SourceFile]:
     """
     with project.read_for(None):
         given = project.readable(given_by_word(project, likely_imported).get(word, ()))
-        around = (path for path in files_mentioning(project, "checkpoint") if path not in project.given)
-        beside = (file for file in project.readable(around) if word in words_in(file))
+        beside = (file for file in _beside(project) if word in words_in(file))
         return [file for file in (*given, *beside) if _checkpoints(file, word)]
+
+
+def _beside(project: Project) -> Sequence[SourceFile]:
+    """Return the files around the given ones that may call a checkpoint function, found once."""
+    known = project.derived.get(_beside)
+    if not isinstance(known, tuple):
+        around = (path for path in files_mentioning(project, "checkpoint") if path not in project.given)
+        found = (file for file in project.readable(around) if may_call_checkpoint(file.text))
+        known = project.derived[_beside] = tuple(found)
+    return known
 
 
 def _checkpoints(file: SourceFile, word: str) -> bool:
