@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gclint.codemod.leftover import leftover
-from gclint.codemod.protect import remedies
+from gclint.codemod.protect import conditions, remedies
 from gclint.finding import Applicability, Evidence, Finding
 from gclint.network.checkpoints import calls_between
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
@@ -70,25 +70,9 @@ class MissingCheckpointingLayer(Rule):
     and removes imports and helpers that become unused. The only difference between the two calls
     that is accepted is a cache that is disabled while checkpointing; otherwise there is no fix.
 
-    It is unsafe if the file may run with a release that has no such class (before transformers 4.52), or
-    with one that does not disable a cache that the repaired call passes; `--target-version` selects the
-    releases. It is also unsafe if
+    It is unsafe if
 
-    - nothing states which releases the file runs with, and it imports what the installed one does not have;
-    - a call site would still be wrong afterwards;
-    - a branch also checkpoints in evaluation mode;
-    - the model reads from the block's output what the block only returns if `use_cache` is True, which the
-      base class sets to False;
-    - it is not known what all that `forward` runs changes, keeps or reads: a function of another package, or
-      an attribute that someone else sets;
-    - the block keeps running statistics (recomputation updates them twice), or `forward` assigns to `self`;
-    - the block defines the flag itself, or an `__init_subclass__` that does not call its base's;
-    - a block that was not recomputed before returns a dict, a list or an output class, changes its arguments
-      in place, changes something outside of itself, keeps something in a part that others read, needs
-      gradients to be recorded in its forward pass, or draws random numbers that torch does not restore;
-    - the loop around such a block, or what follows, changes what it passes to it; it passes an iterator, or
-      the call is inside a context manager of its own;
-    - classes that are not blocks share the base that has to change.
+    {conditions}
 
     There is no fix for a block that needs its cache in training, nor for one that is itself a model. Nor is
     there one if a call passes something under the name of a cache that may be something else (see GC002).
@@ -116,6 +100,11 @@ class MissingCheckpointingLayer(Rule):
     fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
     causes = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
     is_about_calls = True
+
+    @classmethod
+    def documentation(cls) -> str:
+        """Return the documentation, with what makes a fix unsafe as the code has it."""
+        return super().documentation().replace("{conditions}\n", conditions())
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each block that the file defines, or runs if no other file reports it."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gclint.codemod.mismatches import mismatches, plain_beside
+from gclint.codemod.differences import Difference, compare_calls
 from gclint.codemod.places import argument_place
 from gclint.finding import Finding, Refusal, Step
 from gclint.network.model import Network
+from gclint.network.runsite import Arm, RunSite
 from gclint.network.story import call_story
 from gclint.network.support import models_running
+from gclint.network.words import words_in
+from gclint.releases import Releases
 from gclint.rule import Rule
+from gclint.source.walk import is_constant, structure
 from gclint.wording import listed_code
 
 if TYPE_CHECKING:
@@ -68,7 +74,7 @@ class MismatchedCheckpointBranches(Rule):
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each checkpointed call that differs from its plain one."""
-        for legacy, differences in mismatches(network.run_sites, network.releases):
+        for legacy, differences in _mismatches(network.run_sites, network.releases):
             if legacy.scope.module.file is not network.file or not models_running(legacy.owner):
                 continue
             passed = (each.argument for each in differences if each.argument is not None)
@@ -100,7 +106,7 @@ class MismatchedCheckpointBranches(Rule):
             blocks = listed_code(info.name for info in site.blocks)
             if not models_running(site.owner):
                 yield f"no model is seen to hold `{site.owner.name}`, which calls a checkpoint function"
-            elif plain_beside(site, network.run_sites) is None:
+            elif _plain_beside(site, network.run_sites) is None:
                 yield f"the other branch has no single plain call of {blocks} to compare with"
             else:
                 yield (
@@ -115,3 +121,90 @@ class MismatchedCheckpointBranches(Rule):
 
 def _more(number: int) -> str:
     return f" (and {number} more {'difference' if number == 1 else 'differences'})" if number else ""
+
+
+_MODES = ("checkpoint", "ckpt", "training", "requires_grad", "grad_enabled")
+# What only a cache needs, and may be left out together with it.
+_BESIDE_CACHES = frozenset(("cache_position",))
+
+
+def _mismatches(sites: Sequence[RunSite], releases: Releases) -> Iterator[tuple[RunSite, list[Difference]]]:
+    """Yield the checkpointed calls that give ``forward`` something else than the plain one beside them.
+
+    They are the only calls of the same blocks in the two sides of one ``if`` that asks for a mode.
+    """
+    for legacy in sites:
+        plain = _plain_beside(legacy, sites) if legacy.checkpointed else None
+        if plain is not None:
+            found = [
+                each
+                for each in compare_calls(legacy, plain, releases, looks_inside=True)
+                if each.parameter is not None
+                and each.is_certain
+                and not (_concerns_cache(each) or _is_off(legacy, each))
+            ]
+            if found:
+                yield legacy, found
+
+
+def _plain_beside(legacy: RunSite, sites: Sequence[RunSite]) -> RunSite | None:
+    """Return the plain call that a checkpointed one is the other side of; None where that is not certain."""
+    if not legacy.arms or legacy.function is not None:
+        return None
+    arm = legacy.arms[-1]
+    if not _asks_for_mode(arm.node.test):
+        return None
+    sides: defaultdict[bool, list[RunSite]] = defaultdict(list)
+    for site in sites:
+        for each in site.arms:
+            if each.node is arm.node:
+                sides[each.taken].append(site)
+    own, others = (_running(sides[taken], legacy) for taken in (arm.taken, not arm.taken))
+    return others[0] if len(own) == len(others) == 1 and not others[0].checkpointed else None
+
+
+def _asks_for_mode(test: ast.expr) -> bool:
+    """Return whether a test reads something that is called like a mode."""
+    return any(mode in word.lower() for word in words_in(test) for mode in _MODES)
+
+
+def _concerns_cache(difference: Difference) -> bool:
+    """Return whether a checkpointed call only leaves out a cache, or what goes with one, as it should."""
+    is_beside = difference.argument is None and difference.parameter in _BESIDE_CACHES
+    return is_beside or difference.is_cache_off
+
+
+def _is_off(legacy: RunSite, difference: Difference) -> bool:
+    """Return whether a checkpointed call switches off what the tests around it say is off anyway."""
+    one, other = difference.received
+    return (
+        one is not None
+        and other is not None
+        and one.is_off
+        and any(structure(other.node) == structure(each) for arm in legacy.arms for each in _known_off(arm))
+    )
+
+
+def _running(sites: Sequence[RunSite], like: RunSite) -> list[RunSite]:
+    return [site for site in sites if not set(site.blocks).isdisjoint(like.blocks)]
+
+
+def _known_off(arm: Arm) -> Iterator[ast.expr]:
+    """Yield the expressions that are False, None or empty where a call stands."""
+    yield from _off(arm.node.test, arm.taken)
+
+
+def _off(test: ast.expr, holds: bool) -> Iterator[ast.expr]:
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _off(test.operand, not holds)
+    elif isinstance(test, ast.BoolOp):
+        # All of what `and` joins holds, or none of what `or` joins.
+        if isinstance(test.op, ast.And if holds else ast.Or):
+            for each in test.values:
+                yield from _off(each, holds)
+    elif isinstance(test, ast.Compare):
+        is_none = isinstance(test.ops[0], ast.Is if holds else ast.IsNot)
+        if is_none and len(test.ops) == 1 and is_constant(test.comparators[0], None):
+            yield test.left
+    elif not holds:
+        yield test

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from gclint.codemod.places import argument_place
+from gclint.codemod.signature import files_naming
 from gclint.codemod.sites import SiteDefects, defective_sites, reasons
-from gclint.codemod.unpacking import unpacked
-from gclint.finding import Applicability, Finding
+from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.index import subclasses
 from gclint.network.model import Network
+from gclint.network.words import words_in
 from gclint.rule import Rule
+from gclint.source.file import SourceFile
+from gclint.source.generated import is_modular, modeling_path
+from gclint.source.outline import Definition
+from gclint.source.paths import shown
+from gclint.source.walk import dotted_name, is_docstring
 from gclint.verify.worker.cause import Cause
 from gclint.wording import listed_code
 
@@ -84,7 +94,7 @@ class NestedActivation(Rule):
                 start,
                 end,
                 defects.symbol,
-                unpacked(defects),
+                _unpacked(defects),
                 story=defects.story(
                     defects.nested_activations,
                     "takes a container, and reentrant checkpointing does not look inside it",
@@ -110,3 +120,108 @@ class NestedActivation(Rule):
             f"tensors that require grad are passed to `{defects.symbol}` inside {listed_code(names)}, "
             f"so they {defects.consequence(outcome, f'would {outcome}')}"
         )
+
+
+_TUPLES = ("tuple", "Tuple", "typing.Tuple")
+_TENSORS = ("Tensor", "torch.Tensor")
+_OTHERS = (
+    "the block has to take the tensors one by one, since reentrant checkpointing does not look inside a "
+    "container"
+)
+
+
+def _unpacked(defects: SiteDefects) -> Fix | Refusal:
+    """Return the fix that lets a block take the tensors of a tuple one by one, or why there is none."""
+    network, site = defects.network, defects.site
+    if len(defects.nested_activations) != 1 or len(defects.bindings) != 1:
+        return Refusal(_OTHERS)
+    (bound,) = defects.nested_activations
+    block = defects.bindings[0].block
+    method = block.definition.method("forward")
+    parameter = bound.parameter
+    is_plain = isinstance(bound.arg.value, ast.Name) and bound.by_position and bound.arg in site.args
+    if method is None or parameter is None or parameter.default is not None or not is_plain:
+        return Refusal(_OTHERS)
+    other = _other_user(network, block)
+    if other is not None:
+        return Refusal(f"{_OTHERS}; {other} with the tuple")
+    changed = _signature(block.file, method, parameter.name)
+    if changed is None:
+        return Refusal(_OTHERS)
+    start, _ = argument_place(site, bound.arg)
+    path = site.scope.module.file.path
+    call = Edit(path, start, start, "*")
+    return Fix(
+        f"Pass the tensors of `{parameter.name}` to `{block.name}.forward` one by one",
+        (call, *changed),
+        Applicability.UNSAFE,
+        "the fix changes the signature of the block: callers outside the given files that pass the tuple "
+        "break",
+        (Repair(Part.CALL, path, *site.span(site.call)),),
+    )
+
+
+def _other_user(network: Network, block: ClassInfo) -> str | None:
+    """Return what else calls the block's `forward`, or inherits or overrides it, in words."""
+    if block.file is not network.file:
+        return f"`{block.name}` in {shown(block.file.path)} is called"
+    for info in subclasses(network.project, block):
+        if info.name != block.name:
+            return f"`{info.name}` in {shown(info.file.path)} inherits it"
+    if len([site for site in network.sites_running((block.name,)) if block in site.blocks]) > 1:
+        return "other calls in the file run it"
+    own = {network.file.path, network.project.identify(modeling_path(network.file.path))}
+    for path in (file.path for file in files_naming(network, (block.name,))):
+        is_source = is_modular(path) and network.project.identify(modeling_path(path)) in own
+        is_other = path not in own and not is_source
+        if is_other and _names(network.project.consult(network.file, path), block.name):
+            return f"{shown(path)} names it"
+    return None
+
+
+def _names(file: SourceFile, name: str) -> bool:
+    """Return whether the code of a file names a class, or cannot be read."""
+    if file.tree is None or any(name in (each.bound, each.name) for each in file.outline.all_imported()):
+        return True
+    return name in file.outline.classes or name in words_in(file.tree.module)
+
+
+def _signature(file: SourceFile, method: Definition, name: str) -> list[Edit] | None:
+    """Return what replaces a parameter by several, and makes the tuple of them at the beginning.
+
+    None where its annotation does not say how many tensors the tuple has.
+    """
+    function = method.function
+    param = next((each for each in function.args.args if each.arg == name), None)
+    first = next((each for each in function.body if not is_docstring(each)), None)
+    items = [] if param is None else _tensors(param.annotation)
+    if param is None or first is None or not items:
+        return None
+    start, end = file.places.span(param)
+    indent = file.text[file.row_start(param.lineno) : start]
+    # One below the other where each has a line of its own.
+    joint = f",{file.newline}{indent}" if not indent.strip() else ", "
+    names = [f"{name}_{number}" for number in range(len(items))]
+    made = file.places.start(first)
+    step = file.text[file.row_start(first.lineno) : made]
+    if step.strip():
+        return None  # It stands behind something else.
+    return [
+        Edit(file.path, start, end, joint.join(map("{}: {}".format, names, items))),
+        Edit(
+            file.path,
+            made,
+            made,
+            f"{name} = ({', '.join(names)}{',' if len(names) == 1 else ''}){file.newline}{step}",
+        ),
+    ]
+
+
+def _tensors(annotation: ast.expr | None) -> list[str]:
+    """Return the types of the items of a tuple of tensors; none if an annotation says anything else."""
+    if not isinstance(annotation, ast.Subscript) or dotted_name(annotation.value) not in _TUPLES:
+        return []
+    inner = annotation.slice
+    names = [dotted_name(each) for each in (inner.elts if isinstance(inner, ast.Tuple) else [inner])]
+    items = [name for name in names if name in _TENSORS]
+    return items if len(items) == len(names) else []

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from gclint.codemod.edits import edited
-from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
-from gclint.codemod.uses import is_used
+from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base, is_used
 from gclint.finding import Edit
 from gclint.settings.settings import Settings
 from gclint.source.file import SourceFile

@@ -110,8 +110,8 @@ def test_all_patterns_are_found() -> None:
     patterns = {used.pattern for used in all_patterns()}
     assert len(patterns) > 150
     assert r"\bModuleList\b|\bSequential\(\s*\*" in patterns
-    # Handed to a function that compiles it, made of others, and of a name.
-    assert any("(?P<formatted>" in pattern and pattern.endswith(r"[()\[\]{}]") for pattern in patterns)
+    # Made of others, and of a name.
+    assert any("(?P<string>" in pattern and "(?P<join>" in pattern for pattern in patterns)
     assert r"auto|cpu|cuda(:\d+)?" in patterns
 
 

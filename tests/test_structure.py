@@ -7,12 +7,15 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import gclint
 import gclint.rules
+from gclint.engine import memory
+from gclint.source.questions import Topic
 from tests.environment import PROJECT
 
 if sys.version_info >= (3, 11):
@@ -55,6 +58,16 @@ _SYNTHESIS = tuple(
 
 _DOOR = ("gclint", "gclint.testing.live")
 """What ``import gclint`` offers, and imports only when it is asked for."""
+
+_ASKING = (
+    "gclint.engine",
+    "gclint.rules",
+    "gclint.codemod",
+    "gclint.network",
+    "gclint.model",
+    "gclint.source",
+)
+"""The rooms that ask which files something holds for."""
 
 _CIRCLES = (
     "gclint.network.evaluation",
@@ -207,3 +220,13 @@ def test_the_map_of_the_code_names_every_package() -> None:
     packages = [path.parent.name for path in PROJECT.glob("gclint/*/__init__.py")]
     assert packages
     assert [name for name in packages if f"`gclint/{name}/`" not in page] == []
+
+
+def test_the_cache_knows_all_questions() -> None:
+    """What holds the answer to another one is not read again."""
+    modules = [import_module(name) for name in _imports() if _room(name, _LAYERS) in _ASKING]
+    found = {
+        each.name: each for module in modules for each in vars(module).values() if isinstance(each, Topic)
+    }
+    assert len(found) > 5
+    assert found == memory._TOPICS

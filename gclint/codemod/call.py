@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from gclint.codemod.listing import LINE_LENGTH, Item, argument_spans, layout_of, render, value_code
-from gclint.finding import Edit, Refusal
+from gclint.codemod.edits import LINE_LENGTH
+from gclint.codemod.places import argument_spans
+from gclint.finding import Applicability, Edit, Refusal
 from gclint.network.activation import SiteBinding, is_constant
 from gclint.network.binding import Binding, BoundArgument
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.signature import Kind, Parameter, Signature
+from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
 from gclint.source.file import SourceFile
 from gclint.source.walk import COMPREHENSIONS, arguments, walk
@@ -45,6 +48,8 @@ class CallRepair:
     """Why someone should look at it all the same."""
     evidence: tuple[str, ...] = ()
     """What it rests on that a run saw and the text does not say."""
+    onlookers: tuple[str, ...] = ()
+    """Why what else gets the arguments, or sees them, may mind."""
 
 
 def repair_call(
@@ -100,6 +105,20 @@ def repair_call(
     if isinstance(edits, Refusal):
         return edits
     return CallRepair(edits, tuple(doubts), _evidence(seen - {*left}))
+
+
+def applicability(doubts: Collection[str], evidence: Collection[str]) -> Applicability:
+    """Return that of a fix which is doubtful for these reasons, and rests on this evidence."""
+    if doubts:
+        return Applicability.UNSAFE
+    return Applicability.PROVABLE if evidence else Applicability.SAFE
+
+
+def seen_blocks(site: RunSite, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield what a run says of the blocks that a call runs, where the text does not."""
+    for info in sorted(site.only_seen.intersection(blocks), key=lambda each: each.name):
+        row, _ = site.rows
+        yield f"a run showed that the call on line {row} runs `{info.name}`"
 
 
 def _evidence(seen: frozenset[str]) -> tuple[str, ...]:
@@ -256,21 +275,20 @@ def _may_not_swap(one: ast.expr, other: ast.expr) -> bool:
 
 def write_call(file: SourceFile, call: ast.Call, slots: Sequence[Slot]) -> tuple[Edit, ...] | Refusal:
     """Return the edits that give a call these arguments; none where it has them already."""
-    opening = file.text.index("(", file.places.end(call.func))
-    closing = file.places.end(call) - 1
     edits = _edits_in_place(file, call, slots)
-    if edits is not None and _still_fits(file, opening, closing, edits):
+    if edits is not None and _still_fits(file, file.places.end(call) - 2, edits):
         return edits
     # Only what is written anew needs LibCST.
-    from gclint.codemod.items import argument_items
+    from gclint.codemod.layout import Item, argument_list
 
-    existing = argument_items(file, call)
+    existing = argument_list(file, call)
     if isinstance(existing, Refusal):
         return existing
-    items = [_item(slot, existing) for slot in slots]
-    column = file.position(opening).column
-    layout = layout_of(file.text, opening, closing, file.newline)
-    return (Edit(file.path, opening + 1, closing, render(items, layout, column)),)
+    items: list[Item] = []
+    for slot in slots:
+        item = Item(slot.default or "") if slot.source is None else existing.items[slot.source.index]
+        items.append(item if slot.keyword is None else replace(item, code=f"{slot.keyword}={item.code}"))
+    return (existing.written(items),)
 
 
 def _edits_in_place(file: SourceFile, call: ast.Call, slots: Sequence[Slot]) -> tuple[Edit, ...] | None:
@@ -281,28 +299,18 @@ def _edits_in_place(file: SourceFile, call: ast.Call, slots: Sequence[Slot]) -> 
     edits: list[Edit] = []
     for slot, arg, (start, end) in zip(slots, args, argument_spans(file, call), strict=True):
         if arg.keyword is not None and slot.keyword is None:
-            value = value_code(file.text[start:end], arg.keyword)
+            value = file.text[start + len(arg.keyword) : end].lstrip()[1:].lstrip()
             edits.append(Edit(file.path, start, end - len(value), ""))
         elif arg.keyword is None and slot.keyword is not None:
             edits.append(Edit(file.path, start, start, f"{slot.keyword}="))
     return tuple(edits)
 
 
-def _still_fits(file: SourceFile, opening: int, closing: int, edits: Sequence[Edit]) -> bool:
+def _still_fits(file: SourceFile, last: int, edits: Sequence[Edit]) -> bool:
     """Return whether arguments that share a line do not make it too long by what is written into them."""
-    row = file.position(closing - 1).row
+    row = file.position(last).row
     if "," not in file.line(row).rstrip().rstrip(",") or not edits:
         return True
     first = file.line_starts[row - 1]
     added = sum(len(edit.content) - (edit.end - edit.start) for edit in edits if edit.start >= first)
     return added <= 0 or len(file.line(row)) + added <= LINE_LENGTH
-
-
-def _item(slot: Slot, existing: Sequence[Item]) -> Item:
-    if slot.source is None:
-        assert slot.default is not None
-        return Item(slot.default)
-    item = existing[slot.source.index]
-    if slot.keyword is None:
-        return item
-    return Item(f"{slot.keyword}={item.code}", item.leading, item.trailing)

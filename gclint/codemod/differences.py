@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from gclint.codemod.branch import LegacyBranch, functions_used_outside
 from gclint.network.activation import is_constant, is_guarded
-from gclint.network.binding import Binding, BoundArgument, bind
+from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.signature import Parameters, Signature, function_signature
 from gclint.network.returned import returns_tuples
 from gclint.network.runsite import RunSite
@@ -231,27 +231,15 @@ class _Call:
     site: RunSite
     binding: Binding
 
-    def value(self, name: str) -> Value | None:
-        """Return what the call passes to a parameter."""
-        bound = self.binding.argument(name)
-        return None if bound is None else self._value(bound)
-
-    def passed(self) -> dict[str, ast.expr]:
+    def passed(self) -> dict[str, Value]:
         """Return what the call passes, by the parameter or name, and what it unpacks, by its code."""
-        return {
-            self._name(b.arg) if b.parameter is None else b.parameter.name: b.arg.value
-            for b in self.binding.arguments
-        }
-
-    def extras(self) -> dict[str, Value]:
-        """Return what the call unpacks, or passes by a name that ``forward`` does not list."""
-        return {self._name(b.arg): self._value(b) for b in self.binding.arguments if b.parameter is None}
-
-    def _value(self, bound: BoundArgument) -> Value:
-        return Value(bound.arg.value, _code(self.site, bound.arg.value), bound.arg)
-
-    def _name(self, arg: Arg) -> str:
-        return arg.keyword or arg.star + _code(self.site, arg.value)
+        found: dict[str, Value] = {}
+        for bound in self.binding.arguments:
+            arg, parameter = bound.arg, bound.parameter
+            value = Value(arg.value, _code(self.site, arg.value), arg)
+            name = arg.keyword or arg.star + value.code if parameter is None else parameter.name
+            found[name] = value
+        return found
 
 
 def _code(site: RunSite, node: ast.AST) -> str:
@@ -266,18 +254,22 @@ def _compare_bindings(
     one: _Call, other: _Call, signature: Signature, defaults: Mapping[str, Value], releases: Releases
 ) -> Iterator[Difference]:
     """Yield how the arguments of a checkpointed call differ from those of the plain one."""
-    found: list[Difference] = []
-    for name in (each.name for each in signature.parameters):
-        passed = one.value(name), other.value(name)
-        if passed != (None, None):
-            found += _compare_arguments(name, *passed, defaults.get(name), releases)
-    found += _compare_extras(one.extras(), other.extras())
     mine, theirs = one.passed(), other.passed()
-    for each in found:
-        yield each if _is_certain(each, mine, theirs) else replace(each, is_certain=False)
+    names = [each.name for each in signature.parameters]
+    # No named parameter receives these.
+    extras = {*mine, *theirs}.difference(names)
+    shared = extras.intersection(mine, theirs)
+    for name in (*names, *sorted(extras - shared), *sorted(shared)):
+        passed = mine.get(name), theirs.get(name)
+        if name in extras:
+            found = _compare_extras(name, *passed)
+        else:
+            found = _compare_arguments(name, *passed, defaults.get(name), releases)
+        if found is not None:
+            yield found if _is_certain(found, mine, theirs) else replace(found, is_certain=False)
 
 
-def _is_certain(difference: Difference, mine: Mapping[str, ast.expr], theirs: Mapping[str, ast.expr]) -> bool:
+def _is_certain(difference: Difference, mine: Mapping[str, Value], theirs: Mapping[str, Value]) -> bool:
     """Return whether two calls differ, whatever is in the mappings that only one of them unpacks.
 
     Options of the checkpoint function may be in those of the checkpointed call, ``mine``.
@@ -291,7 +283,7 @@ def _is_certain(difference: Difference, mine: Mapping[str, ast.expr], theirs: Ma
     if any(map(_is_mapping, only_mine)):
         return False
     # The checkpointed call may name one by one what the plain one unpacks.
-    return not _is_mapping(name) or all(is_constant(mine[each]) for each in only_mine)
+    return not _is_mapping(name) or all(is_constant(mine[each].node) for each in only_mine)
 
 
 def _is_mapping(name: str) -> bool:
@@ -304,19 +296,19 @@ def _compare_arguments(
     plain: Value | None,
     default: Value | None,
     releases: Releases,
-) -> Iterator[Difference]:
-    """Yield how the values that a parameter receives differ, if they do; None if a call does not pass it."""
+) -> Difference | None:
+    """Return how the values that a parameter receives differ, if they do; None if a call does not pass it."""
     left, right = checkpointed or default, plain or default
-    still_on = None
-    if _is_switched_off(name, left):
-        still_on = releases.not_neutralising(name)
-        if still_on is None or plain is None or is_constant(plain.node) or is_guarded(plain.node):
-            return
     if left is right or (left is not None and right is not None and left.is_same(right)):
-        return
+        return None
+    still_on = releases.not_neutralising(name) if _is_switched_off(name, left) else None
+    if _is_switched_off(name, left) and (
+        still_on is None or plain is None or is_constant(plain.node) or is_guarded(plain.node)
+    ):
+        return None
     if checkpointed and plain and _same_where_not_none(checkpointed.node, plain.node):
-        return
-    yield Difference(
+        return None
+    return Difference(
         f"`{name}` receives `{_shown(left)}` with checkpointing and `{_shown(right)}` without"
         + (f", and in {still_on} checkpointing does not disable it" if still_on else ""),
         one_is_silent=any(each is None or is_literal(each.node, None) for each in (checkpointed, plain)),
@@ -327,24 +319,17 @@ def _compare_arguments(
     )
 
 
-def _compare_extras(checkpointed: Mapping[str, Value], plain: Mapping[str, Value]) -> Iterator[Difference]:
-    """Yield how arguments differ that no named parameter receives."""
-    for name in sorted(checkpointed.keys() ^ plain.keys()):
-        which, lacking = ("plain", "checkpointed") if name in plain else ("checkpointed", "plain")
-        yield Difference(
-            f"the {which} call passes `{name}` and the {lacking} one does not",
-            one_is_silent=True,
-            parameter=name,
-            is_cache_off=_is_switched_off(name, checkpointed.get(name)),
-        )
-    for name in sorted(checkpointed.keys() & plain.keys()):
-        one, other = checkpointed[name], plain[name]
-        if not one.is_same(other):
-            yield Difference(
-                f"`{name}` receives `{one.code}` with checkpointing and `{other.code}` without",
-                parameter=name,
-                is_cache_off=_is_switched_off(name, one),
-            )
+def _compare_extras(name: str, checkpointed: Value | None, plain: Value | None) -> Difference | None:
+    """Return how an argument differs that no named parameter receives, if it does."""
+    is_off = _is_switched_off(name, checkpointed)
+    if checkpointed is None or plain is None:
+        which, lacking = ("plain", "checkpointed") if plain else ("checkpointed", "plain")
+        message = f"the {which} call passes `{name}` and the {lacking} one does not"
+        return Difference(message, one_is_silent=True, parameter=name, is_cache_off=is_off)
+    if checkpointed.is_same(plain):
+        return None
+    message = f"`{name}` receives `{checkpointed.code}` with checkpointing and `{plain.code}` without"
+    return Difference(message, parameter=name, is_cache_off=is_off)
 
 
 def _is_switched_off(name: str, value: Value | None) -> bool:

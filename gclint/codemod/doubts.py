@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from gclint.codemod.branch import leaves_out_training
 from gclint.codemod.differences import differences
 from gclint.codemod.group import Group, root_of, sites_of
-from gclint.network.evaluation.classes import ClassInfo, nodes_of, words_of
+from gclint.model.received import Received, Records, records
+from gclint.network.binding import bind
+from gclint.network.caches import is_off
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, nodes_of, words_of
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
 from gclint.network.runsite import RunSite
 from gclint.network.support import models_running
-from gclint.network.traits import statistics_class, stores_on_self
+from gclint.network.traits import forward_nodes, statistics_class, stores_on_self
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
-from gclint.source.walk import dotted_name, is_constant, text_of
+from gclint.source.remembered import remembered
+from gclint.source.walk import dotted_name, is_constant, last_name, text_of, walk
+from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
 
 _HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook"))
 _RECORDED = "_can_record_outputs"
@@ -80,7 +85,7 @@ def recorded_doubts(network: Network, group: Group) -> list[str]:
     """Return doubts about models that take something out of blocks that were not recomputed."""
     doubts: list[str] = []
     for owner in dict.fromkeys(site.owner for site in sites_of(network, group)):
-        if any(_last_name(call) in _HOOKING for info in owner.mro for call in _calls(info)):
+        if any(last_name(call.func) in _HOOKING for info in owner.mro for call in _calls(info)):
             doubts.append(
                 f"`{owner.name}` registers forward hooks, and tensors that they take out of a block "
                 "receive no gradient under reentrant checkpointing"
@@ -146,11 +151,6 @@ def _calls(info: ClassInfo) -> Iterator[ast.Call]:
     return (node for node in info.nodes if isinstance(node, ast.Call))
 
 
-def _last_name(call: ast.Call) -> str:
-    func = call.func
-    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-
-
 def branch_doubts(network: Network, group: Group) -> list[str]:
     """Return what the plain call passes otherwise than the checkpointed one that it replaces."""
     doubts: list[str] = []
@@ -198,3 +198,114 @@ def newly_checkpointed(network: Network, group: Group) -> list[RunSite]:
         for site in network.run_sites
         if not site.checkpointed and site not in beside and any(info in group.blocks for info in site.blocks)
     ]
+
+
+def output_doubts(sites: Collection[RunSite], blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield where a model reads from a block's output what the block only returns with a cache.
+
+    The base class passes ``use_cache=False`` while checkpointing, whatever the model goes on to ask for.
+    """
+    for site in sites:
+        if site.checkpointed:
+            continue
+        for info in site.blocks:
+            if info in blocks and (read := _read_with_cache(site, info)) is not None:
+                row = site.scope.module.file.position(site.span(read)[0]).row
+                yield (
+                    f"`{site.owner.name}` reads on line {row} what `{info.name}` only returns if "
+                    f"`{USE_CACHE}` is True, and `{CHECKPOINTING_BASE}` sets it to False while checkpointing"
+                )
+                break
+
+
+def _read_with_cache(site: RunSite, info: ClassInfo) -> ast.AST | None:
+    """Return what is read of the output only if the flag that the call passes is True, if anything."""
+    if info.signature is None or site.scope.body is None or not _returns_more_with_cache(info):
+        return None
+    bound, statement = bind(site.args, info.signature).argument(USE_CACHE), site.statement
+    if bound is None:
+        return None
+    whole = isinstance(statement, ast.Assign) and statement.value is site.call
+    targets = statement.targets if whole and isinstance(statement, ast.Assign) else []
+    output = next((each.id for each in targets if isinstance(each, ast.Name)), None)
+    read: Iterable[ast.AST] = ()
+    if is_constant(bound.arg.value, True):
+        if targets and isinstance(targets[0], (ast.Tuple, ast.List)):
+            return targets[0]
+        read = site.scope.body.nodes
+    elif (flag := None if is_off(site, bound.arg.value) else dotted_name(bound.arg.value)) is not None:
+        asking = (each for each in site.scope.body.nodes if isinstance(each, (ast.If, ast.IfExp)))
+        taken = (each.body for each in asking if _asks_for(each.test, flag))
+        parts = (part for body in taken for part in (body if isinstance(body, list) else [body]))
+        read = (each for part in parts for each in walk(part))
+    return next((each for each in read if output is not None and _is_later_item(each, output)), None)
+
+
+def _returns_more_with_cache(info: ClassInfo) -> bool:
+    return any(
+        isinstance(node, (ast.If, ast.IfExp)) and _asks_for(node.test, USE_CACHE)
+        for node in forward_nodes(info)
+    )
+
+
+def _asks_for(test: ast.expr, flag: str) -> bool:
+    """Return whether a test reads a flag, be it the configuration's of that name."""
+    return any(
+        dotted_name(each) == flag or (isinstance(each, ast.Attribute) and each.attr == flag)
+        for each in walk(test)
+    )
+
+
+def _is_later_item(node: ast.AST, output: str) -> bool:
+    """Return whether a node reads an item of the output other than its first."""
+    return (
+        isinstance(node, ast.Subscript)
+        and dotted_name(node.value) == output
+        and not isinstance(node.slice, (ast.Slice, ast.Tuple))
+        and not is_constant(node.slice, 0)
+    )
+
+
+def container_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield where tensors go into blocks or come out of them in containers, where they get no gradient."""
+    found = _records(network)
+    yield from _incomplete(found, network)
+    for each, info in _of(found, blocks):
+        if each.parameter not in CACHE_ARGUMENTS and each.holds_gradients:
+            yield (
+                f"`{each.parameter}` of `{info.name}` may get tensors that require grad inside of something "
+                f"on line {each.row}, where reentrant checkpointing gives no gradient to them"
+            )
+        elif each.parameter not in CACHE_ARGUMENTS and each.is_mixed and each.is_pile:
+            yield (
+                f"`{each.parameter}` of `{info.name}` gets tensors inside of something on line "
+                f"{each.row}, and what requires grad is put into others in place"
+            )
+    if found.computes:
+        yield (
+            f"`{network.file.path.name}` computes with what a block returns inside of a tuple, which gets no "
+            "gradient under reentrant checkpointing"
+        )
+
+
+def _incomplete(found: Records, network: Network) -> Iterator[str]:
+    if not found.is_complete:
+        yield f"`{network.file.path.name}` is too long to follow all that its blocks get"
+
+
+def _of(found: Records, blocks: Collection[ClassInfo]) -> Iterator[tuple[Received, ClassInfo]]:
+    for info in blocks:
+        family = {(each.file, each.name) for each in info.mro}
+        for each in found.received:
+            if each.block in family:
+                yield each, info
+
+
+@remembered
+def _records(network: Network) -> Records:
+    blocks = {
+        (info.file, info.name): None
+        for site in (*network.run_sites, *network.foreign_sites)
+        for info in site.blocks
+    }
+    return records(network.project, [network.file], tuple(blocks))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from gclint.codemod.group import Group, root_of
+from gclint.codemod.receivers import names_holding, put_elsewhere
 from gclint.finding import Applicability, Edit, Fix, Refusal, Repair
+from gclint.network.activation import bind_site
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.importers import importers
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
+from gclint.network.runsite import RunSite
 from gclint.source.generated import is_modular
+from gclint.source.paths import shown
 
 Protect: TypeAlias = Callable[[Network, UnprotectedBlock, frozenset[Path]], Fix | Refusal]
 """Returns the part of a fix that one file needs, given the files whose part is made already."""
@@ -108,3 +112,35 @@ def _role(group: Group, info: ClassInfo, other: Network) -> str:
         return f"its class in {other.file.path.name}"
     relation = "its base" if any(info in each.mro for each in group.blocks) else "its subclass"
     return f"{relation} `{info.name}` in {other.file.path.name}"
+
+
+def foreign_obstacle(network: Network, blocks: Collection[ClassInfo]) -> str | None:
+    """Return what keeps blocks from being repaired that a loop in another file runs."""
+    for site in network.foreign_sites:
+        run = [info for info in site.blocks if info in blocks]
+        if not run:
+            continue
+        file = site.scope.module.file
+        where = f"on line {file.position(site.span(site.call)[0]).row} of {shown(file.path)}"
+        if site.checkpointed:
+            return f"`{site.owner.name}` inherits the loop that checkpoints it {where}"
+        bindings = [bind_site(site, info, network.gradients) for info in run]
+        if any(each is None or each.positional_caches() or each.keyword_activations() for each in bindings):
+            return f"`{site.owner.name}` inherits the call {where}, which would have to change"
+    return None
+
+
+def replaced_elsewhere(
+    network: Network, blocks: Collection[ClassInfo], legacy: Iterable[RunSite]
+) -> str | None:
+    """Return which class of another file relies on a branch that goes, for blocks of its own."""
+    for owner in dict.fromkeys(site.owner for site in legacy):
+        names = names_holding(network, owner, blocks)
+        for heir, name, held in put_elsewhere(network, owner, names):
+            left = next((each for each in held if not each.is_checkpointing and each not in blocks), None)
+            if left is not None:
+                return (
+                    f"`{heir.name}` in {shown(heir.file.path)} puts `{left.name}` into `{name}`, "
+                    "which only this branch checkpoints"
+                )
+    return None

@@ -27,7 +27,7 @@ from gclint.network.model import Network
 from gclint.network.runsite import RunSite, is_checkpoint_function
 from gclint.source.generated import is_modular
 from gclint.source.outline import Definition
-from gclint.source.walk import Arg, arguments, children, dotted_name, text_of, walk
+from gclint.source.walk import Arg, arguments, children, dotted_name, last_name, text_of, walk
 
 _ADDING = ADDING_METHODS | {"__setitem__", "__iadd__", "setdefault"}
 """Methods that put their last argument into a stack."""
@@ -156,7 +156,7 @@ class _Uses:
         if isinstance(node, ast.Attribute):
             return node.attr in self._names and self._may_own(node.value)
         if isinstance(node, ast.Call):
-            function, given = _last_name(node), arguments(node)
+            function, given = last_name(node.func), arguments(node)
             if function in _SETTING and len(given) > 1:
                 return self._is_key(given[-2].value)
             if function in _LOOKING_UP:
@@ -194,7 +194,7 @@ class _Uses:
     def _used(self, node: ast.AST) -> list[ast.AST] | None:
         """Return what else stands for the stack by a use of it; None where something may be put into it."""
         parent = self._parents.get(node)
-        if isinstance(node, ast.Call) and _last_name(node) in _SETTING:
+        if isinstance(node, ast.Call) and last_name(node.func) in _SETTING:
             return None if self._adds_other(arguments(node)[-1].value) else []
         value = self._value_set(node)
         if value is not None and isinstance(node, ast.Name) and not isinstance(parent, ast.AugAssign):
@@ -362,10 +362,6 @@ class _Uses:
         if not isinstance(func, ast.Name) or not scope.parameters.has(func.id):
             return False
         return scope.argument(func.id) is None and not scope.binds(func.id)
-
-
-def _last_name(call: ast.Call) -> str:
-    return (dotted_name(call.func) or "").rpartition(".")[2]
 
 
 def _targets(

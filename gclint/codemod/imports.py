@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
 
 from gclint.codemod.edits import edited
-from gclint.codemod.uses import is_used
 from gclint.finding import Edit
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.importers import is_imported_from
@@ -16,18 +17,11 @@ from gclint.source.outline import ImportItem, ImportStatement
 from gclint.source.project import Project
 from gclint.source.syntax import compile_problem
 from gclint.source.tokens import Kind, tokens
+from gclint.source.tree import DEFINITIONS, Tree, Unparsable
+from gclint.source.walk import dotted_name
 
 # `noqa` alone, or with the code of an unused import.
 _UNUSED_ON_PURPOSE = re.compile(r"#\s*noqa(?:\s*:.*\bF401\b|(?!\s*:))", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class _FromImport:
-    """A module-level ``from … import …`` statement."""
-
-    statement: ImportStatement
-    module: str
-    """With its leading dots."""
 
 
 def import_checkpointing_base(file: SourceFile, module: str, edits: Collection[Edit]) -> tuple[Edit, ...]:
@@ -39,24 +33,10 @@ def import_checkpointing_base(file: SourceFile, module: str, edits: Collection[E
         edits: what uses the name; an import below the first of them would come too late.
     """
     end = min((edit.start for edit in edits), default=len(file.text))
-    statements = [known for known in _from_imports(file) if known.statement.start < end]
-    for known in statements:
-        if known.module == module:
-            return _extend(file, known.statement)
-    return _insert(file, statements, module, end)
-
-
-def _from_imports(file: SourceFile) -> list[_FromImport]:
-    return [
-        _FromImport(statement, statement.module)
-        for statement in file.outline.imports
-        if statement.module is not None and _is_top(file, statement)
-    ]
-
-
-def _is_top(file: SourceFile, statement: ImportStatement) -> bool:
-    """Return whether a statement is at module level, and the first on its line."""
-    return not statement.indent and _begins_line(file, statement)
+    statements = [each for each in file.outline.imports if not each.indent and _begins_line(file, each)]
+    statements = [each for each in statements if each.start < end]
+    known = next((each for each in statements if each.module == module), None)
+    return _insert(file, statements, module) if known is None else _extend(file, known)
 
 
 def _begins_line(file: SourceFile, statement: ImportStatement) -> bool:
@@ -83,18 +63,17 @@ def _name_key(name: str) -> tuple[int, str]:
     return kind, name
 
 
-def _insert(file: SourceFile, statements: list[_FromImport], module: str, end: int) -> tuple[Edit, ...]:
+def _insert(file: SourceFile, statements: list[ImportStatement], module: str) -> tuple[Edit, ...]:
     """Insert a statement of its own where an import sorter would put it."""
     line = f"from {module} import {CHECKPOINTING_BASE}{file.newline}"
-    neighbours = [known for known in statements if _package(known.module) == _package(module)]
-    for known in neighbours:
-        if _module_key(known.module) > _module_key(module):
-            return (Edit(file.path, known.statement.start, known.statement.start, line),)
-    if not neighbours:
-        # The package's first import: behind the last absolute one, before any relative one.
-        neighbours = [known for known in statements if not known.module.startswith(".")]
-    plain = [each for each in file.outline.imports if _is_top(file, each) and each.start < end]
-    last = neighbours[-1].statement if neighbours else plain[-1] if plain else None
+    named = [(each.module, each) for each in statements if each.module is not None]
+    neighbours = [(name, each) for name, each in named if _package(name) == _package(module)]
+    for name, each in neighbours:
+        if _module_key(name) > _module_key(module):
+            return (Edit(file.path, each.start, each.start, line),)
+    # The package's first import: behind the last absolute one, before any relative one.
+    before = neighbours or [(name, each) for name, each in named if not name.startswith(".")]
+    last = before[-1][1] if before else statements[-1] if statements else None
     offset = 0 if last is None else _line_end(file, last.end)
     return (Edit(file.path, offset, offset, line),)
 
@@ -112,8 +91,7 @@ def _module_key(module: str) -> tuple[int, str]:
 
 def _line_end(file: SourceFile, offset: int) -> int:
     """Return the offset behind the line ending at or after ``offset``."""
-    row = file.position(offset).row
-    return file.line_starts[row] if row < len(file.line_starts) else len(file.text)
+    return file.row_start(file.position(offset).row + 1)
 
 
 def drop_unused_imports(
@@ -230,3 +208,81 @@ def _own_line(text: str, start: int, end: int) -> tuple[int, int] | None:
     if text[line_start:start].strip() or following is None or following.kind is not Kind.NEWLINE:
         return None
     return line_start, following.end
+
+
+_GENERIC = frozenset(("dict", "frozenset", "list", "set", "tuple", "type"))
+# What is handed over to these may be a type in quotes.
+_TYPING_CALLS = frozenset(("ForwardRef", "NamedTuple", "NewType", "TypeVar", "TypedDict", "cast"))
+_EXPORTS = "__all__"
+
+
+def is_used(text: str, name: str) -> bool:
+    """Return whether a text uses a name, a dotted one in full; an import of it is no use.
+
+    Of what cannot be parsed, nothing is known: there everything is used.
+    """
+    if not all(word in text for word in name.split(".")):
+        return False
+    used = _used_in_file(text)
+    return used is None or name in used
+
+
+def _names_used(code: str) -> frozenset[str] | None:
+    """Return the names that code uses, dotted ones in full and in part; None if it cannot be parsed."""
+    try:
+        return frozenset(_names_in(Tree(code).module, exports=_EXPORTS in code))
+    except (Unparsable, RecursionError):
+        return None
+
+
+_used_in_file = lru_cache(maxsize=8)(_names_used)
+
+
+def _may_hold_types(name: str | None) -> bool:
+    """Return whether what stands in brackets behind a name may be types."""
+    last = (name or "").rpartition(".")[2]
+    return last in _GENERIC or last[:1].isupper()
+
+
+def _quoted_names(strings: Iterable[object]) -> Iterator[str]:
+    """Yield the names that strings use which may be types."""
+    for string in strings:
+        if isinstance(string, str):
+            names = _names_used(f"_: ({string})")
+            yield from re.findall(r"\w+", string) if names is None else names
+
+
+def _names_in(tree: ast.AST, *, exports: bool) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield dotted_name(node) or ""
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            yield from node.names
+        elif exports and isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
+            names = (part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+            if _EXPORTS in names:
+                yield from (string for string in _strings(node) if isinstance(string, str))
+        for part in _types_in(node):
+            yield from _quoted_names(_strings(part))
+
+
+def _types_in(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a node that are types, where a name may be quoted."""
+    if isinstance(node, ast.Subscript):
+        if _may_hold_types(dotted_name(node.value)):
+            yield node.slice
+    elif isinstance(node, ast.Call):
+        if (dotted_name(node.func) or "").rpartition(".")[2] in _TYPING_CALLS:
+            yield node
+    elif isinstance(node, (ast.arg, ast.AnnAssign)):
+        yield from () if node.annotation is None else (node.annotation,)
+    elif isinstance(node, DEFINITIONS):
+        yield from getattr(node, "type_params", ())  # Since Python 3.12.
+        returns = getattr(node, "returns", None)
+        yield from () if returns is None else (returns,)
+
+
+def _strings(node: ast.AST) -> Iterator[object]:
+    return (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))

@@ -7,22 +7,21 @@ may checkpoint a block, and is not taken away, forbids the repair, however it is
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 
 from gclint.codemod.branch import LegacyBranch, legacy_branch
 from gclint.codemod.differences import differences
+from gclint.codemod.receivers import names_holding
 from gclint.network.checkpoints import calls_between, checkpoint_calls, may_call_checkpoint
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
-from gclint.network.holders import accessors, held_classes
+from gclint.network.holders import accessors
 from gclint.network.importers import import_words, words_in
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
-from gclint.source.likely import likely_imported
+from gclint.source.likely import given_by_word, likely_imported
 from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.project import Project
@@ -106,12 +105,7 @@ def _attributes(
     network: Network, owners: Collection[ClassInfo], blocks: Collection[ClassInfo]
 ) -> frozenset[str]:
     """Return the attributes under which the blocks are held, and the methods that return one of them."""
-    names = frozenset(
-        name
-        for owner in owners
-        for name in network.holding_attributes
-        if not held_classes(owner.attribute(name)).isdisjoint(blocks)
-    )
+    names = frozenset(name for owner in owners for name in names_holding(network, owner, blocks))
     return names | accessors(network.module, names)
 
 
@@ -140,17 +134,14 @@ def _functions(network: Network) -> Iterator[Definition]:
 
 def _others(network: Network, blocks: Collection[ClassInfo]) -> Iterator[Network]:
     """Yield the other files that name a block or what runs it, and call a checkpoint function."""
-    index = _callers(network.project)
-    owners = _owners(network, blocks)
+    project, owners = network.project, _owners(network, blocks)
     words = {info.name for info in (*blocks, *owners)} | {network.file.path.stem}
-    for word in words:
-        found = (file.path for file in index.importing(word))
-        network.project.questions.ask(network.file.path, CHECKPOINTING, word, found)
-    seen = {network.file}
-    for file in (file for word in sorted(words) for file in index.importing(word)):
-        if file not in seen and not is_modular(file.path):
-            seen.add(file)
-            yield Network(network.project, network.project.consult(network.file, file.path))
+    importing = {word: _importing(project, word) for word in sorted(words)}
+    for word, found in importing.items():
+        project.questions.ask(network.file.path, CHECKPOINTING, word, (file.path for file in found))
+    for file in dict.fromkeys(file for found in importing.values() for file in found):
+        if file is not network.file and not is_modular(file.path):
+            yield Network(project, project.consult(network.file, file.path))
 
 
 def _in_other_file(network: Network, other: Network, blocks: Collection[ClassInfo]) -> Iterator[int]:
@@ -181,45 +172,25 @@ def _can_go(site: RunSite, network: Network) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class _Callers:
-    """The files that may call a checkpoint function."""
+def _importing(project: Project, word: str) -> list[SourceFile]:
+    """Return the files that may call a checkpoint function and import a word: of a run, and around it.
 
-    given: Mapping[str, Sequence[SourceFile]]
-    """Those of the run, by the words in what may be their imports."""
-    beside: Sequence[SourceFile]
-    """Those around it, of which only the ones with a word in their texts are parsed."""
-
-    def importing(self, word: str) -> Iterator[SourceFile]:
-        """Yield the files with a word in their imports."""
-        beside = (each for each in self.beside if word in words_in(each))
-        yield from (each for each in (*self.given.get(word, ()), *beside) if word in import_words(each))
+    Of those around the given ones, only such with the word in their texts are parsed.
+    """
+    with project.read_for(None):
+        given = project.readable(given_by_word(project, likely_imported).get(word, ()))
+        beside = (file for file in _beside(project) if word in words_in(file))
+        return [file for file in (*given, *beside) if _checkpoints(file, word)]
 
 
-def _callers(project: Project) -> _Callers:
-    known = project.derived.get(_callers)
-    if not isinstance(known, _Callers):
-        with project.read_for(None):
-            known = project.derived[_callers] = _indexed(project)
+def _beside(project: Project) -> Sequence[SourceFile]:
+    """Return the files around the given ones that may call a checkpoint function, found once."""
+    known = project.derived.get(_beside)
+    if not isinstance(known, tuple):
+        around = (path for path in files_mentioning(project, "checkpoint") if path not in project.given)
+        found = (file for file in project.readable(around) if may_call_checkpoint(file.text))
+        known = project.derived[_beside] = tuple(found)
     return known
-
-
-def _indexed(project: Project) -> _Callers:
-    given: defaultdict[str, list[SourceFile]] = defaultdict(list)
-    beside: list[SourceFile] = []
-    for path in dict.fromkeys((*project.paths, *files_mentioning(project, "checkpoint"))):
-        try:
-            file = project.file(path)
-        except (OSError, UnreadableFile):
-            continue  # The run reports it if it is one of its files; it calls nothing.
-        if not may_call_checkpoint(file.text):
-            continue
-        if path not in project.given:
-            beside.append(file)
-            continue
-        for word in likely_imported(file):
-            given[word].append(file)
-    return _Callers(given, beside)
 
 
 def _checkpoints(file: SourceFile, word: str) -> bool:

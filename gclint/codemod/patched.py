@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Set
 
-from gclint.codemod.computed import computes_names
+from gclint.codemod.switching import computes_names
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
 from gclint.model.replacements import (
@@ -20,7 +20,7 @@ from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.holders import held_classes
 from gclint.network.importers import words_in
 from gclint.network.model import Network
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.paths import shown
 from gclint.source.questions import Topic
 from gclint.source.remembered import remembered
@@ -121,15 +121,10 @@ def _holds_others(name: str, network: Network, blocks: Collection[ClassInfo]) ->
 @remembered
 def _replacing(network: Network) -> list[SourceFile]:
     """Return the files of a run, or around it, that may replace a ``forward`` by their words."""
-    project, found = network.project, []
+    project = network.project
     with project.read_for(None):
-        for path in dict.fromkeys(path for word in WORDS for path in files_mentioning(project, word)):
-            try:
-                file = project.file(path)
-            except (OSError, UnreadableFile):
-                continue  # The run reports it if it is one of its files.
-            if _has_words(file):
-                found.append(file)
+        paths = dict.fromkeys(path for word in WORDS for path in files_mentioning(project, word))
+        found = [file for file in project.readable(paths) if _has_words(file)]
     project.questions.ask(network.file.path, REPLACING, "", (file.path for file in found))
     for file in found:
         project.consult(network.file, file.path)

@@ -7,8 +7,10 @@ the blocks that the text shows.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
+from gclint.codemod.call import CallRepair, repair_call
 from gclint.codemod.filling import stack_doubts
 from gclint.finding import Refusal
 from gclint.network.activation import SiteBinding, bind_site
@@ -27,50 +29,62 @@ from gclint.source.tree import DEFINITIONS
 from gclint.source.walk import FUNCTIONS, FunctionNode, arguments, dotted_name, walk
 
 
-def others_run(network: Network, site: RunSite) -> tuple[ClassInfo, ...]:
-    """Return the modules that a call may run: here, and in subclasses of its class in other files."""
-    found = dict.fromkeys(site.blocks)
-    names = [name for name in network.holding_attributes if _is_held(site, name)]
-    for heir in subclasses(network.project, site.owner) if names else ():
+def repaired_call(network: Network, site: RunSite, bindings: Sequence[SiteBinding]) -> CallRepair | Refusal:
+    """Return what makes a call right for all that it may run, or why nothing does.
+
+    Args:
+        network: the file.
+        site: the call.
+        bindings: its arguments bound to each of the blocks that are checkpointing layers.
+    """
+    others = []
+    for info in _others_run(network, site, {binding.block for binding in bindings}):
+        binding = bind_site(site, info, network.gradients)
+        if binding is None:
+            return Refusal(f"the call also runs `{info.name}`, whose parameters do not match its arguments")
+        others.append(binding)
+    repaired = repair_call(site.scope.module.file, site.call, bindings, others)
+    if isinstance(repaired, Refusal):
+        return repaired
+    return replace(repaired, onlookers=(*_receiver_doubts(network, site), *_onlooker_doubts(site)))
+
+
+def _others_run(network: Network, site: RunSite, known: Collection[ClassInfo]) -> Iterator[ClassInfo]:
+    """Yield the modules that a call may run beside known ones: here, and in heirs of its class elsewhere."""
+    names = names_holding(network, site.owner, site.blocks)
+    elsewhere = (info for _, _, held in put_elsewhere(network, site.owner, names) for info in held)
+    found = dict.fromkeys((*site.blocks, *elsewhere))
+    yield from (info for info in found if info not in known)
+
+
+def names_holding(network: Network, owner: ClassInfo, blocks: Collection[ClassInfo]) -> list[str]:
+    """Return the attributes under which a class holds one of some blocks."""
+    return [
+        name
+        for name in network.holding_attributes
+        if not held_classes(owner.attribute(name)).isdisjoint(blocks)
+    ]
+
+
+def put_elsewhere(
+    network: Network, owner: ClassInfo, names: Collection[str]
+) -> Iterator[tuple[ClassInfo, str, list[ClassInfo]]]:
+    """Yield the heirs of a class in other files, each with an attribute and the modules it puts there."""
+    for heir in subclasses(network.project, owner) if names else ():
         if heir.file is not network.file and not is_modular(heir.file.path):
             for name in names:
-                held = held_classes(heir.attribute(name)) - held_classes(site.owner.attribute(name))
-                found |= dict.fromkeys(info for info in sorted(held, key=_key) if info.is_module)
-    return tuple(found)
+                held = held_classes(heir.attribute(name)) - held_classes(owner.attribute(name))
+                own = sorted(held, key=lambda each: (each.name, str(each.file.path)))
+                yield heir, name, [info for info in own if info.is_module]
 
 
-def other_bindings(
-    network: Network, site: RunSite, bindings: Sequence[SiteBinding]
-) -> tuple[SiteBinding, ...] | Refusal:
-    """Return a call's arguments bound to all that it may run beside those that are bound already."""
-    known = {binding.block for binding in bindings}
-    found = []
-    for info in others_run(network, site):
-        if info not in known:
-            binding = bind_site(site, info, network.gradients)
-            if binding is None:
-                return Refusal(
-                    f"the call also runs `{info.name}`, whose parameters do not match its arguments"
-                )
-            found.append(binding)
-    return tuple(found)
-
-
-def _key(info: ClassInfo) -> tuple[str, str]:
-    return info.name, str(info.file.path)
-
-
-def _is_held(site: RunSite, name: str) -> bool:
-    return not held_classes(site.owner.attribute(name)).isdisjoint(site.blocks)
-
-
-def receiver_doubts(network: Network, site: RunSite) -> Iterator[str]:
+def _receiver_doubts(network: Network, site: RunSite) -> Iterator[str]:
     """Yield why a call that is rewritten may run something that takes its arguments otherwise."""
     for info in site.blocks:
         yield from _block_doubts(info)
     for value in sorted(_unknown(site), key=str):
         yield f"the call also runs `{value}`, whose parameters are not known"
-    held = [name for name in sorted(network.holding_attributes) if _is_held(site, name)]
+    held = sorted(names_holding(network, site.owner, site.blocks))
     run = [site.receiver, *(loop.iter for loop in site.loops if not isinstance(loop, ast.While))]
     words = {word for node in run for word in words_in(node)}
     named = [name for name in held if name in words]
@@ -143,3 +157,49 @@ def _passes_all(wrapper: FunctionNode | ast.Lambda) -> bool:
     calls = (node for part in body for node in walk(part) if isinstance(node, ast.Call))
     given = [[arg.star + (dotted_name(arg.value) or "") for arg in arguments(call)] for call in calls]
     return any(each == expected for each in given)
+
+
+def _onlooker_doubts(site: RunSite) -> Iterator[str]:
+    """Yield what may see that an argument moves between position and keyword."""
+    for info in site.blocks:
+        decorator = _reading_decorator(info)
+        if decorator is not None:
+            yield (
+                f"`{info.name}.forward` is decorated with `{decorator}`, which reads arguments by position "
+                "or keyword"
+            )
+    for info in dict.fromkeys((site.owner, *site.blocks)):
+        if any(_hooks(node) for base in info.mro for node in base.nodes):
+            yield (
+                f"`{info.name}` registers forward hooks that see which arguments are passed by position, and "
+                "which by keyword"
+            )
+
+
+def _hooks(node: ast.AST) -> bool:
+    """Return whether a call registers a hook that gets arguments as they are passed."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr == "register_forward_hook":
+        return any(each.arg == "with_kwargs" for each in node.keywords)
+    return node.func.attr == "register_forward_pre_hook"
+
+
+def _reading_decorator(info: ClassInfo) -> str | None:
+    """Return a decorator of ``forward`` that does more with collected arguments than to hand them on."""
+    return next(
+        (name for name, value in forward_decorators(info) if any(map(_reads_collected, walk(value.node)))),
+        None,
+    )
+
+
+def _reads_collected(wrapper: ast.AST) -> bool:
+    """Return whether a function takes its ``*args`` or ``**kwargs`` apart."""
+    if not isinstance(wrapper, FUNCTIONS):
+        return False
+    names = {each.arg for each in (wrapper.args.vararg, wrapper.args.kwarg) if each is not None}
+    nodes = [node for statement in wrapper.body for node in walk(statement)]
+    calls = (node for node in nodes if isinstance(node, ast.Call))
+    handed_on = {arg.value for call in calls for arg in arguments(call) if arg.star}
+    uses = (node for node in nodes if isinstance(node, ast.Name) and node.id in names)
+    return any(node not in handed_on for node in uses)

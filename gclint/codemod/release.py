@@ -51,12 +51,15 @@ def release_doubts(network: Network, sites: Collection[RunSite], *, loses_branch
                 )
 
 
-def import_doubts(network: Network, module: str) -> Iterator[str]:
-    """Yield why the base class may be missing where a file runs that is to import it from ``module``.
+def import_doubts(network: Network) -> Iterator[str]:
+    """Yield why the base class may be missing where a file runs that is to import it.
 
     If nothing says which releases the file runs with, it is taken to run with the installed one. What it
     imports itself may show that it does not.
     """
+    module = network.checkpointing_module
+    if module is None or network.guards_base_class:
+        return
     is_known = network.file.outline.imported(CHECKPOINTING_BASE) is not None or module.startswith(".")
     if is_known or not network.project.is_assumed_to_run(network.file):
         return

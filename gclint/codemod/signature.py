@@ -14,7 +14,6 @@ from gclint.codemod.call import (
     shifted_argument,
     write_call,
 )
-from gclint.codemod.listing import layout_of, render
 from gclint.finding import Edit, Part, Refusal, Repair
 from gclint.network.activation import bind_site, is_named_activation
 from gclint.network.binding import Binding, bind
@@ -24,12 +23,11 @@ from gclint.network.evaluation.signature import Kind, Parameter, Signature
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.search import RUNNING_METHODS
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
 from gclint.source.outline import Definition
 from gclint.source.paths import shown
 from gclint.source.questions import Topic
-from gclint.source.tokens import closing_bracket, tokens
 from gclint.source.walk import arguments, dotted_name, walk
 from gclint.source.words import has_word
 
@@ -38,23 +36,26 @@ from gclint.source.words import has_word
 class Reordering:
     """The edits that change the order of a signature, and the calls that they rewrite."""
 
+    signature: Signature
+    """In the new order."""
     edits: dict[Edit, None] = field(default_factory=dict)
     calls: list[Repair] = field(default_factory=list)
 
-    def add_call(self, file: SourceFile, call: ast.Call, slots: list[Slot]) -> Refusal | None:
+    def add_call(
+        self, file: SourceFile, call: ast.Call, binding: Binding, activations: frozenset[str]
+    ) -> Refusal | None:
         """Write a call anew, or return why not; one that is right already is replaced by itself.
 
         That keeps another repair, made by the old order, from being made to it at the same time.
         """
-        path, (start, end) = file.path, file.places.span(call)
-        edits = write_call(file, call, slots)
+        slots = _rearranged(binding, self.signature, activations)
+        edits = slots if isinstance(slots, Refusal) else write_call(file, call, slots)
         if isinstance(edits, Refusal):
             return edits
+        path, (start, end) = file.path, file.places.span(call)
         if edits:
             self.calls.append(Repair(Part.CALL, path, start, end))
-        else:
-            edits = (Edit(path, start, end, file.text[start:end]),)
-        self.edits.update(dict.fromkeys(edits))
+        self.edits.update(dict.fromkeys(edits or (Edit(path, start, end, file.text[start:end]),)))
         return None
 
 
@@ -73,17 +74,18 @@ def reorder_forward(network: Network, block: ClassInfo, activations: frozenset[s
     order = _new_order(signature, activations)
     if isinstance(order, Refusal):
         return order
-    reordering = Reordering()
+    others = (each for each in signature.parameters if not each.positional)
+    reordering = Reordering(Signature((*order, *others)))
     names = {definer.name, *(info.name for info in subclasses(network.project, definer))}
     for user in _files_naming(network, definer, names):
         for info in user.module.classes.values():
             method = info.definition.method("forward") if definer in info.mro else None
             if method is not None:
-                changed = _reorder_header(info, order, signature)
+                changed = _reorder_header(info, method, order, signature)
                 if isinstance(changed, Refusal):
                     return changed
-                reordering.edits.update(dict.fromkeys(changed))
-        refusal = _rewrite_calls(reordering, user, definer, names, signature, order)
+                reordering.edits[changed] = None
+        refusal = next(_rewrite_calls(reordering, user, definer, names, signature), None)
         if refusal is not None:
             return refusal
     return reordering
@@ -109,24 +111,21 @@ def _new_order(signature: Signature, activations: frozenset[str]) -> list[Parame
 def _files_naming(network: Network, definer: ClassInfo, names: Collection[str]) -> list[Network]:
     """Return the networks of the given files that name the class or a subclass, its own file's first."""
     own = network if definer.file is network.file else Network(network.project, definer.file)
-    key = "|".join(sorted(names))
-    naming = []
-    with network.project.read_for(None):
-        for path in network.project.paths:
-            try:
-                file = network.project.file(path)
-            except (OSError, UnreadableFile):
-                continue  # the run reports it; it runs nothing
-            if _names(file, key):
-                naming.append(file)
-    paths = [file.path for file in naming]
-    network.project.questions.ask(network.file.path, NAMING, key, paths)
     users = [own]
-    for file in naming:
+    for file in files_naming(network, names):
         network.project.consult(network.file, file.path)
         if file is not definer.file:
             users.append(network if file is network.file else Network(network.project, file))
     return users
+
+
+def files_naming(network: Network, names: Collection[str]) -> list[SourceFile]:
+    """Return the given files that have one of some words."""
+    project, key = network.project, "|".join(sorted(names))
+    with project.read_for(None):
+        found = [file for file in project.readable(project.paths) if _names(file, key)]
+    project.questions.ask(network.file.path, NAMING, key, [file.path for file in found])
+    return found
 
 
 def _names(file: SourceFile, key: str) -> bool:
@@ -137,56 +136,34 @@ NAMING = Topic("naming", _names)
 """Which given files have one of these words."""
 
 
-def _reorder_header(info: ClassInfo, order: list[Parameter], signature: Signature) -> list[Edit] | Refusal:
+def _reorder_header(
+    info: ClassInfo, method: Definition, order: list[Parameter], signature: Signature
+) -> Edit | Refusal:
     """Return the edit of one ``forward`` definition, the block's own or an override."""
-    method = info.definition.method("forward")
-    if method is None:
-        return Refusal(f"`{info.name}.forward` cannot be read")
     args = method.function.args
     if args.posonlyargs:
         return Refusal(f"`{info.name}.forward` has positional-only parameters")
     names = [arg.arg for arg in args.args[1:]]
-    ranks = {parameter.name: rank for rank, parameter in enumerate(order)}
     if names[: len(order)] != [parameter.name for parameter in signature.positional]:
         where = f"`{info.name}.forward` in {shown(info.file.path)}"
         return Refusal(f"the override {where} has different parameters")
     # Only what is written anew needs LibCST.
-    from gclint.codemod.items import parameter_items
+    from gclint.codemod.layout import parameter_list
 
-    items = parameter_items(info.file, method.function)
-    if isinstance(items, Refusal):
-        return items
-    tail = 1 + len(order)
-    moved = sorted(range(1, tail), key=lambda index: ranks[names[index - 1]])
-    text = info.file.text
-    opening = _opening(text, method)
-    closing = closing_bracket(text, opening)
-    assert closing is not None
-    layout = layout_of(text, opening, closing, info.file.newline)
-    column = info.file.position(opening).column
-    content = render([items[0], *(items[index] for index in moved), *items[tail:]], layout, column)
-    return [Edit(info.file.path, opening + 1, closing, content)]
-
-
-def _opening(text: str, method: Definition) -> int:
-    """Return where the bracket before a function's parameters stands, behind those for its types."""
-    first = next(token for token in tokens(text, method.header) if token.text in ("(", "["))
-    return first.start if first.text == "(" else text.index("(", closing_bracket(text, first.start))
+    existing = parameter_list(info.file, method)
+    if isinstance(existing, Refusal):
+        return existing
+    moved = [1 + names.index(parameter.name) for parameter in order]
+    indices = (0, *moved, *range(1 + len(order), len(existing.items)))
+    return existing.written([existing.items[index] for index in indices])
 
 
 def _rewrite_calls(
-    reordering: Reordering,
-    user: Network,
-    definer: ClassInfo,
-    names: Collection[str],
-    signature: Signature,
-    order: list[Parameter],
-) -> Refusal | None:
-    """Rewrite the calls in a file that bind to the signature by position, or return why not."""
-    new = Signature((*order, *(p for p in signature.parameters if not p.positional)))
-    unbound = next(_unbound(user.file, names), None)
-    if unbound is not None:
-        return Refusal(f"{_where(user, unbound)} accesses `forward` on the class")
+    reordering: Reordering, user: Network, definer: ClassInfo, names: Collection[str], signature: Signature
+) -> Iterator[Refusal]:
+    """Rewrite the calls in a file that bind to the signature by position, and yield why one cannot be."""
+    for access in _unbound(user.file, names):
+        yield Refusal(f"{_where(user, access)} accesses `forward` on the class")
     for site in user.sites_running(names):
         bound_here = [block for block in site.blocks if block.forward and definer is block.forward[0]]
         related = [block for block in site.blocks if definer in block.mro]
@@ -194,30 +171,24 @@ def _rewrite_calls(
             continue
         where = _where(user, site.call)
         if site.checkpointed:
-            return Refusal(f"{where} passes the block to a checkpoint function")
+            yield Refusal(f"{where} passes the block to a checkpoint function")
         if len(related) != len(site.blocks):
-            return Refusal(f"{where} runs the block together with others")
-        site_binding = bind_site(site, (bound_here or related)[0], user.gradients)
-        if site_binding is None:
-            return Refusal(f"the arguments at {where} cannot be matched")
-        shift = shifted_argument(site_binding.binding, site_binding.signature)
+            yield Refusal(f"{where} runs the block together with others")
+        found = bind_site(site, (bound_here or related)[0], user.gradients)
+        if found is None:
+            yield Refusal(f"the arguments at {where} cannot be matched")
+            continue
+        shift = shifted_argument(found.binding, found.signature)
         if shift is not None:
-            return Refusal(f"the call at {where} is left alone: {shift.reason}")
-        slots = _rearranged(site_binding.binding, new, site_binding.activations)
-        if isinstance(slots, Refusal):
-            return slots
-        refusal = reordering.add_call(user.file, site.call, slots)
+            yield Refusal(f"the call at {where} is left alone: {shift.reason}")
+        refusal = reordering.add_call(user.file, site.call, found.binding, found.activations)
         if refusal is not None:
-            return refusal
+            yield refusal
     for call in _super_calls(user, definer):
         binding = bind(arguments(call), signature)
-        rearranged = _rearranged(binding, new, frozenset()) if binding.complete else None
-        if rearranged is None or isinstance(rearranged, Refusal):
-            return Refusal(f"`super().forward` at {_where(user, call)} cannot be matched")
-        refusal = reordering.add_call(user.file, call, rearranged)
-        if refusal is not None:
-            return refusal
-    return None
+        refusal = reordering.add_call(user.file, call, binding, frozenset())
+        if refusal is not None or not binding.complete:
+            yield Refusal(f"`super().forward` at {_where(user, call)} cannot be matched")
 
 
 def _where(user: Network, node: ast.expr) -> str:

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gclint.codemod.branch import is_spared
-from gclint.codemod.call import CallRepair, NeedsReordering, repair_call
-from gclint.codemod.evidence import applicability, seen_blocks
-from gclint.codemod.onlookers import onlooker_doubts
-from gclint.codemod.outputs import output_doubts
+from gclint.codemod.call import NeedsReordering, applicability, seen_blocks
+from gclint.codemod.doubts import output_doubts
 from gclint.codemod.places import argument_place
 from gclint.codemod.protect import layers_to_be
-from gclint.codemod.receivers import other_bindings, receiver_doubts
+from gclint.codemod.receivers import repaired_call
 from gclint.codemod.release import keyword_doubt
 from gclint.codemod.signature import reorder_forward
 from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair, Step
@@ -68,40 +66,39 @@ class SiteDefects:
         other = no_cache(self.site, dropped(self.positional_caches), self.network.gradients)
         if other is not None:
             return Refusal(other)
-        others = other_bindings(self.network, self.site, self.bindings)
-        if isinstance(others, Refusal):
-            return others
-        file = self.site.scope.module.file
-        repaired = repair_call(file, self.site.call, self.bindings, others)
-        if not isinstance(repaired, Refusal):
-            repair = Repair(Part.CALL, file.path, *self.site.span(self.site.call))
-            names = [each.parameter.name for each in self.positional_caches if each.parameter is not None]
-            doubt = keyword_doubt(self.network, names)
-            if isinstance(doubt, Refusal):
-                return doubt
-            doubts = [*repaired.doubts, *((doubt,) if doubt else ())]
-            doubts += receiver_doubts(self.network, self.site)
-            doubts += onlooker_doubts(self.site)
-            if any(self._moves(bound) for binding in self.bindings for bound in binding.binding.arguments):
-                doubts += output_doubts((self.site,), self.site.blocks)
-            return Fix(
-                f"Pass activations to `{self.symbol}` by position and caches by keyword",
-                repaired.edits,
-                applicability(doubts, self._evidence(repaired)),
-                "; ".join((*doubts, *self._evidence(repaired))) or None,
-                (repair,),
-            )
-        if not isinstance(repaired, NeedsReordering):
+        repaired = repaired_call(self.network, self.site, self.bindings)
+        if isinstance(repaired, NeedsReordering):
+            return self._reordered(repaired.reason)
+        if isinstance(repaired, Refusal):
             return repaired
+        names = [each.parameter.name for each in self.positional_caches if each.parameter is not None]
+        doubt = keyword_doubt(self.network, names)
+        if isinstance(doubt, Refusal):
+            return doubt
+        doubts = [*repaired.doubts, *((doubt,) if doubt else ()), *repaired.onlookers]
+        if any(self._moves(bound) for binding in self.bindings for bound in binding.binding.arguments):
+            doubts += output_doubts((self.site,), self.site.blocks)
+        blocks = {each.block for each in self.bindings}
+        evidence = (*seen_blocks(self.site, blocks), *repaired.evidence)
+        return Fix(
+            f"Pass activations to `{self.symbol}` by position and caches by keyword",
+            repaired.edits,
+            applicability(doubts, evidence),
+            "; ".join((*doubts, *evidence)) or None,
+            (Repair(Part.CALL, self.site.scope.module.file.path, *self.site.span(self.site.call)),),
+        )
+
+    def _reordered(self, reason: str) -> Fix | Refusal:
+        """Return the fix that changes the order of the block's parameters, and with it all calls."""
         block = self.bindings[0].block
         reordered = reorder_forward(self.network, block, self.bindings[0].activations)
         if isinstance(reordered, Refusal):
-            return Refusal(f"{repaired.reason}, and it cannot be reordered: {reordered.reason}")
+            return Refusal(f"{reason}, and it cannot be reordered: {reordered.reason}")
         return Fix(
             f"Move the activations to the front in `{block.name}.forward` and in its calls",
             tuple(reordered.edits),
             Applicability.UNSAFE,
-            f"{repaired.reason}, so the fix reorders it: {_OUTSIDE_CALLERS}",
+            f"{reason}, so the fix reorders it: {_OUTSIDE_CALLERS}",
             tuple(reordered.calls),
         )
 
@@ -127,10 +124,6 @@ class SiteDefects:
                 if traced:
                     steps += gradient_steps(self.site, bound.arg.value, name, self.network.gradients)
         return tuple(steps)
-
-    def _evidence(self, repaired: CallRepair) -> tuple[str, ...]:
-        """Return what the repair of the call rests on that only a run has seen."""
-        return (*seen_blocks(self.site, {each.block for each in self.bindings}), *repaired.evidence)
 
     def evidence(self, causes: Collection[Cause]) -> Evidence | None:
         """Return what a run says, where the text alone would not have told.

@@ -21,6 +21,7 @@ from gclint.cache.store import Store
 from gclint.codemod.leftover import CHECKPOINTING
 from gclint.codemod.patched import REPLACING
 from gclint.codemod.signature import NAMING
+from gclint.codemod.switching import COMPUTING
 from gclint.engine.check import (
     SUMMARY,
     CheckResult,
@@ -52,6 +53,7 @@ _TOPICS = {
         BASES,
         BESIDE,
         CHECKPOINTING,
+        COMPUTING,
         COPIES,
         FOLLOWERS,
         IMPORTED,

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from gclint.model.interpreter import Interpreter
 from gclint.model.spaces import Space, Spaces
-from gclint.model.usage import last_word
 from gclint.model.values import NEVER, Class, Function
 from gclint.source.file import SourceFile
+from gclint.source.walk import last_name
 
 RUN = frozenset(("forward", "__call__", "_call_impl"))
 """The methods that a run of a module goes through."""
@@ -92,7 +92,7 @@ def _replacing(tree: ast.Module, rows: Sequence[int]) -> Iterator[ast.AST]:
             if (node.attr in RUN and not is_kept) or node.attr in _DICTS:
                 yield node
         elif isinstance(node, ast.Call):
-            name = last_word(node.func)
+            name = last_name(node.func)
             if name in _DICTS or (name in _SETTERS and _may_name_run(node)) or _names_run(node, name):
                 yield node
 
@@ -162,7 +162,7 @@ def _receiver(node: ast.AST) -> ast.expr | None:
     """Return of what a place may replace an attribute."""
     if isinstance(node, ast.Attribute):
         return node.value
-    if isinstance(node, ast.Call) and last_word(node.func) in _SETTERS | _DICTS:
+    if isinstance(node, ast.Call) and last_name(node.func) in _SETTERS | _DICTS:
         is_bound = isinstance(node.func, ast.Attribute) and len(node.args) < 3
         return (
             node.func.value
@@ -196,4 +196,4 @@ def is_plain(spaces: Spaces, file: SourceFile, name: str) -> bool:
 
 def _binds(decorator: ast.expr) -> bool:
     """Tell whether a decorator makes something else of a method than a method."""
-    return last_word(decorator) in ("property", "cached_property", "staticmethod", "classmethod")
+    return last_name(decorator) in ("property", "cached_property", "staticmethod", "classmethod")

@@ -12,7 +12,7 @@ from gclint.model import known
 from gclint.source.names import names
 from gclint.source.remembered import remembered
 from gclint.source.tree import Tree
-from gclint.source.walk import children, walk
+from gclint.source.walk import children, last_name, walk
 
 READING_BY_NAME = frozenset(("getattr", "attrgetter", "methodcaller", "__getattribute__"))
 """The functions that read attributes whose names are computed."""
@@ -68,7 +68,7 @@ class Usage:
             node, around, is_setting_up, own = waiting.pop()
             called = None
             if isinstance(node, (ast.Name, ast.Attribute)):
-                name = last_word(node)
+                name = last_name(node)
                 if is_setting_up:
                     self._held.add(name)
                 for each in around:
@@ -83,7 +83,7 @@ class Usage:
                 around = self._within(node, around)
             elif isinstance(node, ast.Call):
                 called = node.func
-                if "hook" in last_word(called):
+                if "hook" in last_name(called):
                     self._begun.append(node)
                     around = self._within(node, around)
                 self._computing.update(around if _names_any(node) else ())
@@ -221,14 +221,9 @@ def _first_parameter(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None
     return first[0].arg if first else None
 
 
-def last_word(node: ast.expr) -> str:
-    """Return the name, or that of the attribute, that an expression is; nothing for any other one."""
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-
-
 def _names_any(node: ast.Call) -> bool:
     """Tell whether a call gets an attribute whose name is put together."""
-    if last_word(node.func) != "getattr" or len(node.args) < 2:
+    if last_name(node.func) != "getattr" or len(node.args) < 2:
         return False
     holder = node.args[0]
     return not isinstance(node.args[1], ast.Constant) and isinstance(holder, ast.Name) and holder.id == "self"
@@ -239,7 +234,7 @@ def _assigned(node: ast.AST, own: str | None) -> Iterator[str]:
     if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
         if not (isinstance(node.value, ast.Name) and node.value.id == own):
             yield node.attr
-    elif isinstance(node, ast.Call) and last_word(node.func) in _SETTERS:
+    elif isinstance(node, ast.Call) and last_name(node.func) in _SETTERS:
         holder = node.func.value if isinstance(node.func, ast.Attribute) else None
         if isinstance(holder, ast.Name) and holder.id == own:
             return
@@ -254,8 +249,8 @@ def _is_namespace(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute):
         if node.attr in _NAMESPACE_ATTRIBUTES:
             return node.attr != "__class__" or not isinstance(node.ctx, ast.Load)
-        return node.attr == "modules" and last_word(node.value) == "sys"
-    return isinstance(node, ast.Call) and last_word(node.func) == "setattr" and not _has_literal_name(node)
+        return node.attr == "modules" and last_name(node.value) == "sys"
+    return isinstance(node, ast.Call) and last_name(node.func) == "setattr" and not _has_literal_name(node)
 
 
 def _has_literal_name(node: ast.Call) -> bool:

@@ -10,12 +10,12 @@ from gclint.network.evaluation.body import COMPUTED, COMPUTING, Binding, Body, c
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
-from gclint.network.traits import last_name, mixes_sequence
+from gclint.network.traits import mixes_sequence
 from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
 from gclint.source.remembered import remembered
 from gclint.source.tree import statements_around
-from gclint.source.walk import arguments, statements_in, walk
+from gclint.source.walk import arguments, last_name, statements_in, walk
 
 _STACKS = ("ModuleList", "ModuleDict")
 _SEQUENCE = "Sequential"
@@ -65,29 +65,32 @@ def _called_name(node: ast.AST) -> str | None:
 
 def accessors(module: Module, names: Collection[str]) -> frozenset[str]:
     """Return the names of methods in a file that return an item of one of these attributes."""
-    return frozenset(
-        definition.name
-        for definition in module.file.outline.definitions
-        if not definition.is_class
-        and any(name in definition.text for name in names)
-        and any(
-            isinstance(node, ast.Return) and node.value is not None and _is_item(node.value, names)
-            for node in statements_in(definition.function.body)
-        )
-    )
+    return frozenset(name for name, holders in _returning(module.file) if not holders.isdisjoint(names))
 
 
-def _is_item(value: ast.expr, names: Collection[str]) -> bool:
-    """Return whether an expression may be an item of an attribute of an object."""
+@remembered
+def _returning(file: SourceFile) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Return the functions of a file that return items of attributes, with the names of these."""
+    found = []
+    for definition in file.outline.definitions:
+        if not definition.is_class and "return" in definition.text and "[" in definition.text:
+            statements = statements_in(definition.function.body)
+            values = [each.value for each in statements if isinstance(each, ast.Return) and each.value]
+            found.append((definition.name, frozenset(name for each in values for name in _holders(each))))
+    return tuple(found)
+
+
+def _holders(value: ast.expr) -> Iterator[str]:
+    """Yield the attributes of an object of which an expression may be an item."""
     if isinstance(value, ast.IfExp):
-        return _is_item(value.body, names) or _is_item(value.orelse, names)
-    if isinstance(value, (ast.Tuple, ast.List)):
-        return any(_is_item(each, names) for each in value.elts)
-    if not isinstance(value, ast.Subscript):
-        return False
-    holder = value.value
-    is_attribute = isinstance(holder, ast.Attribute) and isinstance(holder.value, ast.Name)
-    return (is_attribute and last_name(holder) in names) or _is_item(holder, names)
+        yield from (name for each in (value.body, value.orelse) for name in _holders(each))
+    elif isinstance(value, (ast.Tuple, ast.List)):
+        yield from (name for each in value.elts for name in _holders(each))
+    elif isinstance(value, ast.Subscript):
+        holder = value.value
+        if isinstance(holder, ast.Attribute) and isinstance(holder.value, ast.Name):
+            yield holder.attr
+        yield from _holders(holder)
 
 
 @remembered

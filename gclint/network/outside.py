@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gclint.network.evaluation.classes import nodes_of
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
 from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.remembered import remembered
 from gclint.source.surroundings import files_mentioning
 from gclint.source.tree import Places, Tree, Unparsable, blocks_of, line_starts
-from gclint.source.walk import FUNCTIONS, children, dotted_name, is_constant, text_of, walk
+from gclint.source.walk import FUNCTIONS, children, dotted_name, is_constant, last_name, text_of, walk
 
 FLAG = "gradient_checkpointing"
 CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"
@@ -74,11 +74,7 @@ SWITCHES = Topic("switches", _sets_flag, is_about_others=True)
 
 
 def _found(project: Project) -> Iterator[OutsideSwitch]:
-    for path in files_mentioning(project, FLAG):
-        try:
-            file = project.file(path)
-        except (OSError, UnreadableFile):
-            continue  # If it is part of the run, the error is reported.
+    for file in project.readable(files_mentioning(project, FLAG)):
         yield from switches_in(file)
 
 
@@ -130,7 +126,7 @@ def _own_flags(piece: str) -> set[int]:
 def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
     for node in _nodes_around(file, FLAG):
         for offset, receiver, value in _settings(file, node, FLAG):
-            if _last_name(receiver).lower().endswith(_OPTIONS):
+            if last_name(receiver).lower().endswith(_OPTIONS):
                 continue
             functions = _functions_around(file, offset)
             owns = {each.first_parameter for each in functions if each.parent and each.parent.is_class}
@@ -168,7 +164,7 @@ def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
 def _settings(file: SourceFile, node: ast.AST, name: str) -> Iterator[tuple[int, ast.expr, ast.expr]]:
     """Yield where a node itself sets attributes ``name``, of which objects, and to which values."""
     if isinstance(node, ast.Call):
-        called = _last_name(node.func)
+        called = last_name(node.func)
         if called in _SETTING_CALLS and len(node.args) == 3 and text_of(node.args[1]) == name:
             yield file.places.end(node.func) - len(called), node.args[0], node.args[2]
     elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
@@ -189,13 +185,6 @@ def _holder(variables: ast.expr) -> ast.expr | None:
     if isinstance(variables, ast.Call) and dotted_name(variables.func) == "vars":
         return variables.args[0] if len(variables.args) == 1 else None
     return None
-
-
-def _last_name(node: ast.expr) -> str:
-    """Return the name of a variable or attribute; nothing for any other expression."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _functions_around(file: SourceFile, offset: int) -> list[Definition]:
@@ -221,5 +210,5 @@ def _goes_over_all(node: ast.AST, name: str) -> bool:
     """Return whether a node asks for all modules, or whether a variable's has an attribute."""
     if not isinstance(node, ast.Call):
         return False
-    is_asked = _last_name(node.func) == "hasattr" and bool(node.args)
-    return _last_name(node.func) == "modules" or (is_asked and dotted_name(node.args[0]) == name)
+    is_asked = last_name(node.func) == "hasattr" and bool(node.args)
+    return last_name(node.func) == "modules" or (is_asked and dotted_name(node.args[0]) == name)

@@ -12,7 +12,7 @@ from gclint.network.evaluation.modules import library_of
 from gclint.network.index import subclasses
 from gclint.network.outside import LIBRARY_SWITCH
 from gclint.network.override import OldOverride
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
@@ -54,14 +54,9 @@ def uses_of(override: OldOverride) -> Iterator[str]:
 
 
 def _files(project: Project, user: SourceFile) -> tuple[Path, ...]:
-    found = []
     with project.read_for(None):
-        for path in files_mentioning(project, LIBRARY_SWITCH):
-            try:
-                if _uses(project.file(path)):
-                    found.append(path)
-            except (OSError, UnreadableFile):
-                continue  # If it is part of the run, the error is reported.
+        naming = files_mentioning(project, LIBRARY_SWITCH)
+        found = [file.path for file in project.readable(naming) if _uses(file)]
     project.questions.ask(user.path, SWITCH_USES, "", found)
     return tuple(found)
 

@@ -7,7 +7,7 @@ import ast
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.evaluation.values import External
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
@@ -18,11 +18,7 @@ def unknown_bases(project: Project) -> tuple[str, ...]:
     """Return the names of unavailable classes of transformers that modules in the given files derive from."""
     found: set[str] = set()
     library = library_of(project)
-    for path in project.paths:
-        try:
-            file = project.file(path)
-        except (OSError, UnreadableFile):
-            continue  # The run reports that it cannot be read.
+    for file in project.readable(project.paths):
         # If transformers is available, as in nearly all runs, no file has to be searched.
         if project.library(file) is None and _uses_library(file):
             for info in library.module(file).classes.values():

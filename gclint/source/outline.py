@@ -82,7 +82,7 @@ class Definition:
         node, places = self.node, self.outline.file.places
         inside = [*_header_nodes(node)]
         start = max((places.end(each) for each in inside), default=self.header)
-        return _colon(self.outline.file.text, start) + 1
+        return colon(self.outline.file.text, start) + 1
 
     @property
     def is_local(self) -> bool:
@@ -281,8 +281,8 @@ def _header_nodes(node: DefinitionNode) -> Iterator[ast.AST]:
     yield from getattr(node, "type_params", ())
 
 
-def _colon(text: str, offset: int) -> int:
-    """Return where the first colon stands at or after an offset, outside of comments."""
+def colon(text: str, offset: int) -> int:
+    """Return where the colon of a header stands, from behind all that may hold one, outside of comments."""
     while text[offset] != ":":
         offset = _line_end(text, offset) if text[offset] == "#" else offset + 1
     return offset

@@ -136,6 +136,15 @@ class Project:
             self._use(self._reader, known.path)
         return known
 
+    def readable(self, paths: Iterable[Path]) -> Iterator[SourceFile]:
+        """Yield the files at ``paths`` that can be read; a run reports those of its own that cannot."""
+        for path in paths:
+            try:
+                file = self.file(path)
+            except (OSError, UnreadableFile):
+                continue
+            yield file
+
     @contextmanager
     def read_for(self, path: Path | None) -> Iterator[None]:
         """Record all that is read inside as dependencies of the verdict on the file at ``path``, if any."""

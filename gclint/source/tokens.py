@@ -1,10 +1,10 @@
-"""Splits pieces of code into tokens, independently of the running Python.
+"""Splits pieces of code into tokens, also incomplete ones, to compare and to show them without their layout.
 
 ``tokenize`` is not suitable: it knows only the syntax of the running Python, has other tokens for formatted
-strings in each release, does not take a lone CR for a line end, and rejects incomplete code such as some
-lines of a call. Here a formatted string is one token, whatever is nested in its fields. Nothing is an error:
-an unclosed string ends with its line, a triple-quoted one with the text, and what cannot be part of code is
-an operator. No character is looked at more than a few times.
+strings in each release, does not take a lone CR for a line end, and rejects some lines of a call. Nothing is
+an error here: an unclosed string ends with its line, a triple-quoted one with the text, and what cannot be
+part of code is an operator. A formatted string that holds its own quotes, as Python has it since 3.12, is one
+token with the rest of its line: to compare, that is strict enough.
 """
 
 from __future__ import annotations
@@ -17,10 +17,6 @@ from functools import cache
 from keyword import iskeyword
 from typing import NamedTuple
 
-COMMENT = r"\#[^\r\n]*"
-"""Matches a comment; to be used in verbose patterns, like the others here."""
-JOIN = r"\\(?:\r\n|\r|\n)"
-"""Matches a backslash at the end of a line."""
 # What follows the first quote. One of these always matches: an unclosed string ends somewhere too.
 _LONG = r"""
     (?<=")""[^"\\]*(?:(?:\\[\s\S]|"(?!""))[^"\\]*)*(?:\"\"\")?
@@ -30,50 +26,28 @@ _SHORT = r"""
     (?<=")[^"\\\r\n]*(?:\\(?:\r\n|[\s\S])[^"\\\r\n]*)*"?
     | (?<=')[^'\\\r\n]*(?:\\(?:\r\n|[\s\S])[^'\\\r\n]*)*'?
 """
-STRINGS = rf"""
-    ["'](?:
-        (?P<formatted>(?<=\b[fFtT]["'])|(?<=\b[fFtT][rR]["'])|(?<=\b[rR][fFtT]["']))
-        | (?P<long>{_LONG}) | {_SHORT}
-    )
-"""
-"""Matches a string from its first quote, and of a formatted one that quote only: see ``scan``."""
-
 _TOKEN = rf"""
-    [ \t\f]*
-    (?:
-        (?P<formatted>(?:[fFtT][rR]?|[rR][fFtT])(?=["']))
-        | (?P<string>(?:[bBuU]|[bB]?[rR]|[rR][bB])?["'](?:{_LONG}|{_SHORT}))
-        | (?P<name>[A-Za-z_\x80-\U0010ffff][0-9A-Za-z_\x80-\U0010ffff]*)
-        | (?P<number>
-            0[xX](?:_?[0-9a-fA-F])+ | 0[oO](?:_?[0-7])+ | 0[bB](?:_?[01])+
-            | (?:[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?)? | \.[0-9](?:_?[0-9])*)
-              (?:[eE][-+]?[0-9](?:_?[0-9])*)?[jJ]?
-          )
-        | (?P<newline>\r\n|\r|\n)
-        | (?P<comment>{COMMENT})
-        | (?P<join>{JOIN})
-        | (?P<operator>\*\*=? | //=? | >>=? | <<=? | -> | := | != | \.\.\. | [-+*/%@&|^=<>]=? | [^ \t\f])
-        | \Z
-    )
+    (?P<string>(?:[bBfFtTuU]|[bBfFtT]?[rR]|[rR][bBfFtT])?["'](?:{_LONG}|{_SHORT}))
+    | (?P<name>[A-Za-z_\x80-\U0010ffff][0-9A-Za-z_\x80-\U0010ffff]*)
+    | (?P<number>
+        0[xX](?:_?[0-9a-fA-F])+ | 0[oO](?:_?[0-7])+ | 0[bB](?:_?[01])+
+        | (?:[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?)? | \.[0-9](?:_?[0-9])*)
+          (?:[eE][-+]?[0-9](?:_?[0-9])*)?[jJ]?
+      )
+    | (?P<newline>\r\n|\r|\n)
+    | (?P<comment>\#[^\r\n]*)
+    | (?P<join>\\(?:\r\n|\r|\n))
+    | (?P<operator>\*\*=? | //=? | >>=? | <<=? | -> | := | != | \.\.\. | [-+*/%@&|^=<>]=? | [^ \t\f])
     """
+_LINE_END = re.compile(r"[\r\n]")
+_OPENING = frozenset("([{")
+_CLOSING = frozenset(")]}")
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern on first use: a run over a file without findings needs none of these."""
-    return re.compile(pattern, re.VERBOSE)
-
-
-def _marks(pattern: str) -> str:
-    """Match strings, comments, and the given pattern."""
-    return rf"{STRINGS} | {COMMENT} | {pattern}"
-
-
-_OPENING = frozenset("([{")
-_CLOSING = frozenset(")]}")
-_BRACKETS = _marks(r"[()\[\]{}]")
-_FIELD = _marks(r"[()\[\]{}:]")
-_HEADER = _marks(r"[()\[\]{}:] | \blambda\b")
+def _pattern() -> re.Pattern[str]:
+    """Compile the pattern on first use: a run over a file without findings does not need it."""
+    return re.compile(_TOKEN, re.VERBOSE)
 
 
 class Kind(Enum):
@@ -83,7 +57,7 @@ class Kind(Enum):
     """Keywords too."""
     NUMBER = "number"
     STRING = "string"
-    """With its prefix, and a formatted one with all that is nested in it."""
+    """With its prefix."""
     OPERATOR = "operator"
     """Brackets and delimiters too, and what cannot be part of code."""
     COMMENT = "comment"
@@ -112,157 +86,20 @@ class Token(NamedTuple):
 def tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
     """Yield the tokens of a text, or of a range of it that begins outside of strings and comments."""
     stop = len(text) if end is None else end
-    resume: int | None = start
-    while resume is not None:
-        position, resume = resume, None
-        for match in _compiled(_TOKEN).finditer(text, position, stop):
-            group = match.lastgroup
-            if group is None:
-                continue
-            first = match.start(group)
-            if group == "formatted":
-                resume = _formatted_end(text, match.end(), stop)
-                yield Token(Kind.STRING, first, text[first:resume])
-                break
-            yield Token(_KINDS[group], first, match[group])
+    while match := _pattern().search(text, start, stop):
+        kind, start = _KINDS[match.lastgroup or ""], match.end()
+        if kind is Kind.STRING and _is_torn(match[0]):
+            line_end = _LINE_END.search(text, start, stop)
+            start = line_end.start() if line_end else stop
+        yield Token(kind, match.start(), text[match.start() : start])
 
 
-def scan(
-    pattern: re.Pattern[str], text: str, start: int = 0, end: int | None = None
-) -> Iterator[tuple[re.Match[str], int]]:
-    """Yield the matches of a pattern that holds ``STRINGS``, each with the offset of its end.
-
-    No pattern matches a formatted string as a whole, since it can contain others; the search continues
-    after it.
-    """
-    stop = len(text) if end is None else end
-    resume: int | None = start
-    while resume is not None:
-        position, resume = resume, None
-        for match in pattern.finditer(text, position, stop):
-            if match.lastgroup == "formatted":
-                resume = _formatted_end(text, match.start(), stop)
-                yield match, resume
-                break
-            yield match, match.end()
-
-
-# -- formatted strings
-
-
-@dataclass
-class _Part:
-    """An open part of a formatted string: its text, a field's code, or a field's format."""
-
-    quote: str
-    literal: re.Pattern[str]
-    """Matches what matters in the text of the string."""
-    is_code: bool = False
-    is_format: bool = False
-    depth: int = 0
-    """How many brackets are open in a field's code."""
-
-
-def _formatted_end(text: str, offset: int, stop: int) -> int:
-    """Return the end of the formatted string whose first quote is at ``offset``."""
-    parts = [_string_part(text, offset)]
-    offset += len(parts[0].quote)
-    while parts:
-        part = parts[-1]
-        match = (_compiled(_FIELD) if part.is_code else part.literal).search(text, offset, stop)
-        if match is None:
-            return stop
-        offset = match.end()
-        if part.is_code:
-            if match.lastgroup == "formatted":
-                parts.append(_string_part(text, match.start()))
-                offset = match.start() + len(parts[-1].quote)
-            elif _ends_code(part, match[0]):
-                parts.pop()
-        elif match[0] == "{":
-            if not part.is_format and text.startswith("{", offset, stop):
-                offset += 1
-            else:
-                parts.append(_Part(part.quote, part.literal, is_code=True))
-        elif match[0] == "}":
-            if part.is_format:
-                parts.pop()
-        elif match[0] == part.quote or match[0] in "\r\n":
-            if match[0] != part.quote:
-                offset = match.start()
-            while parts.pop().is_format:
-                pass
-    return offset
-
-
-def _string_part(text: str, offset: int) -> _Part:
-    """Return the text of the formatted string whose first quote is at ``offset``."""
-    quote = text[offset]
-    if text.startswith(quote * 3, offset):
-        quote *= 3
-    is_raw = "r" in text[max(offset - 2, 0) : offset].lower()
-    return _Part(quote, _literal(quote, is_raw))
-
-
-@cache
-def _literal(quote: str, is_raw: bool) -> re.Pattern[str]:
-    """Match what ends the text of a formatted string, and escapes of that."""
-    # A backslash does not escape a brace, and in a raw string a brace is not part of a character's name.
-    escape = r"\\(?:\r\n|[^{}])?" if is_raw else r"\\(?:N\{[^{}\"'\r\n]*\}|\r\n|[^{}])?"
-    newline = "" if len(quote) == 3 else r"|[\r\n]"
-    return re.compile(rf"{quote}|[{{}}]|{escape}{newline}")
-
-
-def _ends_code(part: _Part, mark: str) -> bool:
-    """Return whether a bracket ends a field; a colon only ends its code."""
-    if mark in _OPENING:
-        part.depth += 1
-    elif mark == ":":
-        if part.depth == 0:
-            part.is_code, part.is_format = False, True
-    elif mark in _CLOSING and part.depth:
-        part.depth -= 1
-    else:
-        return mark == "}"
-    return False
-
-
-# -- brackets and headers
-
-
-def closing_bracket(text: str, opening: int) -> int | None:
-    """Return where the bracket that opens at ``opening`` is closed; None if it is not."""
-    depth = 0
-    for match, _ in scan(_compiled(_BRACKETS), text, opening):
-        mark = match[0]
-        if mark in _OPENING:
-            depth += 1
-        elif mark in _CLOSING:
-            depth -= 1
-            if depth == 0:
-                return match.start()
-    return None
-
-
-def header_end(text: str, start: int, end: int | None = None) -> int | None:
-    """Return the offset after the colon of the compound statement at ``start``; None without one."""
-    depth = lambdas = 0
-    for match, stop in scan(_compiled(_HEADER), text, start, end):
-        mark = match[0]
-        if mark in _OPENING:
-            depth += 1
-        elif mark in _CLOSING:
-            depth -= 1
-        elif depth == 0 and mark == "lambda":
-            lambdas += 1
-        elif depth == 0 and mark == ":":
-            if lambdas == 0:
-                return stop
-            lambdas -= 1
-    return None
-
-
-# -- the same code
+def _is_torn(string: str) -> bool:
+    """Return whether a formatted string seems to end at a quote inside of its fields."""
+    if string.count("{") == string.count("}") or not re.match(r"[rR]?[fFtT]", string):
+        return False
+    code = string.replace("{{", "").replace("}}", "")
+    return code.count("{") != code.count("}")
 
 
 def code_tokens(text: str, *, comments: bool = False) -> list[str]:

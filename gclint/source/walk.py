@@ -174,6 +174,11 @@ def dotted_name(node: ast.AST) -> str | None:
     return None
 
 
+def last_name(node: ast.AST) -> str:
+    """Return the name that an expression ends with, ``c`` of ``a.b.c``; nothing for any other expression."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def conjuncts(test: ast.expr) -> Iterator[ast.expr]:
     """Yield the operands of ``and`` in a test, or the test itself."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
