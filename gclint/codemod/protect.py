@@ -29,12 +29,11 @@ from gclint.codemod.group import (
 from gclint.codemod.leftover import leftover
 from gclint.codemod.outputs import output_doubts
 from gclint.codemod.patched import patch_doubts
-from gclint.codemod.received import container_doubts
+from gclint.codemod.received import around_doubts, container_doubts
 from gclint.codemod.recomputed import recomputation_doubts, unknown_doubts
 from gclint.codemod.release import import_doubts, release_doubts, too_old
 from gclint.codemod.replacement import unused_helpers
 from gclint.codemod.substitutes import foreign_obstacle, replaced_elsewhere
-from gclint.codemod.surroundings import surrounding_doubts
 from gclint.codemod.switching import computed_doubts, switch_changes, switch_obstacle
 from gclint.finding import Edit, Fix, Part, Refusal, Repair
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
@@ -119,7 +118,6 @@ def _doubts(network: Network, group: Group) -> list[str]:
     if new or has_own_mode(group):
         doubts += [doubt for info in group.blocks for doubt in recomputation_doubts(info)]
         doubts += recorded_doubts(network, group)
-        doubts += surrounding_doubts(network, new)
     doubts += release_doubts(network, new, loses_branch=bool(group.branches))
     if network.checkpointing_module is not None and not network.guards_base_class:
         doubts += import_doubts(network, network.checkpointing_module)
@@ -136,7 +134,7 @@ def _unknown(network: Network, group: Group) -> list[str]:
     if not newly_checkpointed(network, group) and not has_own_mode(group):
         return []
     doubts = [doubt for info in group.blocks for doubt in unknown_doubts(info)]
-    return [*doubts, *container_doubts(network, group.blocks)]
+    return [*doubts, *container_doubts(network, group.blocks), *around_doubts(network, group.blocks)]
 
 
 def layers_to_be(network: Network) -> frozenset[ClassInfo]:

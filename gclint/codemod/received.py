@@ -33,6 +33,13 @@ def container_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterato
         )
 
 
+def around_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield."""
+    for each in _records(network).around:
+        if not each.blocks or any(one.name == info.name for one in each.blocks for info in blocks):
+            yield f"{each.matter.value}: {each.what} on line {each.row} of {each.file.path.name}"
+
+
 def _incomplete(found: Records, network: Network) -> Iterator[str]:
     if not found.is_complete:
         yield f"`{network.file.path.name}` is too long to follow all that its blocks get"

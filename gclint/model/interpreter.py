@@ -227,21 +227,22 @@ class Interpreter(Expressions):
         self._loop(node, frame, begin)
 
     def _loop(self, node: ast.For | ast.While, frame: Frame, begin) -> None:  # type: ignore[no-untyped-def]
-        left: _Ways = []
-        for _ in range(_ROUNDS):
+        entry, left = dict(frame.names), list[dict[str, Value]]()
+        for number in range(_ROUNDS):
             before, version, bound = dict(frame.names), self.spaces.version, bindings()
             again: _Ways = []
             frame.loops.append((left, again))
             begin()
             self.body(node.body, frame)
             frame.loops.pop()
-            ways = [before, *again, *([] if frame.is_dead else [frame.names])]
-            frame.is_dead = False
+            # What was before the loop is no longer so once it begins again.
+            ways = [*([before] if number else []), *again, *([] if frame.is_dead else [frame.names])]
             frame.merge(ways)
-            if (frame.names, self.spaces.version, bindings()) == (before, version, bound):
+            if not ways or (frame.names, self.spaces.version, bindings()) == (before, version, bound):
                 break
         else:
             self.note("has a loop that is too long to follow", node, frame)
+        frame.merge([entry, *([frame.names] if ways else [])])
         self.body(node.orelse, frame)
         frame.merge([*left, *([] if frame.is_dead else [frame.names])])
 
