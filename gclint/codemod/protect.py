@@ -29,7 +29,7 @@ from gclint.codemod.group import (
 from gclint.codemod.leftover import leftover
 from gclint.codemod.outputs import output_doubts
 from gclint.codemod.patched import patch_doubts
-from gclint.codemod.received import around_doubts, container_doubts
+from gclint.codemod.received import container_doubts, surrounding_doubts
 from gclint.codemod.recomputed import recomputation_doubts, unknown_doubts
 from gclint.codemod.release import import_doubts, release_doubts, too_old
 from gclint.codemod.replacement import unused_helpers
@@ -134,7 +134,8 @@ def _unknown(network: Network, group: Group) -> list[str]:
     if not newly_checkpointed(network, group) and not has_own_mode(group):
         return []
     doubts = [doubt for info in group.blocks for doubt in unknown_doubts(info)]
-    return [*doubts, *container_doubts(network, group.blocks), *around_doubts(network, group.blocks)]
+    doubts += container_doubts(network, group.blocks)
+    return [*doubts, *surrounding_doubts(network, group.blocks)]
 
 
 def layers_to_be(network: Network) -> frozenset[ClassInfo]:

@@ -1,14 +1,42 @@
-"""What blocks get from the code that runs them, as far as it is not known to be right."""
+"""What blocks get from the code that runs them, and what that does, as far as it is not known to be right."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from gclint.model.received import Received, Records, records
+from gclint.model.surroundings import Matter
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network
+from gclint.source.paths import shown
 from gclint.source.remembered import remembered
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
+
+_WORDS: Mapping[Matter, str] = {
+    Matter.CHANGED: (
+        "`{what}` on {where} changes in place what blocks were given or hold, and recomputation sees what it "
+        "has become"
+    ),
+    Matter.HANDED: (
+        "`{what}` on {where} gets what blocks were given, and may change it before they are recomputed, since "
+        "nothing is known of it"
+    ),
+    Matter.WITHIN: "the call on {where} is made in {what}, which recomputation is not in",
+    Matter.CONSTANT: (
+        "`{what}` on {where} may get nothing that requires grad, and reentrant checkpointing then gives the "
+        "block no gradients"
+    ),
+    Matter.USED_UP: "`{what}` on {where} gets an iterator, of which recomputation finds nothing left",
+    Matter.CAPTURED: (
+        "`{what}` on {where} gets a function around values that require grad, which receive no gradient "
+        "under reentrant checkpointing"
+    ),
+    Matter.DIFFERENTIATED: (
+        "`{what}` on {where} runs a backward pass inside of the model, which reentrant checkpointing does "
+        "not support"
+    ),
+    Matter.ASKED: "`{what}` on {where} asks for what becomes different in a checkpointing layer",
+}
 
 
 def container_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
@@ -33,11 +61,19 @@ def container_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterato
         )
 
 
-def around_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
-    """Yield."""
-    for each in _records(network).around:
-        if not each.blocks or any(one.name == info.name for one in each.blocks for info in blocks):
-            yield f"{each.matter.value}: {each.what} on line {each.row} of {each.file.path.name}"
+def surrounding_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield what the code around blocks does that is not the same once they are recomputed."""
+    family = {(each.file, each.name) for info in blocks for each in info.mro}
+    found = [
+        each for each in _records(network).around if not each.blocks or not family.isdisjoint(each.blocks)
+    ]
+    for each in sorted(
+        found, key=lambda one: (one.file is not network.file, str(one.file.path), one.row, one.what)
+    ):
+        where = (
+            f"line {each.row}" if each.file is network.file else f"line {each.row} of {shown(each.file.path)}"
+        )
+        yield _WORDS[each.matter].format(what=each.what, where=where)
 
 
 def _incomplete(found: Records, network: Network) -> Iterator[str]:

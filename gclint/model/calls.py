@@ -87,7 +87,9 @@ class Calls(Objects):
             return self._call_in_turn(thing, function, call, node, frame)
         if isinstance(thing, Setting):
             return self.tensor(call.all(), shared(call.all()))
-        if isinstance(thing, (Tensor, Constant)) or (isinstance(thing, Box) and thing.kind in known.UNCALLABLE):
+        if isinstance(thing, (Tensor, Constant)) or (
+            isinstance(thing, Box) and thing.kind in known.UNCALLABLE
+        ):
             return NEVER  # It raises an error.
         return self.deny(call, node, frame)
 
@@ -717,7 +719,9 @@ def _may_be_in_cache(value: Value) -> bool:
 def _draws_with_its_own(call: Call) -> bool:
     """Tell whether an operation may get a generator of random numbers, whose state nobody restores."""
     given = dict(call.named).get("generator", call.options)
-    return given is not None and not all(isinstance(each, (Plain, Constant, Setting)) for each in given.things)
+    return given is not None and not all(
+        isinstance(each, (Plain, Constant, Setting)) for each in given.things
+    )
 
 
 def _asks_for_grad(call: Call) -> bool:

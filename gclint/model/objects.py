@@ -535,7 +535,10 @@ class Objects:
 
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute of whatever a value may be."""
-        value = join(each.receiver if isinstance(each, Super) else Value(frozenset((each,)), value.roots) for each in value.things)
+        value = join(
+            each.receiver if isinstance(each, Super) else Value(frozenset((each,)), value.roots)
+            for each in value.things
+        )
         self.record(value, node)
         self.mix(value, (TENSOR if name == "requires_grad" else given,))
         self.spaces.given[node] = join((self.spaces.given.get(node, NEVER), given))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from gclint.model import known
 from gclint.model.attributes import new_spaces
@@ -14,7 +13,7 @@ from gclint.model.gradients import is_constant
 from gclint.model.notes import Kind, Root
 from gclint.model.objects import TooLong
 from gclint.model.spaces import Space, Spaces
-from gclint.model.surroundings import Around, Surroundings
+from gclint.model.surroundings import Around, Block, Surroundings
 from gclint.model.values import (
     NEVER,
     NONE,
@@ -47,9 +46,6 @@ _INTEGERS = names("ids id mask masks position positions index indices lengths si
 """The last words of names of arguments that require no grad."""
 
 
-Block: TypeAlias = "tuple[SourceFile, str]"
-
-
 @dataclass(frozen=True)
 class Received:
     """What a parameter of a block may get from one call."""
@@ -75,6 +71,7 @@ class Records:
     computes: bool = False
     """Whether something is computed with what a block returns inside of a container."""
     around: list[Around] = field(default_factory=list)
+    """What the code around blocks does that is not the same once they are recomputed."""
     is_complete: bool = True
     """Whether all code was followed to the end."""
 

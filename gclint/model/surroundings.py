@@ -1,18 +1,18 @@
 """What the code around blocks does that is not the same once they are recomputed.
 
-A block that is recomputed reads what it was given once more, in the backward pass, and its own state. So nothing
-may change that in place in between, wherever it stands and by whatever name; nor may a block stand where its
-recomputation does not, or get what reentrant checkpointing cannot look into.
+A block that is recomputed reads what it was given once more, in the backward pass, and its own state. So
+nothing may change that in place in between, wherever it stands and by whatever name; nor may a block stand
+where its recomputation does not, or get what reentrant checkpointing cannot look into.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from gclint.model import known, tensors
 from gclint.model.calls import shared
@@ -39,7 +39,6 @@ from gclint.model.values import (
     Made,
     Object,
     Partial,
-    Super,
     Tensor,
     Thing,
     Unknown,
@@ -80,7 +79,8 @@ _RESTORED = known.CONTEXTS | names(
     """
     torch.inference_mode torch.device torch.cuda.device torch.cuda.stream torch.profiler.profile
     torch.profiler.record_function torch.autograd.profiler.record_function torch.autograd.profiler.profile
-    torch.autograd.graph.save_on_cpu transformers.utils.ContextManagers transformers.utils.generic.ContextManagers
+    torch.autograd.graph.save_on_cpu transformers.utils.ContextManagers
+    transformers.utils.generic.ContextManagers
     """
 )
 """Contexts that recomputation is in as well, or that do not change what is computed."""
@@ -94,14 +94,18 @@ _LAYER = "GradientCheckpointingLayer"
 class Matter(str, Enum):
     """What is the matter with the code around a block."""
 
-    CHANGED = "what blocks were given, or are, is changed in place"
-    HANDED = "what blocks were given goes to something unknown, which may change it"
-    WITHIN = "a block is run where its recomputation is not"
-    CONSTANT = "a block may get nothing that requires grad"
-    USED_UP = "a block gets an iterator"
-    CAPTURED = "a block gets a function or object around what requires grad"
-    DIFFERENTIATED = "the code around blocks runs a backward pass of its own"
-    ASKED = "code asks for what becomes different in a checkpointing layer"
+    CHANGED = "changes in place what blocks were given, or are"
+    HANDED = "gives something unknown what blocks were given"
+    WITHIN = "runs a block where its recomputation is not"
+    CONSTANT = "may give a block nothing that requires grad"
+    USED_UP = "gives a block an iterator"
+    CAPTURED = "gives a block a function around what requires grad"
+    DIFFERENTIATED = "runs a backward pass of its own"
+    ASKED = "asks for what becomes different in a checkpointing layer"
+
+
+Block: TypeAlias = "tuple[SourceFile, str]"
+"""The file and the name of a class."""
 
 
 class Around(NamedTuple):
@@ -112,7 +116,7 @@ class Around(NamedTuple):
     """The code, or the name of what a block is in or gets."""
     file: SourceFile
     row: int
-    blocks: frozenset[ast.ClassDef] = frozenset()
+    blocks: frozenset[Block] = frozenset()
     """The classes that it is about; none if it may be about any."""
 
 
@@ -126,7 +130,7 @@ class _Summary:
     """What blocks hold when it returns."""
     made: set[Root] = field(default_factory=set)
     """The places at which it has made something."""
-    runs: set[ast.ClassDef] = field(default_factory=set)
+    runs: set[Block] = field(default_factory=set)
     """The blocks that it runs."""
 
 
@@ -156,7 +160,7 @@ class Surroundings(Interpreter):
         raise NotImplementedError
 
     def see(
-        self, matter: Matter, what: str, node: ast.AST, frame: Frame, blocks: frozenset[ast.ClassDef] = frozenset()
+        self, matter: Matter, what: str, node: ast.AST, frame: Frame, blocks: frozenset[Block] = frozenset()
     ) -> None:
         """Take note of something; ``blocks`` are the classes that it is about, if it is not about all."""
         row = frame.space.file.position(frame.space.offset(node)).row
@@ -184,7 +188,11 @@ class Surroundings(Interpreter):
         """Follow a function, and take what it has done to what blocks hold as done here."""
         if self._inside:
             return super().enter(function, call, node, frame, owner)
-        if owner is not None and getattr(function.node, "name", "") == "forward" and self.is_block(call.positional[:1]):
+        if (
+            owner is not None
+            and getattr(function.node, "name", "") == "forward"
+            and self.is_block(call.positional[:1])
+        ):
             return self._run_block(function, call, node, frame, owner)
         mine = self._summaries.setdefault(self.entry(function, call, owner), _Summary())
         outer, self._summary = self._summary, mine
@@ -239,7 +247,8 @@ class Surroundings(Interpreter):
         It is followed once for all of what it gets: only what of that its result is a part of is put back.
         """
         kinds = {each.kind for each in call.positional[0].things if isinstance(each, Object)}
-        blocks = frozenset(one.node for kind in kinds for one in self.line(kind) if isinstance(one, Class))
+        bases = (one for kind in kinds for one in self.line(kind) if isinstance(one, Class))
+        blocks = frozenset((one.space.file, one.node.name) for one in bases)
         self._summary.runs |= blocks
         for what in self._within:
             self.see(Matter.WITHIN, what, node, frame, blocks)
@@ -269,7 +278,7 @@ class Surroundings(Interpreter):
         return _told_apart(_with_other_roots(result, roots), made, view)
 
     def _matters(self, call: Call) -> Iterator[Matter]:
-        """Yield what is the matter with what a block gets, which reentrant checkpointing does not look into."""
+        """Yield what is the matter with what a block gets."""
         given = [*call.positional[1:], *(each for _, each in call.named)]
         loose = [each for each in (call.rest, call.options) if each is not None]
         if any(isinstance(thing, Box) and thing.kind == ITERATOR for each in given for thing in each.things):
@@ -320,8 +329,12 @@ class Surroundings(Interpreter):
         """Return what stands for all that is made at a place."""
         root = self._places.get(node)
         if root is None:
-            parts = (getattr(node, name, 0) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset"))
-            root = self._places[node] = Root(Kind.MADE, f"{frame.space.file.path}:{':'.join(map(str, parts))}")
+            parts = (
+                getattr(node, name, 0) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")
+            )
+            root = self._places[node] = Root(
+                Kind.MADE, f"{frame.space.file.path}:{':'.join(map(str, parts))}"
+            )
         return root
 
     def _value_name(self, node: ast.Name, frame: Frame) -> Value:
@@ -353,10 +366,12 @@ class Surroundings(Interpreter):
         self._touch(value.roots, Matter.CHANGED, node, frame)
 
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
-        """Assign an attribute of whatever a value may be; what an unknown call gives is nothing that it got."""
+        """Assign an attribute of whatever a value may be; what something unknown gives is nothing it got."""
         things = frozenset(each for each in value.things if not isinstance(each, Unknown) or each.is_argument)
         if things != value.things and name not in _OF_TENSORS:
-            value = Value(things, frozenset(each for each in value.roots if each.kind is Kind.MADE and things))
+            value = Value(
+                things, frozenset(each for each in value.roots if each.kind is Kind.MADE and things)
+            )
         super().set_attribute(value, name, given, node, frame)
 
     def _touch(self, roots: Iterable[Root], matter: Matter, node: ast.AST, frame: Frame) -> None:
@@ -388,7 +403,9 @@ class Surroundings(Interpreter):
     def _call_method(
         self, receiver: Value, thing: Thing, name: str, call: Call, node: ast.expr, frame: Frame
     ) -> Value:
-        is_module = isinstance(thing, (Object, Made)) or (isinstance(thing, Box) and thing.kind in known.STACKS)
+        is_module = isinstance(thing, (Object, Made)) or (
+            isinstance(thing, Box) and thing.kind in known.STACKS
+        )
         if is_module and name in known.MODULE_SETTINGS:
             self.change(receiver, node, frame)
         before, self._method = self._method, (node, receiver)
@@ -419,10 +436,10 @@ class Surroundings(Interpreter):
 
     # -- places
 
-    def body(self, statements: Collection[ast.stmt], frame: Frame) -> None:  # type: ignore[override]
+    def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
         """Follow statements, in whatever they stand."""
         with self._in(None if self._inside else self._tried.get(id(statements))):
-            super().body(statements, frame)  # type: ignore[arg-type]
+            super().body(statements, frame)
 
     def _follow_try(self, node: ast.Try, frame: Frame) -> None:
         if node.handlers:
@@ -432,7 +449,11 @@ class Surroundings(Interpreter):
     _follow_trystar = _follow_try
 
     def _follow_with(self, node: ast.With, frame: Frame) -> None:
-        unknown = [] if self._inside else [each for each in node.items if not self._is_restored(each.context_expr, frame)]
+        unknown = (
+            []
+            if self._inside
+            else [each for each in node.items if not self._is_restored(each.context_expr, frame)]
+        )
         if unknown:
             self._tried[id(node.body)] = f"`{_code(unknown[0].context_expr)}`"
         super()._follow_with(node, frame)
@@ -440,9 +461,7 @@ class Surroundings(Interpreter):
     def _is_restored(self, context: ast.expr, frame: Frame) -> bool:
         """Tell whether recomputation is in a context as well, or it does not matter."""
         made = self.quietly(context.func if isinstance(context, ast.Call) else context, frame).things
-        if made and all(isinstance(each, External) and each.name in _RESTORED for each in made):
-            return True
-        return False
+        return bool(made) and all(isinstance(each, External) and each.name in _RESTORED for each in made)
 
     def _call_back(self, call: Call, node: ast.expr, frame: Frame) -> None:
         with self._in(None if self._external in _RUNNING else f"`{self._external}`"):
@@ -453,7 +472,7 @@ class Surroundings(Interpreter):
     def _call_external(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         self._external = name
         if name in _DIFFERENTIATING and not self._inside:
-            self.see(Matter.DIFFERENTIATED, f"`{name}`", node, frame)
+            self.see(Matter.DIFFERENTIATED, name, node, frame)
         if name in _ASKING and self._asks(name, call):
             self.see(Matter.ASKED, _code(node), node, frame)
         if name in _WITH_STATISTICS:
@@ -489,18 +508,18 @@ class Surroundings(Interpreter):
         self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
     ) -> Value:
         """Return an attribute, and take note if it is one that a checkpointing layer has."""
-        is_asked = (name in _OF_LAYERS and self.is_block((value,))) or (
+        if (name in _OF_LAYERS and self.is_block((value,))) or (
             name in _OF_TYPES and self._may_be_block(value)
-        )
-        if is_asked and self._is_outside_of_blocks():
+        ):
             self.see(Matter.ASKED, _code(node), node, frame)
-        if name == "backward" and not self._inside and any(isinstance(each, (Tensor, Unknown)) for each in value.things):
-            self.see(Matter.DIFFERENTIATED, f"`{_code(node)}`", node, frame)
+        if (
+            name == "backward"
+            and not self._inside
+            and any(isinstance(each, (Tensor, Unknown)) for each in value.things)
+        ):
+            self.see(Matter.DIFFERENTIATED, _code(node), node, frame)
         found = super().attribute(value, name, node, frame, is_optional=is_optional)
         return found if self._inside or f".{name}" in frame.names else _of_any_age(found)
-
-    def _is_outside_of_blocks(self) -> bool:
-        return True
 
 
 _REST = Root(Kind.INPUT, "the block's further arguments")
@@ -511,6 +530,7 @@ _WITH_STATISTICS = names(
     """
 )
 """Modules that change nothing but what they keep, which matters inside of blocks alone."""
+_OLDER = "'"
 _AS_VIEW = " as a view"
 _VIEW = Root(Kind.MADE, "what a view is of")
 _READING = tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS
@@ -527,13 +547,8 @@ def _own(argument: str | int) -> Root:
 
 
 def _older(root: Root) -> Root:
-    """Return what stands for things that were made at a place before the last one."""
-    return root if root.what.endswith("'") else replace_what(root)
-
-
-def replace_what(root: Root) -> Root:
-    """Return it."""
-    return Root(root.kind, f"{root.what}'")
+    """Return what stands for all that was made at a place before the last one."""
+    return root if root.what.endswith(_OLDER) else Root(root.kind, f"{root.what}{_OLDER}")
 
 
 def _of_any_age(value: Value) -> Value:
@@ -545,7 +560,9 @@ def _of_any_age(value: Value) -> Value:
 def _with_other_roots(value: Value, others: Mapping[Root, frozenset[Root]]) -> Value:
     """Return a value with other roots in place of some, also in tuples."""
     things = frozenset(
-        Fixed(tuple(_with_other_roots(each, others) for each in thing.items)) if isinstance(thing, Fixed) else thing
+        Fixed(tuple(_with_other_roots(each, others) for each in thing.items))
+        if isinstance(thing, Fixed)
+        else thing
         for thing in value.things
     )
     roots = (others.get(each, frozenset((each,))) for each in value.roots)
@@ -555,7 +572,9 @@ def _with_other_roots(value: Value, others: Mapping[Root, frozenset[Root]]) -> V
 def _told_apart(value: Value, made: Root, view: Root) -> Value:
     """Return what a block gives with a root for all that it made, and another for what is a view."""
     things = frozenset(
-        Fixed(tuple(_told_apart(each, made, view) for each in thing.items)) if isinstance(thing, Fixed) else thing
+        Fixed(tuple(_told_apart(each, made, view) for each in thing.items))
+        if isinstance(thing, Fixed)
+        else thing
         for thing in value.things
     )
     is_tuple = all(isinstance(each, Fixed) for each in things)
@@ -577,7 +596,7 @@ def _without_roots(call: Call) -> Call:
 
 def _is_view(root: Root) -> bool:
     """Tell whether a root stands for a view that a block has returned."""
-    return root.what.removesuffix("'").endswith(_AS_VIEW)
+    return root.what.removesuffix(_OLDER).endswith(_AS_VIEW)
 
 
 def _without_unknown_state(value: Value) -> Value:
