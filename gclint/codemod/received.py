@@ -18,8 +18,8 @@ _WORDS: Mapping[Matter, str] = {
         "has become"
     ),
     Matter.HANDED: (
-        "`{what}` on {where} gets what blocks were given, and may change it before they are recomputed, since "
-        "nothing is known of it"
+        "`{what}` on {where} gets what blocks were given, and may change it before they are recomputed, since"
+        " nothing is known of it"
     ),
     Matter.WITHIN: "the call on {where} is made in {what}, which recomputation is not in",
     Matter.CONSTANT: (

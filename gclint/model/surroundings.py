@@ -246,9 +246,7 @@ class Surroundings(Interpreter):
 
         It is followed once for all of what it gets: only what of that its result is a part of is put back.
         """
-        kinds = {each.kind for each in call.positional[0].things if isinstance(each, Object)}
-        bases = (one for kind in kinds for one in self.line(kind) if isinstance(one, Class))
-        blocks = frozenset((one.space.file, one.node.name) for one in bases)
+        blocks = self._classes(call.positional[0])
         self._summary.runs |= blocks
         for what in self._within:
             self.see(Matter.WITHIN, what, node, frame, blocks)
@@ -267,6 +265,8 @@ class Surroundings(Interpreter):
             result = super().enter(function, _without_roots(call), node, frame, owner)
         finally:
             self._inside -= 1
+        if self.unrecorded:
+            return _with_other_roots(result, roots)  # Nothing is recomputed of it.
         # What is in a list that it returns still has the names of its arguments.
         self._hold({*shared(call.all()), *call.positional[0].roots, *roots}, frame)
         made = self._place(node, frame)
@@ -276,6 +276,13 @@ class Surroundings(Interpreter):
         # A view cannot be changed in place once it comes out of a reentrant checkpoint.
         self._hold((view,), frame)
         return _told_apart(_with_other_roots(result, roots), made, view)
+
+    def _classes(self, value: Value) -> frozenset[Block]:
+        """Return the classes of objects, or classes, with their bases."""
+        kinds = {each.kind if isinstance(each, Object) else each for each in value.things}
+        lines = (self.line(each) for each in kinds if isinstance(each, Class))
+        bases = (one for line in lines for one in line if isinstance(one, Class))
+        return frozenset((one.space.file, one.node.name) for one in bases)
 
     def _matters(self, call: Call) -> Iterator[Matter]:
         """Yield what is the matter with what a block gets."""
@@ -375,7 +382,7 @@ class Surroundings(Interpreter):
         super().set_attribute(value, name, given, node, frame)
 
     def _touch(self, roots: Iterable[Root], matter: Matter, node: ast.AST, frame: Frame) -> None:
-        if self._inside or not self.stack or self.unrecorded:
+        if self._inside or not self.stack:
             return
         held, what = self._held(frame), _code(node)
         for root in roots:
@@ -386,6 +393,12 @@ class Surroundings(Interpreter):
     def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Follow that items of something are used up: what blocks get is no iterator, or is noted."""
         self.ask(value, node, frame)
+
+    def _call(self, thing: Thing, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
+        if isinstance(thing, Unknown):  # Such as a method of something that a block holds.
+            held = _without_unknown_state(Value(frozenset((thing,)), function.roots))
+            self._touch(held.roots, Matter.HANDED, node, frame)
+        return super()._call(thing, function, call, node, frame)
 
     def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
         """Note that nothing is known of what a call does; it may change what it gets."""
@@ -474,7 +487,7 @@ class Surroundings(Interpreter):
         if name in _DIFFERENTIATING and not self._inside:
             self.see(Matter.DIFFERENTIATED, name, node, frame)
         if name in _ASKING and self._asks(name, call):
-            self.see(Matter.ASKED, _code(node), node, frame)
+            self.see(Matter.ASKED, _code(node), node, frame, self._classes(call.positional[0]))
         if name in _WITH_STATISTICS:
             return of(Made(name))
         if name == "type" and len(call.positional) == 1:
