@@ -8,6 +8,7 @@ where its recomputation does not, or get what reentrant checkpointing cannot loo
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -50,8 +51,8 @@ from gclint.model.values import (
 from gclint.source.file import SourceFile
 from gclint.source.names import names
 
-_HELD = " what blocks hold"
-"""The name of a variable, which no code can have, whose roots are those of what blocks were given before."""
+_HELD = "what is held by"
+"""How names of variables begin, which no code can have, whose roots are those of what blocks were given."""
 _MAKING = (
     ast.Call,
     ast.BinOp,
@@ -126,7 +127,7 @@ class _Summary:
 
     changed: dict[Root, tuple[Matter, str]] = field(default_factory=dict)
     """What is changed in place, and how."""
-    held: set[Root] = field(default_factory=set)
+    held: defaultdict[frozenset[Block], set[Root]] = field(default_factory=lambda: defaultdict(set))
     """What blocks hold when it returns."""
     made: set[Root] = field(default_factory=set)
     """The places at which it has made something."""
@@ -154,6 +155,8 @@ class Surroundings(Interpreter):
         self._method: tuple[ast.AST | None, Value] = None, NEVER
         """The call of a method of another package that is followed, with its receiver."""
         self._places: dict[ast.AST, Root] = {}
+        self._holders: dict[frozenset[Block], str] = {}
+        """The names of the variables for what blocks hold."""
 
     def is_block(self, receivers: Iterable[Value]) -> bool:
         """Tell whether values may be objects of a block."""
@@ -208,24 +211,27 @@ class Surroundings(Interpreter):
     def _enter(self, function: Function, call: Call, inner: Frame) -> Value:
         result = super()._enter(function, call, inner)
         if not self._inside and not inner.is_dead:
-            self._summary.held |= self._held(inner)
+            self._leave(inner)
         return result
+
+    def _leave(self, frame: Frame) -> None:
+        """Take note of what blocks hold where a function ends."""
+        for blocks, held in self._held(frame):
+            self._summary.held[blocks] |= held
 
     def _follow_return(self, node: ast.Return, frame: Frame) -> None:
         super()._follow_return(node, frame)
         if not self._inside:
-            self._summary.held |= self._held(frame)
+            self._leave(frame)
 
     def _take(self, mine: _Summary, node: ast.AST, frame: Frame) -> None:
         """Take what following a function has shown as done where it is called."""
         self._age(mine.made, frame)
-        held = self._held(frame)
         for root, (matter, what) in mine.changed.items():
             if root not in mine.made:
-                self._summary.changed.setdefault(root, (matter, what))
-                if root in held:
-                    self.see(matter, what, node, frame)
-        self._hold(mine.held, frame)
+                self._touch_root(root, matter, what, node, frame)
+        for blocks, held in mine.held.items():
+            self._hold(held, blocks, frame)
         self._summary.made |= mine.made
         self._summary.runs |= mine.runs
         for each in self._within if mine.runs else ():
@@ -268,13 +274,13 @@ class Surroundings(Interpreter):
         if self.unrecorded:
             return _with_other_roots(result, roots)  # Nothing is recomputed of it.
         # What is in a list that it returns still has the names of its arguments.
-        self._hold({*shared(call.all()), *call.positional[0].roots, *roots}, frame)
+        self._hold({*shared(call.all()), *call.positional[0].roots, *roots}, blocks, frame)
         made = self._place(node, frame)
         view = Root(Kind.MADE, f"{made.what}{_AS_VIEW}")
         self._summary.made |= {made, view}
         self._age((made, view), frame)
         # A view cannot be changed in place once it comes out of a reentrant checkpoint.
-        self._hold((view,), frame)
+        self._hold((view,), blocks, frame)
         return _told_apart(_with_other_roots(result, roots), made, view)
 
     def _classes(self, value: Value) -> frozenset[Block]:
@@ -304,20 +310,25 @@ class Surroundings(Interpreter):
             frame = frame.parent
         return frame
 
-    def _held(self, frame: Frame) -> frozenset[Root]:
-        return self._home(frame).names.get(_HELD, NEVER).roots
+    def _held(self, frame: Frame) -> Iterator[tuple[frozenset[Block], frozenset[Root]]]:
+        """Yield what is held, by the classes that hold it."""
+        variables = self._home(frame).names
+        for blocks, name in self._holders.items():
+            if name in variables:
+                yield blocks, variables[name].roots
 
-    def _hold(self, roots: Collection[Root], frame: Frame) -> None:
+    def _hold(self, roots: Collection[Root], blocks: frozenset[Block], frame: Frame) -> None:
         if roots and self.stack:
-            self._home(frame).names[_HELD] = Value(PLAIN.things, self._held(frame).union(roots))
+            variables = self._home(frame).names
+            name = self._holders.setdefault(blocks, f"{_HELD} {len(self._holders)}")
+            variables[name] = Value(PLAIN.things, variables.get(name, NEVER).roots.union(roots))
 
     def _age(self, made: Collection[Root], frame: Frame) -> None:
         """Tell what was made at some places before from what is made there now."""
-        home = self._home(frame)
-        if self._held(frame).isdisjoint(made):
+        if all(held.isdisjoint(made) for _, held in self._held(frame)):
             return
         older = {each: frozenset((_older(each),)) for each in made}
-        for each in {home, frame}:
+        for each in {self._home(frame), frame}:
             each.names = {name: _with_other_roots(value, older) for name, value in each.names.items()}
 
     def value(self, node: ast.expr, frame: Frame) -> Value:
@@ -358,19 +369,27 @@ class Surroundings(Interpreter):
         """Return what a call gives; of several functions, only one is run."""
         if self._inside or not self.stack or len(function.things) < 2:
             return super().call(function, call, node, frame)
-        home, before = self._home(frame), self._home(frame).names.get(_HELD, NEVER)
-        found, after = [], before
+        found: list[Value] = []
+        before = [(roots, blocks) for blocks, roots in self._held(frame)]
+        after = list(before)
         for each in function.things:
-            home.names[_HELD] = before
+            self._release(before, frame)
             found.append(super().call(Value(frozenset((each,)), function.roots), call, node, frame))
-            after = join((after, home.names[_HELD]))
-        home.names[_HELD] = after
+            after += [(roots, blocks) for blocks, roots in self._held(frame)]
+        self._release(after, frame)
         return join(found)
 
     def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Take note that a value is changed in place, if a block holds it."""
         super().change(value, node, frame)
         self._touch(value.roots, Matter.CHANGED, node, frame)
+
+    def _release(self, held: Iterable[tuple[frozenset[Root], frozenset[Block]]], frame: Frame) -> None:
+        """Let blocks hold these again, and nothing else."""
+        for name in self._holders.values():
+            self._home(frame).names.pop(name, None)
+        for roots, blocks in held:
+            self._hold(roots, blocks, frame)
 
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute of whatever a value may be; what something unknown gives is nothing it got."""
@@ -382,13 +401,15 @@ class Surroundings(Interpreter):
         super().set_attribute(value, name, given, node, frame)
 
     def _touch(self, roots: Iterable[Root], matter: Matter, node: ast.AST, frame: Frame) -> None:
-        if self._inside or not self.stack:
-            return
-        held, what = self._held(frame), _code(node)
-        for root in roots:
-            self._summary.changed.setdefault(root, (matter, what))
+        for root in roots if self.stack and not self._inside else ():
+            self._touch_root(root, matter, _code(node), node, frame)
+
+    def _touch_root(self, root: Root, matter: Matter, what: str, node: ast.AST, frame: Frame) -> None:
+        """Take note that what a root stands for may be changed in place here."""
+        self._summary.changed.setdefault(root, (matter, what))
+        for blocks, held in self._held(frame):
             if root in held:
-                self.see(matter, what, node, frame)
+                self.see(matter, what, node, frame, blocks)
 
     def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Follow that items of something are used up: what blocks get is no iterator, or is noted."""
