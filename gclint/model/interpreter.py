@@ -8,7 +8,7 @@ of a function that is not known nobody can say what it changes.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from gclint.model import known
@@ -242,9 +242,14 @@ class Interpreter(Expressions):
                 break
         else:
             self.note("has a loop that is too long to follow", node, frame)
-        frame.merge([entry, *([frame.names] if ways else [])])
+        is_never_empty = bool(ways) and self.is_never_empty(entry, frame)
+        frame.merge([*([] if is_never_empty else [entry]), *([frame.names] if ways else [])])
         self.body(node.orelse, frame)
         frame.merge([*left, *([] if frame.is_dead else [frame.names])])
+
+    def is_never_empty(self, entry: Mapping[str, Value], frame: Frame) -> bool:
+        """Tell whether a loop goes on at least once, that has begun with some names; it may not."""
+        return False
 
     def _follow_break(self, node: ast.Break, frame: Frame) -> None:
         frame.loops[-1][0].append(dict(frame.names))

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from gclint.model import known, tensors
@@ -40,6 +41,7 @@ from gclint.model.values import (
     Made,
     Object,
     Partial,
+    Setting,
     Tensor,
     Thing,
     Unknown,
@@ -50,6 +52,7 @@ from gclint.model.values import (
 )
 from gclint.source.file import SourceFile
 from gclint.source.names import names
+from gclint.source.walk import walk
 
 _HELD = "what is held by"
 """How names of variables begin, which no code can have, whose roots are those of what blocks were given."""
@@ -125,8 +128,8 @@ class Around(NamedTuple):
 class _Summary:
     """What following a function has shown, whatever was held before."""
 
-    changed: dict[Root, tuple[Matter, str]] = field(default_factory=dict)
-    """What is changed in place, and how."""
+    changed: dict[tuple[Root, frozenset[Object]], tuple[Matter, str]] = field(default_factory=dict)
+    """What is changed in place, and how: a root, and the objects if it can be no other part of that."""
     held: defaultdict[frozenset[Block], set[Root]] = field(default_factory=lambda: defaultdict(set))
     """What blocks hold when it returns."""
     made: set[Root] = field(default_factory=set)
@@ -157,6 +160,8 @@ class Surroundings(Interpreter):
         self._places: dict[ast.AST, Root] = {}
         self._holders: dict[frozenset[Block], str] = {}
         """The names of the variables for what blocks hold."""
+        self._objects: defaultdict[frozenset[Block], set[Object]] = defaultdict(set)
+        """The objects that were run of these classes."""
 
     def is_block(self, receivers: Iterable[Value]) -> bool:
         """Tell whether values may be objects of a block."""
@@ -227,9 +232,9 @@ class Surroundings(Interpreter):
     def _take(self, mine: _Summary, node: ast.AST, frame: Frame) -> None:
         """Take what following a function has shown as done where it is called."""
         self._age(mine.made, frame)
-        for root, (matter, what) in mine.changed.items():
+        for (root, objects), (matter, what) in mine.changed.items():
             if root not in mine.made:
-                self._touch_root(root, matter, what, node, frame)
+                self._touch(root, objects, matter, what, node, frame)
         for blocks, held in mine.held.items():
             self._hold(held, blocks, frame)
         self._summary.made |= mine.made
@@ -254,6 +259,7 @@ class Surroundings(Interpreter):
         """
         blocks = self._classes(call.positional[0])
         self._summary.runs |= blocks
+        self._objects[blocks] |= {each for each in call.positional[0].things if isinstance(each, Object)}
         for what in self._within:
             self.see(Matter.WITHIN, what, node, frame, blocks)
         for matter in self._matters(call):
@@ -331,6 +337,10 @@ class Surroundings(Interpreter):
         for each in {self._home(frame), frame}:
             each.names = {name: _with_other_roots(value, older) for name, value in each.names.items()}
 
+    def is_never_empty(self, entry: Mapping[str, Value], frame: Frame) -> bool:
+        """Tell whether a loop runs blocks: if it runs none, they hold nothing."""
+        return any(frame.names.get(name) != entry.get(name) for name in self._holders.values())
+
     def value(self, node: ast.expr, frame: Frame) -> Value:
         """Follow an expression; what it makes anew is told from all other things by its place."""
         found = super().value(node, frame)
@@ -379,11 +389,6 @@ class Surroundings(Interpreter):
         self._release(after, frame)
         return join(found)
 
-    def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
-        """Take note that a value is changed in place, if a block holds it."""
-        super().change(value, node, frame)
-        self._touch(value.roots, Matter.CHANGED, node, frame)
-
     def _release(self, held: Iterable[tuple[frozenset[Root], frozenset[Block]]], frame: Frame) -> None:
         """Let blocks hold these again, and nothing else."""
         for name in self._holders.values():
@@ -394,22 +399,70 @@ class Surroundings(Interpreter):
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute of whatever a value may be; what something unknown gives is nothing it got."""
         things = frozenset(each for each in value.things if not isinstance(each, Unknown) or each.is_argument)
-        if things != value.things and name not in _OF_TENSORS:
+        if things and all(isinstance(each, Setting) for each in things):
+            value = Value(things, frozenset((Root(Kind.SHARED, f"{_SETTING}{name}"),)))
+        elif things != value.things and name not in _OF_TENSORS:
             value = Value(
                 things, frozenset(each for each in value.roots if each.kind is Kind.MADE and things)
             )
         super().set_attribute(value, name, given, node, frame)
 
-    def _touch(self, roots: Iterable[Root], matter: Matter, node: ast.AST, frame: Frame) -> None:
-        for root in roots if self.stack and not self._inside else ():
-            self._touch_root(root, matter, _code(node), node, frame)
+    def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Take note that a value is changed in place, if a block holds it."""
+        super().change(value, node, frame)
+        objects = frozenset(each for each in value.things if isinstance(each, Object))
+        objects = objects if len(objects) == len(value.things) else frozenset()
+        for root in value.roots:
+            self._touch(root, objects, Matter.CHANGED, _code(node), node, frame)
 
-    def _touch_root(self, root: Root, matter: Matter, what: str, node: ast.AST, frame: Frame) -> None:
-        """Take note that what a root stands for may be changed in place here."""
-        self._summary.changed.setdefault(root, (matter, what))
+    def _touch(
+        self, root: Root, objects: frozenset[Object], matter: Matter, what: str, node: ast.AST, frame: Frame
+    ) -> None:
+        """Take note that what a root stands for may be changed in place here.
+
+        Args:
+            root: the root.
+            objects: what it is that is changed; none of them if it may be anything.
+            matter: how it is changed.
+            what: the code that does it.
+            node: where that is done in the function that is followed.
+            frame: the names of that function.
+        """
+        if self._inside or not self.stack:
+            return
+        self._summary.changed.setdefault((root, objects), (matter, what))
         for blocks, held in self._held(frame):
-            if root in held:
+            if root.what.startswith(_SETTING):
+                is_held = self._may_read(blocks, root.what.removeprefix(_SETTING))
+            else:
+                is_held = root in held and (not objects or not objects.isdisjoint(self._parts(blocks)))
+            if is_held:
                 self.see(matter, what, node, frame, blocks)
+
+    def _may_read(self, blocks: frozenset[Block], name: str) -> bool:
+        """Tell whether classes, what they hold, or functions beside them may read an attribute."""
+        kinds = {
+            one for each in self._parts(blocks) for one in self.line(each.kind) if isinstance(one, Class)
+        }
+        beside = (
+            each
+            for space in {kind.space for kind in kinds}
+            for each in (() if space.tree is None else space.tree.body)
+            if not isinstance(each, ast.ClassDef)
+        )
+        return any(name in _attributes(each) for each in (*(kind.node for kind in kinds), *beside))
+
+    def _parts(self, blocks: frozenset[Block]) -> set[Object]:
+        """Return the objects of classes with all that they hold."""
+        found, waiting = set[Object](), [of(each) for each in self._objects[blocks]]
+        while waiting:
+            for thing in waiting.pop().things:
+                if isinstance(thing, Object) and thing not in found:
+                    found.add(thing)
+                    waiting += thing.attributes.values()
+                elif isinstance(thing, (Box, Fixed)):
+                    waiting.append(self.item(of(thing)))
+        return found
 
     def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Follow that items of something are used up: what blocks get is no iterator, or is noted."""
@@ -417,22 +470,28 @@ class Surroundings(Interpreter):
 
     def _call(self, thing: Thing, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
         if isinstance(thing, Unknown):  # Such as a method of something that a block holds.
-            held = _without_unknown_state(Value(frozenset((thing,)), function.roots))
-            self._touch(held.roots, Matter.HANDED, node, frame)
+            self._hand(Value(frozenset((thing,)), function.roots), node, frame)
         return super()._call(thing, function, call, node, frame)
 
     def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
         """Note that nothing is known of what a call does; it may change what it gets."""
-        is_reading = isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _READING
-        if not is_reading:
-            receiver = self._method[1] if self._method[0] is node else NEVER
-            rest = NEVER if call.rest is None else call.rest
+        name = node.func if isinstance(node, ast.Call) else None
+        if (getattr(name, "attr", "") or getattr(name, "id", "")) not in _READING:
             # A function gets a new dict of what `**` unpacks.
-            given = (receiver, *call.positional, *(each for _, each in call.named), rest)
-            # That something unknown changes a view, which raises an error, is not assumed.
-            roots = (each for each in shared(map(_without_unknown_state, given)) if not _is_view(each))
-            self._touch(roots, Matter.HANDED, node, frame)
+            given = [*call.positional, *(each for _, each in call.named)]
+            given += [] if call.rest is None else [call.rest]
+            given += [self._method[1]] if self._method[0] is node else []
+            for each in given:
+                self._hand(each, node, frame)
         return super().deny(call, node, frame, kind)
+
+    def _hand(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Take note that something unknown gets a value."""
+        is_unknown = all(isinstance(each, Unknown) for each in value.things)
+        for root in shared((value,)):
+            # What is unknown of the model is no block, and a view is not changed, which raises an error.
+            if not (is_unknown and root == OWN) and not _is_view(root):
+                self._touch(root, frozenset(), Matter.HANDED, _code(node), node, frame)
 
     def _call_method(
         self, receiver: Value, thing: Thing, name: str, call: Call, node: ast.expr, frame: Frame
@@ -567,8 +626,9 @@ _WITH_STATISTICS = names(
 _OLDER = "'"
 _AS_VIEW = " as a view"
 _VIEW = Root(Kind.MADE, "what a view is of")
-_READING = tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS
-"""Methods that change nothing, whatever has them."""
+_READING = tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS | {"getattr"}
+"""Methods that change nothing, whatever has them, and a function."""
+_SETTING = "the setting "
 _OF_TENSORS = frozenset(("data", "grad", "requires_grad"))
 """Attributes of tensors whose assignment changes the tensor."""
 _HANDING_ON = frozenset(("Identity", "Flatten", "Unflatten"))
@@ -633,12 +693,6 @@ def _is_view(root: Root) -> bool:
     return root.what.removesuffix(_OLDER).endswith(_AS_VIEW)
 
 
-def _without_unknown_state(value: Value) -> Value:
-    """Return a value that is not a part of the model if nothing is known of it but that."""
-    is_unknown = all(isinstance(each, Unknown) for each in value.things)
-    return Value(value.things, value.roots - {OWN}) if is_unknown else value
-
-
 def _requires_grad(value: Value) -> bool:
     """Tell whether a value is something that requires grad, on each way on which it is anything."""
     things = [each for each in value.things if not isinstance(each, Constant)]
@@ -660,6 +714,16 @@ def _captures(thing: Thing) -> bool:
         for name in read & frame.names.keys()
         for each in frame.names[name].things
     )
+
+
+@lru_cache(maxsize=512)
+def _attributes(node: ast.stmt) -> frozenset[str]:
+    """Return the names of all attributes in a statement, and texts, under which attributes may be read."""
+    names = (each.attr for each in walk(node) if isinstance(each, ast.Attribute))
+    texts = (
+        each.value for each in walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    )
+    return frozenset((*names, *texts))
 
 
 def _code(node: ast.AST) -> str:
