@@ -64,15 +64,13 @@ def container_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterato
 def surrounding_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
     """Yield what the code around blocks does that is not the same once they are recomputed."""
     family = {(each.file, each.name) for info in blocks for each in info.mro}
-    found = [
+    about = [
         each for each in _records(network).around if not each.blocks or not family.isdisjoint(each.blocks)
     ]
-    for each in sorted(
-        found, key=lambda one: (one.file is not network.file, str(one.file.path), one.row, one.what)
-    ):
-        where = (
-            f"line {each.row}" if each.file is network.file else f"line {each.row} of {shown(each.file.path)}"
-        )
+    about.sort(key=lambda each: (each.file is not network.file, str(each.file.path), each.row, each.what))
+    # A statement may do the same in several ways.
+    for each in {(one.matter, one.file, one.row): one for one in about}.values():
+        where = f"line {each.row}" + ("" if each.file is network.file else f" of {shown(each.file.path)}")
         yield _WORDS[each.matter].format(what=each.what, where=where)
 
 

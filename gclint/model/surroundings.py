@@ -694,9 +694,11 @@ def _is_view(root: Root) -> bool:
 
 
 def _requires_grad(value: Value) -> bool:
-    """Tell whether a value is something that requires grad, on each way on which it is anything."""
+    """Tell whether a value is something, and no tensor that requires no grad on any way."""
     things = [each for each in value.things if not isinstance(each, Constant)]
-    return bool(things) and not any(is_constant(of(each)) for each in things)
+    return bool(things) and not any(
+        each.is_constant for each in things if isinstance(each, (Tensor, Unknown))
+    )
 
 
 def _captures(thing: Thing) -> bool:
