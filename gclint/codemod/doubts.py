@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator
 from gclint.codemod.branch import leaves_out_training
 from gclint.codemod.differences import differences
 from gclint.codemod.group import Group, root_of, sites_of
-from gclint.model.received import Received, Records, records
 from gclint.network.binding import bind
 from gclint.network.caches import is_off
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, nodes_of, words_of
@@ -20,9 +19,8 @@ from gclint.network.support import models_running
 from gclint.network.traits import forward_nodes, statistics_class, stores_on_self
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
-from gclint.source.remembered import remembered
 from gclint.source.walk import dotted_name, is_constant, last_name, text_of, walk
-from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
+from gclint.verify.worker.vocabulary import USE_CACHE
 
 _HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook"))
 _RECORDED = "_can_record_outputs"
@@ -264,48 +262,3 @@ def _is_later_item(node: ast.AST, output: str) -> bool:
         and not isinstance(node.slice, (ast.Slice, ast.Tuple))
         and not is_constant(node.slice, 0)
     )
-
-
-def container_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
-    """Yield where tensors go into blocks or come out of them in containers, where they get no gradient."""
-    found = _records(network)
-    yield from _incomplete(found, network)
-    for each, info in _of(found, blocks):
-        if each.parameter not in CACHE_ARGUMENTS and each.holds_gradients:
-            yield (
-                f"`{each.parameter}` of `{info.name}` may get tensors that require grad inside of something "
-                f"on line {each.row}, where reentrant checkpointing gives no gradient to them"
-            )
-        elif each.parameter not in CACHE_ARGUMENTS and each.is_mixed and each.is_pile:
-            yield (
-                f"`{each.parameter}` of `{info.name}` gets tensors inside of something on line "
-                f"{each.row}, and what requires grad is put into others in place"
-            )
-    if found.computes:
-        yield (
-            f"`{network.file.path.name}` computes with what a block returns inside of a tuple, which gets no "
-            "gradient under reentrant checkpointing"
-        )
-
-
-def _incomplete(found: Records, network: Network) -> Iterator[str]:
-    if not found.is_complete:
-        yield f"`{network.file.path.name}` is too long to follow all that its blocks get"
-
-
-def _of(found: Records, blocks: Collection[ClassInfo]) -> Iterator[tuple[Received, ClassInfo]]:
-    for info in blocks:
-        family = {(each.file, each.name) for each in info.mro}
-        for each in found.received:
-            if each.block in family:
-                yield each, info
-
-
-@remembered
-def _records(network: Network) -> Records:
-    blocks = {
-        (info.file, info.name): None
-        for site in (*network.run_sites, *network.foreign_sites)
-        for info in site.blocks
-    }
-    return records(network.project, [network.file], tuple(blocks))

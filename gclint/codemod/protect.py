@@ -13,7 +13,6 @@ from gclint.codemod.doubts import (
     block_doubts,
     branch_doubts,
     compiled_doubts,
-    container_doubts,
     mode_doubts,
     newly_checkpointed,
     output_doubts,
@@ -44,7 +43,7 @@ from gclint.codemod.removal import (
     replacement,
     unused_helpers,
 )
-from gclint.codemod.surroundings import surrounding_doubts
+from gclint.codemod.surroundings import container_doubts, surrounding_doubts
 from gclint.codemod.switching import (
     computed_doubts,
     override_doubts,
@@ -103,11 +102,6 @@ CONDITIONS: tuple[tuple[str, _Doubts], ...] = (
     ),
     ("hooks or recorded router outputs take tensors out of such a block", _of_new(recorded_doubts)),
     (
-        "the loop around such a block, or what follows, changes what it passes to it; it passes an iterator, "
-        "or the call is inside a context manager of its own",
-        _of_new(lambda network, group: surrounding_doubts(network, newly_checkpointed(network, group))),
-    ),
-    (
         "the file may run with a release that has no such class (before transformers 4.52), or with one that "
         "does not disable a cache that a call passes; `--target-version` selects the releases",
         lambda network, group: release_doubts(
@@ -144,6 +138,13 @@ _UNKNOWN: tuple[tuple[str, _Doubts], ...] = (
     (
         "it is not known whether tensors inside of something that such a block gets require grad",
         _of_new(lambda network, group: container_doubts(network, group.blocks)),
+    ),
+    (
+        "the code around such a block changes in place what it was given or holds, gives that to something "
+        "unknown, or asks for what becomes different in a checkpointing layer; it runs the block in a "
+        "context manager of its own, in a `try`, or inside of a transform; or it passes it an iterator, a function "
+        "around a gradient, or nothing that requires grad",
+        _of_new(lambda network, group: surrounding_doubts(network, group.blocks)),
     ),
 )
 """The same of what takes the most work to find; it is looked for only if nothing else is in doubt."""

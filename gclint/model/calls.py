@@ -87,7 +87,9 @@ class Calls(Objects):
             return self._call_in_turn(thing, function, call, node, frame)
         if isinstance(thing, Setting):
             return self.tensor(call.all(), shared(call.all()))
-        if isinstance(thing, (Tensor, Constant)):
+        if isinstance(thing, (Tensor, Constant)) or (
+            isinstance(thing, Box) and thing.kind in known.UNCALLABLE
+        ):
             return NEVER  # It raises an error.
         return self.deny(call, node, frame)
 
@@ -251,6 +253,10 @@ class Calls(Objects):
     def _call_in_turn(self, box: Box, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Follow the modules of a ``Sequential``, each with what the ones before give."""
         value = join(call.all())
+        if box.rest is NEVER:
+            for each in box.first:
+                value = self.call(with_roots(each, function.roots), Call((value,)), node, frame)
+            return value
         for _ in range(3):
             after = self.call(with_roots(box.item, function.roots), Call((value,)), node, frame)
             joined = join((value, after))
@@ -340,10 +346,7 @@ class Calls(Objects):
     def _compute(self, last: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what a function of torch gives."""
         roots = shared(call.all())
-        given = dict(call.named).get("generator", call.options)
-        if given is not None and not all(
-            isinstance(each, (Plain, Constant, Setting)) for each in given.things
-        ):
+        if _draws_with_its_own(call):
             return self.deny(call, node, frame, Kind.GENERATOR)
         if _gives_several(last, call):
             pieces = self._pieces(
@@ -375,9 +378,11 @@ class Calls(Objects):
                 self.call(value, Call(rest=anything), node, frame)
 
     def _container(self, name: str, call: Call, node: ast.expr) -> Value:
+        takes_each = name in ("torch.nn.Sequential",)
+        if takes_each and call.positional and not any(map(_is_table, call.positional)) and call.rest is None:
+            return self.led(node, name, (), call.positional)
         is_new = (node, name) not in self.spaces.boxes
         box = self.box(node, name)
-        takes_each = name in ("torch.nn.Sequential",)
         roots: set[Root] = set()
         for value in (*call.positional, *(each for _, each in call.named)):
             is_pile = any(isinstance(each, (Box, Fixed, Unknown, Setting)) for each in value.things)
@@ -554,6 +559,8 @@ class Calls(Objects):
             self.mix(out, (TENSOR,))
         if name in known.SHARING:
             return self.deny(call, node, frame)
+        if _draws_with_its_own(call):
+            return self.deny(call, node, frame, Kind.GENERATOR)
         if name in tensors.CHANGING:
             self.change(receiver, node, frame)
             self.mix(receiver, (TENSOR,) if name == "requires_grad_" else call.all())
@@ -709,6 +716,14 @@ def _may_be_in_cache(value: Value) -> bool:
     )
 
 
+def _draws_with_its_own(call: Call) -> bool:
+    """Tell whether an operation may get a generator of random numbers, whose state nobody restores."""
+    given = dict(call.named).get("generator", call.options)
+    return given is not None and not all(
+        isinstance(each, (Plain, Constant, Setting)) for each in given.things
+    )
+
+
 def _asks_for_grad(call: Call) -> bool:
     """Tell whether a new tensor may be one that requires grad."""
     given = dict(call.named).get("requires_grad", call.options)
@@ -720,6 +735,14 @@ def _asks_for_grad(call: Call) -> bool:
 def _is_module(value: Value) -> bool:
     return any(
         isinstance(each, (Object, Made)) or (isinstance(each, Box) and "nn." in each.kind)
+        for each in value.things
+    )
+
+
+def _is_table(value: Value) -> bool:
+    """Tell whether a value may hold modules, and not be one."""
+    return any(
+        isinstance(each, (Fixed, Setting)) or (isinstance(each, Box) and "nn." not in each.kind)
         for each in value.things
     )
 

@@ -8,7 +8,7 @@ of a function that is not known nobody can say what it changes.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from gclint.model import known
@@ -227,23 +227,29 @@ class Interpreter(Expressions):
         self._loop(node, frame, begin)
 
     def _loop(self, node: ast.For | ast.While, frame: Frame, begin) -> None:  # type: ignore[no-untyped-def]
-        left: _Ways = []
-        for _ in range(_ROUNDS):
+        entry, left = dict(frame.names), list[dict[str, Value]]()
+        for number in range(_ROUNDS):
             before, version, bound = dict(frame.names), self.spaces.version, bindings()
             again: _Ways = []
             frame.loops.append((left, again))
             begin()
             self.body(node.body, frame)
             frame.loops.pop()
-            ways = [before, *again, *([] if frame.is_dead else [frame.names])]
-            frame.is_dead = False
+            # What was before the loop is no longer so once it begins again.
+            ways = [*([before] if number else []), *again, *([] if frame.is_dead else [frame.names])]
             frame.merge(ways)
-            if (frame.names, self.spaces.version, bindings()) == (before, version, bound):
+            if not ways or (frame.names, self.spaces.version, bindings()) == (before, version, bound):
                 break
         else:
             self.note("has a loop that is too long to follow", node, frame)
+        is_never_empty = bool(ways) and self.is_never_empty(entry, frame)
+        frame.merge([*([] if is_never_empty else [entry]), *([frame.names] if ways else [])])
         self.body(node.orelse, frame)
         frame.merge([*left, *([] if frame.is_dead else [frame.names])])
+
+    def is_never_empty(self, entry: Mapping[str, Value], frame: Frame) -> bool:
+        """Tell whether a loop goes on at least once, that has begun with some names; it may not."""
+        return False
 
     def _follow_break(self, node: ast.Break, frame: Frame) -> None:
         frame.loops[-1][0].append(dict(frame.names))

@@ -42,7 +42,7 @@ METACLASSES = frozenset(("type", "abc.ABCMeta"))
 FUNCTIONS = names(
     """
     len range int float bool str bytes isinstance issubclass hasattr callable max min sum abs round any all
-    type slice id repr ord chr hash divmod pow print format complex math.ceil math.floor math.sqrt math.log
+    type slice repr ord chr divmod pow print format complex math.ceil math.floor math.sqrt math.log
     math.log2 math.log10 math.exp math.pow math.prod math.gcd math.isnan math.isinf math.sin math.cos
     math.tan math.fabs math.trunc math.hypot math.lcm math.comb operator.mul operator.add operator.sub
     operator.truediv operator.floordiv operator.attrgetter numpy.sqrt numpy.prod numpy.log numpy.log2
@@ -58,6 +58,9 @@ FUNCTIONS = names(
     torch.is_inference_mode_enabled torch.get_default_dtype contextlib.nullcontext inspect.signature
     transformers.integrations.deepspeed.is_deepspeed_available
     transformers.integrations.is_deepspeed_available transformers.deepspeed.is_deepspeed_available
+    transformers.integrations.fsdp.is_fsdp_managed_module
+    transformers.integrations.deepspeed.is_deepspeed_zero3_enabled
+    transformers.integrations.is_deepspeed_zero3_enabled transformers.deepspeed.is_deepspeed_zero3_enabled
     deepspeed.utils.is_initialized deepspeed.comm.comm.is_initialized
     transformers.utils.is_torchdynamo_compiling transformers.utils.is_torch_xla_available
     transformers.utils.is_flash_attn_2_available transformers.utils.is_torch_flex_attn_available
@@ -85,7 +88,7 @@ COMPUTING = names(
     transformers.masking_utils.create_bidirectional_sliding_window_mask xlstm.xlstm_large.model.soft_cap
     einops.rearrange einops.repeat einops.reduce einops.einsum einops.pack einops.unpack
     transformers.pytorch_utils.softmax_backward_data transformers.pytorch_utils.meshgrid
-    torch.cuda.amp.custom_fwd torch.bucketize
+    torch.cuda.amp.custom_fwd torch.bucketize torchvision.ops.roi_align
     """
 )
 """Functions that change nothing, and whose results may share memory with their arguments."""
@@ -169,6 +172,8 @@ MODULES = frozenset(f"torch.nn.{name}" for name in tensors.MODULES) | names(
 STACKS = frozenset(
     ("torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ModuleDict", "torch.nn.ParameterList")
 )
+UNCALLABLE = (STACKS - {"torch.nn.Sequential"}) | {"list", "tuple", "set", "dict"}
+"""The kinds of containers that raise an error when they are called."""
 CONTAINERS = frozenset(
     (
         "list",
@@ -218,15 +223,18 @@ DECORATORS = names(
     transformers.file_utils.add_start_docstrings transformers.utils.generic.check_model_inputs
     transformers.utils.torchdynamo_disable transformers.utils.generic.merge_with_config_defaults
     transformers.utils.output_capturing.capture_outputs
+    transformers.pytorch_utils.compile_compatible_method_lru_cache
     """
 )
 """Decorators that leave what a function does to its caller as it is."""
 MODULE_READS = names(
     """
     parameters named_parameters buffers named_buffers modules named_modules children named_children
-    state_dict get_parameter get_submodule get_buffer extra_repr
+    state_dict get_parameter get_submodule get_buffer extra_repr generate
     """
 )
+REPLACING_METHODS = frozenset(("set_input_embeddings", "set_output_embeddings", "set_encoder", "set_decoder"))
+"""Methods of models by which users put in something else, and which no model calls."""
 MODULE_SETTINGS = names(
     """
     apply train eval to cuda cpu half float double bfloat16 requires_grad_ post_init init_weights zero_grad

@@ -17,6 +17,7 @@ class Kind(str, Enum):
     GLOBAL = "changes what a module holds"
     SHARED = "changes something else that all calls share"
     KEPT = "keeps an attribute that other code reads"
+    MADE = "changes what was made at a place"
     RANDOM = "draws random numbers that are not torch's"
     GENERATOR = "draws random numbers with a generator of its own"
     GRADIENTS = "asks whether gradients are recorded"

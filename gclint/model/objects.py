@@ -270,6 +270,9 @@ class Objects:
             return PLAIN if isinstance(thing.value, (str, bytes)) else NEVER
         if isinstance(thing, Class):
             return of(thing)
+        if isinstance(thing, Object) and not self.unknown_base(thing.kind):
+            is_pile = any(self.find(thing.kind, each) for each in ("__getitem__", "__iter__"))
+            return unknown("an item") if is_pile or _ANY in thing.attributes else NEVER  # It raises an error.
         return unknown("an item")
 
     def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
@@ -532,6 +535,10 @@ class Objects:
 
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute of whatever a value may be."""
+        value = join(
+            each.receiver if isinstance(each, Super) else Value(frozenset((each,)), value.roots)
+            for each in value.things
+        )
         self.record(value, node)
         self.mix(value, (TENSOR if name == "requires_grad" else given,))
         self.spaces.given[node] = join((self.spaces.given.get(node, NEVER), given))

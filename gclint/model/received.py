@@ -5,18 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
+from gclint.model import known
 from gclint.model.attributes import new_spaces
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
-from gclint.model.interpreter import Interpreter
 from gclint.model.notes import Kind, Root
 from gclint.model.objects import TooLong
 from gclint.model.spaces import Space, Spaces
+from gclint.model.surroundings import Around, Block, Surroundings
 from gclint.model.values import (
     NEVER,
     NONE,
+    OWN,
     Bound,
     Box,
     Call,
@@ -45,9 +46,6 @@ _INTEGERS = names("ids id mask masks position positions index indices lengths si
 """The last words of names of arguments that require no grad."""
 
 
-Block: TypeAlias = "tuple[SourceFile, str]"
-
-
 @dataclass(frozen=True)
 class Received:
     """What a parameter of a block may get from one call."""
@@ -72,6 +70,8 @@ class Records:
     received: list[Received] = field(default_factory=list)
     computes: bool = False
     """Whether something is computed with what a block returns inside of a container."""
+    around: list[Around] = field(default_factory=list)
+    """What the code around blocks does that is not the same once they are recomputed."""
     is_complete: bool = True
     """Whether all code was followed to the end."""
 
@@ -105,6 +105,7 @@ def records(
             found.is_complete = False
         found.received += reader.judged()
         found.computes |= reader.computes
+        found.around += reader.around
         spaces.forget()
     return found
 
@@ -128,7 +129,7 @@ class _Effects:
         self.recorded |= other.recorded
 
 
-class _Recorder(Interpreter):
+class _Recorder(Surroundings):
     """Follows all of a module, and records calls of some classes."""
 
     def __init__(self, space: Space, blocks: frozenset[ast.ClassDef]) -> None:
@@ -171,7 +172,7 @@ class _Recorder(Interpreter):
                     continue
                 met.add(id(thing))
                 if isinstance(thing, Object):
-                    if self._is_block([of(thing)]):
+                    if self.is_block([of(thing)]):
                         return True
                     waiting += thing.attributes.values()
                 elif isinstance(thing, (Box, Fixed)):
@@ -184,9 +185,10 @@ class _Recorder(Interpreter):
         made = self.make_anyhow(kind, self.space.frame)
         if not self._holds_block(made):
             return
+        made = Value(made.things, frozenset((OWN,)))
         for name in ("forward", *(each for each in self.spaces.members[kind] if each != "forward")):
             found = self.find(kind, name)
-            if found is None or name == "__init__":
+            if found is None or name == "__init__" or name in known.REPLACING_METHODS:
                 continue
             for each in found[0].things:
                 if isinstance(each, Function):
@@ -223,7 +225,7 @@ class _Recorder(Interpreter):
         self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None
     ) -> Value:
         is_forward = getattr(function.node, "name", "") == "forward"
-        if owner is None or not is_forward or not self._is_block(call.positional[:1]):
+        if owner is None or not is_forward or not self.is_block(call.positional[:1]):
             return super().enter(function, call, node, frame, owner)
         row = frame.space.file.position(frame.space.offset(node)).row
         block = owner.space.file, owner.node.name
@@ -243,7 +245,8 @@ class _Recorder(Interpreter):
             is_mixed = self._is_mixed or (block, row, name) in mixed
             yield Received(block, name, row, _holds_gradients(value), is_pile, is_mixed)
 
-    def _is_block(self, receivers: Iterable[Value]) -> bool:
+    def is_block(self, receivers: Iterable[Value]) -> bool:
+        """Tell whether values may be objects of one of the blocks."""
         kinds = [each.kind for value in receivers for each in value.things if isinstance(each, Object)]
         return any(
             isinstance(one, Class) and one.node in self.blocks for kind in kinds for one in self.line(kind)
@@ -251,21 +254,21 @@ class _Recorder(Interpreter):
 
     def call(self, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what a call gives; where it may run a block, what else it may be is judged by itself."""
-        blocks = frozenset(each for each in function.things if self._is_block([of(each)]))
+        blocks = frozenset(each for each in function.things if self.is_block([of(each)]))
         return super().call(Value(blocks, function.roots) if blocks else function, call, node, frame)
 
     def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
         """Note that nothing is known of what a call does; it may run a block that it gets."""
         result = super().deny(call, node, frame, kind)
         for value in () if self._is_setting else call.all():
-            if self._is_block(map(_receiver, value.things)):
+            if self.is_block(map(_receiver, value.things)):
                 self.call(value, Call(rest=result), node, frame)
         return result
 
     def mixed(self, target: Value) -> None:
         """Take note that what requires grad is put into something, of this run alone if only it has that."""
         self._effects.is_mixed = True
-        self._is_mixed |= bool(target.roots)
+        self._is_mixed |= any(each != OWN and each.kind is not Kind.MADE for each in target.roots)
 
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute, of which other runs may read what is put into it."""

@@ -62,8 +62,8 @@ _HELD = [found(LAYER, "unsafe", "returns a container")]
     Pair(
         "one side of a choice",
         _returning(f"{_STATES} if mask else [mask]"),
-        ("else [mask]", "else (mask,)"),
-        _HELD,
+        ("else [mask]", "else (hidden_states,)"),
+        ("else [mask]", "else (hidden_states,)"),
         _SAFE,
     ),
     Pair(

@@ -136,7 +136,7 @@ def _under(test: str, *, other: bool = False) -> str:
             ),
         ),
         ("unknown(layer,", "unknown(mask,"),
-        _SAFE,
+        [found(LAYER, "unsafe", "unknown around")],
         _EVALUATING,
     ),
 )
@@ -168,7 +168,7 @@ def _in_context(context: str) -> str:
         _in_context("torch.set_grad_enabled(False)"),
         ("(False)", "(mask)"),
         _UNRECORDED,
-        _SAFE,
+        [found(LAYER, "unsafe", "context")],
     ),
     Pair(
         "the second of two contexts",
@@ -218,7 +218,7 @@ def _in_context(context: str) -> str:
         ),
         ("self.config(hidden_states)", "self.encoder(hidden_states)"),
         _UNRECORDED,
-        _SAFE,
+        [found(LAYER, "unsafe", "no gradients in")],
     ),
     Pair(
         "of a part only the parameters are used",
@@ -235,7 +235,7 @@ def _in_context(context: str) -> str:
         ),
         ("self.encoder.parameters()", "self.encoder.layers[0](mask)"),
         _UNRECORDED,
-        _SAFE,
+        [found(LAYER, "unsafe", "no gradients in")],
     ),
     Pair(
         "a part that another file trains",

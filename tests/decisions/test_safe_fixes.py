@@ -302,8 +302,8 @@ _CALL = "hidden_states = layer(hidden_states, mask)"
     ),
     Pair(
         "the configuration changes",
-        _loop(f"{_CALL}\n    self.config.step = 1"),
-        ("self.config.step", "self.state.step"),
+        _loop(f"{_CALL}\n    self.config.step = 1") + "\n\ndef step_of(config):\n    return config.step\n",
+        ("self.config.step", "self.config.other"),
         _unsafe("changed around"),
         _SAFE,
     ),
@@ -330,7 +330,7 @@ _CALL = "hidden_states = layer(hidden_states, mask)"
     ),
     Pair(
         "a function around a gradient",
-        _loop(_CALL, before="up = self.layers[0](mask)\nmask = lambda: up"),
+        _loop(_CALL, before="up = self.layers[0](hidden_states)\nmask = lambda: up"),
         ("lambda: up", "lambda: down"),
         _unsafe("holds values"),
         _SAFE,
@@ -439,7 +439,7 @@ _CALL = "hidden_states = layer(hidden_states, mask)"
         ),
         ("    hidden_states = layer(", "    mask = iter(mask)\n            hidden_states = layer("),
         _SAFE,
-        _unsafe("iterator"),
+        _unsafe("holds gradients", "iterator"),
     ),
     Pair(
         "what an outer loop feeds back is no hidden state of the inner one",
@@ -456,8 +456,8 @@ _CALL = "hidden_states = layer(hidden_states, mask)"
     ),
     Pair(
         "an argument is where a function writes one of several results",
-        _loop(f"{_CALL}\n    torch.max(hidden_states, 0, out=(self.y, mask))"),
-        ("(self.y, mask)", "(self.y, self.z)"),
+        _loop(f"{_CALL}\n    torch.max(hidden_states, 0, out=(x, mask))"),
+        ("(x, mask)", "(x, z)"),
         _unsafe("changed around"),
         _SAFE,
     ),

@@ -29,7 +29,7 @@ def _loop(loop: str, **more: str) -> str:
         "one of two calls feeds the other",
         _loop(
             "x = hidden_states\nfor layer in self.layers:\n    if mask is None:\n        y = layer(x)\n"
-            "    else:\n        z = layer(mask)\n    x = z"
+            "    else:\n        z = layer(hidden_states)\n    x = z"
         ),
         ("x = z", "w = z"),
         _SAFE,
@@ -120,7 +120,7 @@ def _loop(loop: str, **more: str) -> str:
             "    every.append(out)"
         ),
         ("every.append(out)", "every.count(out)"),
-        [found(LAYER, "unsafe", "holds gradients")],
+        [found(LAYER, "unsafe", "changed around", "holds gradients")],
         [silent(LAYER, "not fed back")],
     ),
     Pair(
@@ -134,7 +134,7 @@ def _loop(loop: str, **more: str) -> str:
         "a sum is fed back",
         _loop("for layer in self.layers:\n    x = layer(hidden_states)\n    hidden_states += x"),
         ("hidden_states += x", "self.count += x"),
-        _SAFE,
+        [found(LAYER, "unsafe", "changed around")],
         [silent(LAYER, "not fed back")],
     ),
     Pair(
@@ -477,7 +477,7 @@ _MADE = "ToyLayer(config)"
             "    hidden_states = layer(hidden_states)"
         ),
         ("wrap(layer)", "wrap(other)"),
-        _SAFE,
+        [found(LAYER, "unsafe", "unknown around")],
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
     ),

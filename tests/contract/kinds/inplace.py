@@ -8,7 +8,7 @@ from tests.contract.kinds.frames import placed
 from tests.contract.kinds.models import Pair
 
 _PLACES = ("block", "part", "method", "function")
-_FORMS = {
+FORMS = {
     "method": "$v.mul_(2)",
     "augmented": "$v *= 2",
     "item": "$v[0] = $v[0] * 2",
@@ -80,7 +80,7 @@ _FORMS = {
 
 def pairs() -> Iterator[Pair]:
     """Yield each form at two of the places: of the mask that all blocks get, and of a copy of it."""
-    for number, (form, text) in enumerate(_FORMS.items()):
+    for number, (form, text) in enumerate(FORMS.items()):
         for place in (_PLACES[number % 4], _PLACES[(number + 1 + number // 4 % 3) % 4]):
             yield Pair(
                 f"{form} in a {place}",

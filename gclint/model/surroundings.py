@@ -1,0 +1,733 @@
+"""What the code around blocks does that is not the same once they are recomputed.
+
+A block that is recomputed reads what it was given once more, in the backward pass, and its own state. So
+nothing may change that in place in between, wherever it stands and by whatever name; nor may a block stand
+where its recomputation does not, or get what reentrant checkpointing cannot look into.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from gclint.model import known, tensors
+from gclint.model.calls import shared
+from gclint.model.frames import Frame
+from gclint.model.gradients import is_constant
+from gclint.model.interpreter import Interpreter
+from gclint.model.notes import Kind, Root
+from gclint.model.objects import ITERATOR
+from gclint.model.spaces import Spaces
+from gclint.model.texts import texts
+from gclint.model.values import (
+    NEVER,
+    OWN,
+    PLAIN,
+    TENSOR,
+    Bound,
+    Box,
+    Call,
+    Class,
+    Constant,
+    External,
+    Fixed,
+    Function,
+    Made,
+    Object,
+    Partial,
+    Setting,
+    Tensor,
+    Thing,
+    Unknown,
+    Value,
+    join,
+    of,
+    with_roots,
+)
+from gclint.source.file import SourceFile
+from gclint.source.names import names
+from gclint.source.walk import walk
+
+_HELD = "what is held by"
+"""How names of variables begin, which no code can have, whose roots are those of what blocks were given."""
+_MAKING = (
+    ast.Call,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.Compare,
+    ast.List,
+    ast.Set,
+    ast.Dict,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
+"""Expressions that may make something new."""
+_RUNNING = names(
+    """
+    functools.partial functools.reduce map filter sorted min max torch.utils.checkpoint.checkpoint
+    transformers.modeling_utils.checkpoint transformers.pytorch_utils.apply_chunking_to_forward
+    transformers.modeling_utils.apply_chunking_to_forward
+    """
+)
+"""Functions that only call what they are given."""
+_DIFFERENTIATING = names("torch.autograd.grad torch.autograd.backward")
+_RESTORED = known.CONTEXTS | names(
+    """
+    torch.inference_mode torch.device torch.cuda.device torch.cuda.stream torch.profiler.profile
+    torch.profiler.record_function torch.autograd.profiler.record_function torch.autograd.profiler.profile
+    torch.autograd.graph.save_on_cpu transformers.utils.ContextManagers
+    transformers.utils.generic.ContextManagers
+    """
+)
+"""Contexts that recomputation is in as well, or that do not change what is computed."""
+_OF_LAYERS = frozenset(("gradient_checkpointing", "_gradient_checkpointing_func"))
+"""The attributes that the base class gives to a block."""
+_OF_TYPES = frozenset(("__base__", "__bases__", "__mro__", "mro", "__subclasses__"))
+_ASKING = names("hasattr isinstance issubclass type")
+_LAYER = "GradientCheckpointingLayer"
+
+
+class Matter(str, Enum):
+    """What is the matter with the code around a block."""
+
+    CHANGED = "changes in place what blocks were given, or are"
+    HANDED = "gives something unknown what blocks were given"
+    WITHIN = "runs a block where its recomputation is not"
+    CONSTANT = "may give a block nothing that requires grad"
+    USED_UP = "gives a block an iterator"
+    CAPTURED = "gives a block a function around what requires grad"
+    DIFFERENTIATED = "runs a backward pass of its own"
+    ASKED = "asks for what becomes different in a checkpointing layer"
+
+
+Block: TypeAlias = "tuple[SourceFile, str]"
+"""The file and the name of a class."""
+
+
+class Around(NamedTuple):
+    """Something that the code around blocks does."""
+
+    matter: Matter
+    what: str
+    """The code, or the name of what a block is in or gets."""
+    file: SourceFile
+    row: int
+    blocks: frozenset[Block] = frozenset()
+    """The classes that it is about; none if it may be about any."""
+
+
+@dataclass
+class _Summary:
+    """What following a function has shown, whatever was held before."""
+
+    changed: dict[tuple[Root, frozenset[Object]], tuple[Matter, str]] = field(default_factory=dict)
+    """What is changed in place, and how: a root, and the objects if it can be no other part of that."""
+    held: defaultdict[frozenset[Block], set[Root]] = field(default_factory=lambda: defaultdict(set))
+    """What blocks hold when it returns."""
+    made: set[Root] = field(default_factory=set)
+    """The places at which it has made something."""
+    runs: set[Block] = field(default_factory=set)
+    """The blocks that it runs."""
+
+
+class Surroundings(Interpreter):
+    """Follows the code around blocks, and takes note of what is not the same once they are recomputed."""
+
+    def __init__(self, spaces: Spaces, *, is_quiet: bool = False, most_steps: int) -> None:
+        """Start without having seen anything."""
+        super().__init__(spaces, is_quiet=is_quiet, most_steps=most_steps)
+        self.around: dict[Around, None] = {}
+        self._summary = _Summary()
+        self._summaries: dict[object, _Summary] = {}
+        self._inside = 0
+        """In how many blocks it is, or objects that are being made before anything runs."""
+        self._within: list[str] = []
+        """What the place stands in, in the function that is followed, and recomputation does not."""
+        self._tried: dict[int, str] = {}
+        """What statements stand in, by the identity of their list."""
+        self._external = ""
+        """The function of another package that is being called."""
+        self._method: tuple[ast.AST | None, Value] = None, NEVER
+        """The call of a method of another package that is followed, with its receiver."""
+        self._places: dict[ast.AST, Root] = {}
+        self._holders: dict[frozenset[Block], str] = {}
+        """The names of the variables for what blocks hold."""
+        self._objects: defaultdict[frozenset[Block], set[Object]] = defaultdict(set)
+        """The objects that were run of these classes."""
+
+    def is_block(self, receivers: Iterable[Value]) -> bool:
+        """Tell whether values may be objects of a block."""
+        raise NotImplementedError
+
+    def see(
+        self, matter: Matter, what: str, node: ast.AST, frame: Frame, blocks: frozenset[Block] = frozenset()
+    ) -> None:
+        """Take note of something; ``blocks`` are the classes that it is about, if it is not about all."""
+        row = frame.space.file.position(frame.space.offset(node)).row
+        self.around[Around(matter, what, frame.space.file, row, blocks)] = None
+
+    @contextmanager
+    def _in(self, what: str | None) -> Iterator[None]:
+        """Follow what stands in something that recomputation does not stand in; None for nothing."""
+        self._within += [] if what is None else [what]
+        try:
+            yield
+        finally:
+            if what is not None:
+                self._within.pop()
+
+    # -- functions
+
+    def entry(self, function: Function, call: Call, owner: Class | None) -> object:
+        """Return what is the same for calls of which following one is enough."""
+        return super().entry(function, call, owner), self._inside > 0
+
+    def enter(
+        self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
+    ) -> Value:
+        """Follow a function, and take what it has done to what blocks hold as done here."""
+        if self._inside:
+            return super().enter(function, call, node, frame, owner)
+        if (
+            owner is not None
+            and getattr(function.node, "name", "") == "forward"
+            and self.is_block(call.positional[:1])
+        ):
+            return self._run_block(function, call, node, frame, owner)
+        mine = self._summaries.setdefault(self.entry(function, call, owner), _Summary())
+        outer, self._summary = self._summary, mine
+        within, self._within = self._within, []
+        try:
+            result = super().enter(function, call, node, frame, owner)
+        finally:
+            self._summary, self._within = outer, within
+        if self.stack:
+            self._take(mine, node, frame)
+        return result
+
+    def _enter(self, function: Function, call: Call, inner: Frame) -> Value:
+        result = super()._enter(function, call, inner)
+        if not self._inside and not inner.is_dead:
+            self._leave(inner)
+        return result
+
+    def _leave(self, frame: Frame) -> None:
+        """Take note of what blocks hold where a function ends."""
+        for blocks, held in self._held(frame):
+            self._summary.held[blocks] |= held
+
+    def _follow_return(self, node: ast.Return, frame: Frame) -> None:
+        super()._follow_return(node, frame)
+        if not self._inside:
+            self._leave(frame)
+
+    def _take(self, mine: _Summary, node: ast.AST, frame: Frame) -> None:
+        """Take what following a function has shown as done where it is called."""
+        self._age(mine.made, frame)
+        for (root, objects), (matter, what) in mine.changed.items():
+            if root not in mine.made:
+                self._touch(root, objects, matter, what, node, frame)
+        for blocks, held in mine.held.items():
+            self._hold(held, blocks, frame)
+        self._summary.made |= mine.made
+        self._summary.runs |= mine.runs
+        for each in self._within if mine.runs else ():
+            self.see(Matter.WITHIN, each, node, frame, frozenset(mine.runs))
+
+    def make_anyhow(self, kind: Class, frame: Frame) -> Value:
+        """Return an object that is made with any values, before anything is run."""
+        self._inside += 1
+        try:
+            return super().make_anyhow(kind, frame)
+        finally:
+            self._inside -= 1
+
+    # -- blocks
+
+    def _run_block(self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class) -> Value:
+        """Follow a block, whose arguments are held from then on.
+
+        It is followed once for all of what it gets: only what of that its result is a part of is put back.
+        """
+        blocks = self._classes(call.positional[0])
+        self._summary.runs |= blocks
+        self._objects[blocks] |= {each for each in call.positional[0].things if isinstance(each, Object)}
+        for what in self._within:
+            self.see(Matter.WITHIN, what, node, frame, blocks)
+        for matter in self._matters(call):
+            self.see(matter, _code(node), node, frame, blocks)
+        roots = {
+            OWN: call.positional[0].roots,
+            **{_own(index): each.roots for index, each in enumerate(call.positional) if index},
+            **{_own(name): each.roots for name, each in call.named},
+        }
+        loose = [each.roots for each in (call.rest, call.options) if each is not None]
+        if loose:
+            roots[_REST] = frozenset().union(*loose)
+        self._inside += 1
+        try:
+            result = super().enter(function, _without_roots(call), node, frame, owner)
+        finally:
+            self._inside -= 1
+        if self.unrecorded:
+            return _with_other_roots(result, roots)  # Nothing is recomputed of it.
+        # What is in a list that it returns still has the names of its arguments.
+        self._hold({*shared(call.all()), *call.positional[0].roots, *roots}, blocks, frame)
+        made = self._place(node, frame)
+        view = Root(Kind.MADE, f"{made.what}{_AS_VIEW}")
+        self._summary.made |= {made, view}
+        self._age((made, view), frame)
+        # A view cannot be changed in place once it comes out of a reentrant checkpoint.
+        self._hold((view,), blocks, frame)
+        return _told_apart(_with_other_roots(result, roots), made, view)
+
+    def _classes(self, value: Value) -> frozenset[Block]:
+        """Return the classes of objects, or classes, with their bases."""
+        kinds = {each.kind if isinstance(each, Object) else each for each in value.things}
+        lines = (self.line(each) for each in kinds if isinstance(each, Class))
+        bases = (one for line in lines for one in line if isinstance(one, Class))
+        return frozenset((one.space.file, one.node.name) for one in bases)
+
+    def _matters(self, call: Call) -> Iterator[Matter]:
+        """Yield what is the matter with what a block gets."""
+        given = [*call.positional[1:], *(each for _, each in call.named)]
+        loose = [each for each in (call.rest, call.options) if each is not None]
+        if any(isinstance(thing, Box) and thing.kind == ITERATOR for each in given for thing in each.things):
+            yield Matter.USED_UP
+        if any(_captures(thing) for each in given for thing in each.things):
+            yield Matter.CAPTURED
+        if not self.unrecorded and not any(map(_requires_grad, (*given, *loose))):
+            yield Matter.CONSTANT
+
+    # -- what is held
+
+    @staticmethod
+    def _home(frame: Frame) -> Frame:
+        """Return the frame of a function for that of a comprehension in it."""
+        while frame.parent is not None and frame.reading is frame.parent.reading is not None:
+            frame = frame.parent
+        return frame
+
+    def _held(self, frame: Frame) -> Iterator[tuple[frozenset[Block], frozenset[Root]]]:
+        """Yield what is held, by the classes that hold it."""
+        variables = self._home(frame).names
+        for blocks, name in self._holders.items():
+            if name in variables:
+                yield blocks, variables[name].roots
+
+    def _hold(self, roots: Collection[Root], blocks: frozenset[Block], frame: Frame) -> None:
+        if roots and self.stack:
+            variables = self._home(frame).names
+            name = self._holders.setdefault(blocks, f"{_HELD} {len(self._holders)}")
+            variables[name] = Value(PLAIN.things, variables.get(name, NEVER).roots.union(roots))
+
+    def _age(self, made: Collection[Root], frame: Frame) -> None:
+        """Tell what was made at some places before from what is made there now."""
+        if all(held.isdisjoint(made) for _, held in self._held(frame)):
+            return
+        older = {each: frozenset((_older(each),)) for each in made}
+        for each in {self._home(frame), frame}:
+            each.names = {name: _with_other_roots(value, older) for name, value in each.names.items()}
+
+    def is_never_empty(self, entry: Mapping[str, Value], frame: Frame) -> bool:
+        """Tell whether a loop runs blocks: if it runs none, they hold nothing."""
+        return any(frame.names.get(name) != entry.get(name) for name in self._holders.values())
+
+    def value(self, node: ast.expr, frame: Frame) -> Value:
+        """Follow an expression; what it makes anew is told from all other things by its place."""
+        found = super().value(node, frame)
+        if self._inside or not self.stack or found.roots or not isinstance(node, _MAKING):
+            return found
+        root = self._place(node, frame)
+        made = with_roots(found, (root,))
+        if made is not found:
+            self._summary.made.add(root)
+            self._age((root,), frame)
+        return made
+
+    def _place(self, node: ast.AST, frame: Frame) -> Root:
+        """Return what stands for all that is made at a place."""
+        root = self._places.get(node)
+        if root is None:
+            parts = (
+                getattr(node, name, 0) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")
+            )
+            root = self._places[node] = Root(
+                Kind.MADE, f"{frame.space.file.path}:{':'.join(map(str, parts))}"
+            )
+        return root
+
+    def _value_name(self, node: ast.Name, frame: Frame) -> Value:
+        found = super()._value_name(node, frame)
+        return found if self._inside or node.id in frame.names else _of_any_age(found)
+
+    def _item(self, thing: Thing, index: int | None) -> Value:
+        found = super()._item(thing, index)
+        return _of_any_age(found) if isinstance(thing, Box) and not self._inside else found
+
+    # -- changes
+
+    def call(self, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Return what a call gives; of several functions, only one is run."""
+        if self._inside or not self.stack or len(function.things) < 2:
+            return super().call(function, call, node, frame)
+        found: list[Value] = []
+        before = [(roots, blocks) for blocks, roots in self._held(frame)]
+        after = list(before)
+        for each in function.things:
+            self._release(before, frame)
+            found.append(super().call(Value(frozenset((each,)), function.roots), call, node, frame))
+            after += [(roots, blocks) for blocks, roots in self._held(frame)]
+        self._release(after, frame)
+        return join(found)
+
+    def _release(self, held: Iterable[tuple[frozenset[Root], frozenset[Block]]], frame: Frame) -> None:
+        """Let blocks hold these again, and nothing else."""
+        for name in self._holders.values():
+            self._home(frame).names.pop(name, None)
+        for roots, blocks in held:
+            self._hold(roots, blocks, frame)
+
+    def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
+        """Assign an attribute of whatever a value may be; what something unknown gives is nothing it got."""
+        things = frozenset(each for each in value.things if not isinstance(each, Unknown) or each.is_argument)
+        if things and all(isinstance(each, Setting) for each in things):
+            value = Value(things, frozenset((Root(Kind.SHARED, f"{_SETTING}{name}"),)))
+        elif things != value.things and name not in _OF_TENSORS:
+            value = Value(
+                things, frozenset(each for each in value.roots if each.kind is Kind.MADE and things)
+            )
+        super().set_attribute(value, name, given, node, frame)
+
+    def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Take note that a value is changed in place, if a block holds it."""
+        super().change(value, node, frame)
+        objects = frozenset(each for each in value.things if isinstance(each, Object))
+        objects = objects if len(objects) == len(value.things) else frozenset()
+        for root in value.roots:
+            self._touch(root, objects, Matter.CHANGED, _code(node), node, frame)
+
+    def _touch(
+        self, root: Root, objects: frozenset[Object], matter: Matter, what: str, node: ast.AST, frame: Frame
+    ) -> None:
+        """Take note that what a root stands for may be changed in place here.
+
+        Args:
+            root: the root.
+            objects: what it is that is changed; none of them if it may be anything.
+            matter: how it is changed.
+            what: the code that does it.
+            node: where that is done in the function that is followed.
+            frame: the names of that function.
+        """
+        if self._inside or not self.stack:
+            return
+        self._summary.changed.setdefault((root, objects), (matter, what))
+        for blocks, held in self._held(frame):
+            if root.what.startswith(_SETTING):
+                is_held = self._may_read(blocks, root.what.removeprefix(_SETTING))
+            else:
+                is_held = root in held and (not objects or not objects.isdisjoint(self._parts(blocks)))
+            if is_held:
+                self.see(matter, what, node, frame, blocks)
+
+    def _may_read(self, blocks: frozenset[Block], name: str) -> bool:
+        """Tell whether classes, what they hold, or functions beside them may read an attribute."""
+        kinds = {
+            one for each in self._parts(blocks) for one in self.line(each.kind) if isinstance(one, Class)
+        }
+        beside = (
+            each
+            for space in {kind.space for kind in kinds}
+            for each in (() if space.tree is None else space.tree.body)
+            if not isinstance(each, ast.ClassDef)
+        )
+        return any(name in _attributes(each) for each in (*(kind.node for kind in kinds), *beside))
+
+    def _parts(self, blocks: frozenset[Block]) -> set[Object]:
+        """Return the objects of classes with all that they hold."""
+        found, waiting = set[Object](), [of(each) for each in self._objects[blocks]]
+        while waiting:
+            for thing in waiting.pop().things:
+                if isinstance(thing, Object) and thing not in found:
+                    found.add(thing)
+                    waiting += thing.attributes.values()
+                elif isinstance(thing, (Box, Fixed)):
+                    waiting.append(self.item(of(thing)))
+        return found
+
+    def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Follow that items of something are used up: what blocks get is no iterator, or is noted."""
+        self.ask(value, node, frame)
+
+    def _call(self, thing: Thing, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
+        if isinstance(thing, Unknown):  # Such as a method of something that a block holds.
+            self._hand(Value(frozenset((thing,)), function.roots), node, frame)
+        return super()._call(thing, function, call, node, frame)
+
+    def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
+        """Note that nothing is known of what a call does; it may change what it gets."""
+        name = node.func if isinstance(node, ast.Call) else None
+        if (getattr(name, "attr", "") or getattr(name, "id", "")) not in _READING:
+            # A function gets a new dict of what `**` unpacks.
+            given = [*call.positional, *(each for _, each in call.named)]
+            given += [] if call.rest is None else [call.rest]
+            given += [self._method[1]] if self._method[0] is node else []
+            for each in given:
+                self._hand(each, node, frame)
+        return super().deny(call, node, frame, kind)
+
+    def _hand(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Take note that something unknown gets a value."""
+        is_unknown = all(isinstance(each, Unknown) for each in value.things)
+        for root in shared((value,)):
+            # What is unknown of the model is no block, and a view is not changed, which raises an error.
+            if not (is_unknown and root == OWN) and not _is_view(root):
+                self._touch(root, frozenset(), Matter.HANDED, _code(node), node, frame)
+
+    def _call_method(
+        self, receiver: Value, thing: Thing, name: str, call: Call, node: ast.expr, frame: Frame
+    ) -> Value:
+        is_module = isinstance(thing, (Object, Made)) or (
+            isinstance(thing, Box) and thing.kind in known.STACKS
+        )
+        if is_module and name in known.MODULE_SETTINGS:
+            self.change(receiver, node, frame)
+        before, self._method = self._method, (node, receiver)
+        try:
+            found = super()._call_method(receiver, thing, name, call, node, frame)
+        finally:
+            self._method = before
+        return self._as_view(found) if name in tensors.VIEWS else found
+
+    def _compute(self, last: str, call: Call, node: ast.expr, frame: Frame) -> Value:
+        found = super()._compute(last, call, node, frame)
+        return self._as_view(found) if last in tensors.VIEWS else found
+
+    def _call_made(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
+        if name in _WITH_STATISTICS and not self._inside:
+            return self.tensor((TENSOR,))
+        found = super()._call_made(name, call, node, frame)
+        return self._as_view(found) if name.rpartition(".")[2] in _HANDING_ON else found
+
+    def _value_subscript(self, node: ast.Subscript, frame: Frame) -> Value:
+        found = super()._value_subscript(node, frame)
+        is_tensor = self._inside and any(isinstance(each, (Tensor, Unknown)) for each in found.things)
+        return self._as_view(found) if is_tensor else found
+
+    def _as_view(self, value: Value) -> Value:
+        """Return a value that may be a view, which matters for what comes out of blocks."""
+        return with_roots(value, (_VIEW,)) if self._inside else value
+
+    # -- places
+
+    def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
+        """Follow statements, in whatever they stand."""
+        with self._in(None if self._inside else self._tried.get(id(statements))):
+            super().body(statements, frame)
+
+    def _follow_try(self, node: ast.Try, frame: Frame) -> None:
+        if node.handlers:
+            self._tried[id(node.body)] = "a `try` that handles errors"
+        super()._follow_try(node, frame)
+
+    _follow_trystar = _follow_try
+
+    def _follow_with(self, node: ast.With, frame: Frame) -> None:
+        unknown = (
+            []
+            if self._inside
+            else [each for each in node.items if not self._is_restored(each.context_expr, frame)]
+        )
+        if unknown:
+            self._tried[id(node.body)] = f"`{_code(unknown[0].context_expr)}`"
+        super()._follow_with(node, frame)
+
+    def _is_restored(self, context: ast.expr, frame: Frame) -> bool:
+        """Tell whether recomputation is in a context as well, or it does not matter."""
+        made = self.quietly(context.func if isinstance(context, ast.Call) else context, frame).things
+        return bool(made) and all(isinstance(each, External) and each.name in _RESTORED for each in made)
+
+    def _call_back(self, call: Call, node: ast.expr, frame: Frame) -> None:
+        with self._in(None if self._external in _RUNNING else f"`{self._external}`"):
+            super()._call_back(call, node, frame)
+
+    # -- what is asked for
+
+    def _call_external(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
+        self._external = name
+        if name in _DIFFERENTIATING and not self._inside:
+            self.see(Matter.DIFFERENTIATED, name, node, frame)
+        if name in _ASKING and self._asks(name, call):
+            self.see(Matter.ASKED, _code(node), node, frame, self._classes(call.positional[0]))
+        if name in _WITH_STATISTICS:
+            return of(Made(name))
+        if name == "type" and len(call.positional) == 1:
+            kinds = [each.kind for each in call.positional[0].things if isinstance(each, Object)]
+            if kinds:
+                return of(*kinds)
+        return super()._call_external(name, call, node, frame)
+
+    def _asks(self, function: str, call: Call) -> bool:
+        """Tell whether a function of Python asks for what becomes different."""
+        if len(call.positional) < 2 or not self._may_be_block(call.positional[0]):
+            return False
+        if function == "hasattr":
+            asked = texts(call.positional[1])
+            return asked is None or not asked.isdisjoint(_OF_LAYERS)
+        waiting, met = [call.positional[1]], set[int]()
+        while waiting:
+            for each in waiting.pop().things:
+                if isinstance(each, External) and each.name.endswith(_LAYER):
+                    return True
+                if isinstance(each, (Fixed, Box)) and id(each) not in met:
+                    met.add(id(each))
+                    waiting.append(self.item(of(each)))
+        return False
+
+    def _may_be_block(self, value: Value) -> bool:
+        kinds = [of(Object(each)) for each in value.things if isinstance(each, Class)]
+        return self.is_block((value, *kinds)) or any(isinstance(each, Unknown) for each in value.things)
+
+    def attribute(
+        self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
+    ) -> Value:
+        """Return an attribute, and take note if it is one that a checkpointing layer has."""
+        if (name in _OF_LAYERS and self.is_block((value,))) or (
+            name in _OF_TYPES and self._may_be_block(value)
+        ):
+            self.see(Matter.ASKED, _code(node), node, frame)
+        if (
+            name == "backward"
+            and not self._inside
+            and any(isinstance(each, (Tensor, Unknown)) for each in value.things)
+        ):
+            self.see(Matter.DIFFERENTIATED, _code(node), node, frame)
+        found = super().attribute(value, name, node, frame, is_optional=is_optional)
+        return found if self._inside or f".{name}" in frame.names else _of_any_age(found)
+
+
+_REST = Root(Kind.INPUT, "the block's further arguments")
+_WITH_STATISTICS = names(
+    """
+    torch.nn.BatchNorm1d torch.nn.BatchNorm2d torch.nn.BatchNorm3d torch.nn.SyncBatchNorm
+    torch.nn.InstanceNorm1d torch.nn.InstanceNorm2d torch.nn.InstanceNorm3d
+    """
+)
+"""Modules that change nothing but what they keep, which matters inside of blocks alone."""
+_OLDER = "'"
+_AS_VIEW = " as a view"
+_VIEW = Root(Kind.MADE, "what a view is of")
+_READING = tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS | {"getattr"}
+"""Methods that change nothing, whatever has them, and a function."""
+_SETTING = "the setting "
+_OF_TENSORS = frozenset(("data", "grad", "requires_grad"))
+"""Attributes of tensors whose assignment changes the tensor."""
+_HANDING_ON = frozenset(("Identity", "Flatten", "Unflatten"))
+"""Modules of torch that give what they get, or a view of it."""
+
+
+def _own(argument: str | int) -> Root:
+    """Return what stands for an argument inside of the block that gets it."""
+    return Root(Kind.INPUT, f"the block's {argument}")
+
+
+def _older(root: Root) -> Root:
+    """Return what stands for all that was made at a place before the last one."""
+    return root if root.what.endswith(_OLDER) else Root(root.kind, f"{root.what}{_OLDER}")
+
+
+def _of_any_age(value: Value) -> Value:
+    """Return a value that may have been made at its place before the last one."""
+    older = {_older(each) for each in value.roots if each.kind is Kind.MADE}
+    return Value(value.things, value.roots | older) if older else value
+
+
+def _with_other_roots(value: Value, others: Mapping[Root, frozenset[Root]]) -> Value:
+    """Return a value with other roots in place of some, also in tuples."""
+    things = frozenset(
+        Fixed(tuple(_with_other_roots(each, others) for each in thing.items))
+        if isinstance(thing, Fixed)
+        else thing
+        for thing in value.things
+    )
+    roots = (others.get(each, frozenset((each,))) for each in value.roots)
+    return Value(things, frozenset().union(*roots))
+
+
+def _told_apart(value: Value, made: Root, view: Root) -> Value:
+    """Return what a block gives with a root for all that it made, and another for what is a view."""
+    things = frozenset(
+        Fixed(tuple(_told_apart(each, made, view) for each in thing.items))
+        if isinstance(thing, Fixed)
+        else thing
+        for thing in value.things
+    )
+    is_tuple = all(isinstance(each, Fixed) for each in things)
+    is_view = _VIEW in (value.roots if is_tuple else shared((value,)))
+    return with_roots(Value(things, value.roots - {_VIEW}), (made, view) if is_view else (made,))
+
+
+def _without_roots(call: Call) -> Call:
+    """Return the arguments of a block with names of their own for what their changes would change."""
+    receiver, *positional = call.positional
+    given = (Value(each.things, frozenset((_own(index),))) for index, each in enumerate(positional, 1))
+    return Call(
+        (Value(receiver.things, frozenset((OWN,))), *given),
+        tuple((name, Value(each.things, frozenset((_own(name),)))) for name, each in call.named),
+        None if call.rest is None else Value(call.rest.things, frozenset((_REST,))),
+        None if call.options is None else Value(call.options.things, frozenset((_REST,))),
+    )
+
+
+def _is_view(root: Root) -> bool:
+    """Tell whether a root stands for a view that a block has returned."""
+    return root.what.removesuffix(_OLDER).endswith(_AS_VIEW)
+
+
+def _requires_grad(value: Value) -> bool:
+    """Tell whether a value is something, and no tensor that requires no grad on any way."""
+    things = [each for each in value.things if not isinstance(each, Constant)]
+    return bool(things) and not any(
+        each.is_constant for each in things if isinstance(each, (Tensor, Unknown))
+    )
+
+
+def _captures(thing: Thing) -> bool:
+    """Tell whether a function, or an object that is no module, holds something that requires grad."""
+    if isinstance(thing, Partial):
+        return not is_constant(*thing.positional, *(each for _, each in thing.named))
+    if isinstance(thing, Bound):
+        return False
+    if not isinstance(thing, Function) or thing.frame is None:
+        return False
+    read = {each.id for each in ast.walk(thing.node) if isinstance(each, ast.Name)}
+    return any(
+        isinstance(each, (Tensor, Fixed, Box)) and not is_constant(of(each))
+        for frame in thing.frame.around()
+        for name in read & frame.names.keys()
+        for each in frame.names[name].things
+    )
+
+
+@lru_cache(maxsize=512)
+def _attributes(node: ast.stmt) -> frozenset[str]:
+    """Return the names of all attributes in a statement, and texts, under which attributes may be read."""
+    names = (each.attr for each in walk(node) if isinstance(each, ast.Attribute))
+    texts = (
+        each.value for each in walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    )
+    return frozenset((*names, *texts))
+
+
+def _code(node: ast.AST) -> str:
+    code = ast.unparse(node)
+    return code if len(code) <= 60 else f"{code[:57]}..."
