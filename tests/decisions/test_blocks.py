@@ -63,7 +63,7 @@ _HELD = [found(LAYER, "unsafe", "returns a container")]
         "one side of a choice",
         _returning(f"{_STATES} if mask else [mask]"),
         ("else [mask]", "else (hidden_states,)"),
-        ("else [mask]", "else (hidden_states,)"),
+        _HELD,
         _SAFE,
     ),
     Pair(
