@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.calls import changes_header_only
+from gclint.engine.carry import changes_header_only
 from gclint.finding import Edit
 from gclint.source.file import SourceFile
 from gclint.source.twins import definition_region, header_region

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gclint.engine.selection import Selection
+from gclint.engine.baseline import Selection
 from gclint.finding import Finding, Heir
 from gclint.settings import Settings
 from gclint.source.project import Project

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.baseline import Baseline, Entry
+from gclint.engine.baseline import Baseline, Entry, Selection
 from gclint.engine.check import CheckResult, check
 from gclint.engine.fix import FixResult, fix
 from gclint.engine.proof import Proof
-from gclint.engine.selection import Selection
-from gclint.engine.transaction import proven_only
+from gclint.engine.provable import proven_only
 from gclint.finding import Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule

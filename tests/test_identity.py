@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gclint.cli import main
+from gclint.engine.baseline import Selection
 from gclint.engine.check import CheckResult, check
 from gclint.engine.fix import fix
-from gclint.engine.selection import Selection
 from gclint.engine.write import write_all
 from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place

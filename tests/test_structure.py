@@ -40,10 +40,10 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.releases",),
     ("gclint.observations",),
     ("gclint.cache",),
-    ("gclint.kept",),
+    ("gclint.userfolder",),
     ("gclint.facts",),
     ("gclint.trace",),
-    ("gclint.finding", "gclint.git", "gclint.userfolder", "gclint.verify.worker"),
+    ("gclint.finding", "gclint.git", "gclint.verify.worker"),
     ("gclint",),
 )
 """From the top: a room imports from those below it, and from none beside or above it."""

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gclint.facts import read_unnoted
-from gclint.kept import key_of
-from gclint.userfolder import cache_home
+from gclint.userfolder import cache_home, key_of
 
 OPTION = "--cache-dir"
 _TABLE = b"tool.gclint"

@@ -19,8 +19,7 @@ from typing import Any
 from gclint import __version__
 from gclint.cache.place import Place
 from gclint.facts import digest
-from gclint.kept import own_folder
-from gclint.userfolder import NotPrivate, UserFolder
+from gclint.userfolder import NotPrivate, UserFolder, own_folder
 
 NAME = "verdicts.sqlite"
 _SIDES = tuple(f"{NAME}-{each}" for each in ("journal", "wal", "shm"))

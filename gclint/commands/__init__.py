@@ -81,7 +81,7 @@ def rules_of(settings: Settings) -> list[Rule]:
         CannotRun: the settings name a rule that does not exist.
     """
     from gclint.rule import all_rules, held_back, selected_rules, unknown_selectors
-    from gclint.spelling import closest
+    from gclint.wording import closest
 
     for name, selector in unknown_selectors(settings):
         meant = closest(selector, (each for rule in all_rules() for each in (rule.name, rule.code.lower())))

@@ -28,12 +28,16 @@ from gclint.commands import (
 )
 from gclint.commands.cache import store_of_run
 from gclint.commands.check_options import CheckOptions
-from gclint.commands.option_groups import GroupedCommand, option_group
-from gclint.commands.output import output_options, write_output_files
-from gclint.commands.page import origin, page_option, require_page, write_page
-from gclint.commands.proving import proven
-from gclint.commands.run_options import run_options
-from gclint.commands.setting_options import config_option, pop_settings, setting_options
+from gclint.commands.options import GroupedCommand, config_option, option_group, pop_settings, setting_options
+from gclint.commands.output import (
+    origin,
+    output_options,
+    page_option,
+    require_page,
+    write_output_files,
+    write_page,
+)
+from gclint.commands.runs import proven, run_options
 from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
 from gclint.interruption import exit_status
 from gclint.report.formats import print_report
@@ -43,11 +47,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
 
     from gclint.cache.store import Store
-    from gclint.engine.baseline import Baseline
+    from gclint.engine.baseline import Baseline, Selection
     from gclint.engine.check import CheckResult
     from gclint.engine.memory import Memory
     from gclint.engine.proof import Proof
-    from gclint.engine.selection import Selection
     from gclint.finding import Finding
     from gclint.report.report import Report
     from gclint.rule import Rule
@@ -183,7 +186,7 @@ def _checked(
         return exit_status(error)
     ignored: Mapping[Path, int] = {}
     if options.add_ignores:
-        from gclint.engine.ignoring import with_ignores
+        from gclint.engine.fix import with_ignores
 
         result, ignored = with_ignores(project, result, selection.reported(result.findings), rules)
     with phase("survey"):
@@ -306,7 +309,7 @@ def _progress(files: int) -> AbstractContextManager[Callable[[Path], None]]:
 
 
 def _selection(project: Project, paths: Sequence[Path], options: CheckOptions) -> Selection:
-    from gclint.engine.selection import Selection
+    from gclint.engine.baseline import Selection
 
     return Selection(project, paths, _changed(project, options), _baseline(options))
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gclint.commands import CannotRun, paths_argument, rules_of, settings_of
-from gclint.commands.option_groups import GroupedCommand, option_group
-from gclint.commands.setting_options import config_option, pop_settings, setting_options
+from gclint.commands.options import GroupedCommand, config_option, option_group, pop_settings, setting_options
 from gclint.finding import Position
 from gclint.report.explanation import FORMATS
 
@@ -55,7 +54,7 @@ def explain_command(
     """
     from gclint.engine.check import TOO_SLOW
     from gclint.engine.explain import explain
-    from gclint.patience import TookTooLong, limited
+    from gclint.interruption import TookTooLong, limited
     from gclint.rule import all_rules
     from gclint.source.file import UnreadableFile
     from gclint.source.project import Project

@@ -13,12 +13,11 @@ from typing import Any
 import click
 
 from gclint.commands import CannotRun, settings_of
-from gclint.commands.option_groups import GroupedCommand, option_group
-from gclint.commands.output import FormatChoice
-from gclint.commands.page import origin, page_option, require_page, write_page
-from gclint.commands.run_options import run_settings
+from gclint.commands.options import GroupedCommand, option_group
+from gclint.commands.output import FormatChoice, origin, page_option, require_page, write_page
+from gclint.commands.runs import run_settings
 from gclint.report.formats import DEFAULT, FORMATS
-from gclint.report.objects import write_object
+from gclint.report.printing import write_object
 from gclint.verify.memory import NoEstimate, ask, subject_of, with_architecture
 from gclint.verify.worker.estimates import OPTIMIZERS, Question
 
@@ -54,7 +53,7 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
     return fields
 
 
-@click.command("memory", cls=GroupedCommand, short_help="Estimate the memory that training a model needs.")
+@click.command("memory", cls=GroupedCommand)
 @click.argument("model", metavar="MODEL_OR_FILE")
 @_models(
     "--class",

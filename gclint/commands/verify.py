@@ -26,25 +26,24 @@ from gclint.commands import (
     settle_interrupted_fixes,
 )
 from gclint.commands.default_group import DefaultGroup
-from gclint.commands.option_groups import GroupedCommand, option_group
+from gclint.commands.options import GroupedCommand, config_option, option_group, pop_settings, setting_options
 from gclint.commands.output import (
     OutputFile,
+    origin,
     output_options,
+    page_option,
     require_own_files,
+    require_page,
     write_output_files,
+    write_page,
 )
-from gclint.commands.page import origin, page_option, require_page, write_page
-from gclint.commands.run_display import run_display
-from gclint.commands.run_options import results_of_user, run_options, run_settings
-from gclint.commands.setting_options import config_option, pop_settings, setting_options
+from gclint.commands.runs import results_of_user, run_display, run_options, run_settings
 from gclint.engine.check import check
 from gclint.engine.disk import output_place
-from gclint.engine.evidence import weigh
-from gclint.engine.observing import observations
+from gclint.engine.evidence import observations, weigh
 from gclint.engine.write import write_text
 from gclint.finding import Problem
 from gclint.interruption import exit_status
-from gclint.kept import key_of, own_file
 from gclint.report.formats import FORMATS, formats_of_runs, print_report
 from gclint.report.full import write_notices
 from gclint.report.printing import write_lines
@@ -53,7 +52,7 @@ from gclint.settings import Settings
 from gclint.source.discovery import Survey
 from gclint.source.paths import shortened, shown
 from gclint.source.project import Project
-from gclint.userfolder import UserFolder
+from gclint.userfolder import UserFolder, key_of, own_file
 from gclint.verify import journal
 from gclint.verify.executors import EXECUTORS
 from gclint.verify.files import Audience

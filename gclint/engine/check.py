@@ -18,11 +18,10 @@ from gclint.engine.carry import carry
 from gclint.engine.jobs import spread
 from gclint.engine.tree import Tree
 from gclint.finding import Finding, Problem, in_reading_order
-from gclint.interruption import Interrupted, number_of
+from gclint.interruption import SECONDS, Interrupted, TookTooLong, limited, number_of
 from gclint.model.attributes import let_go
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
-from gclint.patience import SECONDS, TookTooLong, limited
 from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes
 from gclint.source.file import UnreadableFile
 from gclint.source.paths import shown

@@ -1,4 +1,4 @@
-"""What a run says about findings: it confirms some, contradicts some, and adds some of its own."""
+"""What runs say: observations for the linter to use beside the text, and evidence for or against findings."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gclint.engine.check import CheckResult
-from gclint.engine.shown import is_shown
-from gclint.finding import Applicability, Evidence, Finding, Refusal, in_reading_order
+from gclint.finding import Applicability, Evidence, Finding, Heir, Refusal, in_reading_order
+from gclint.observations import Changed, Feeding, Observations, Observed
 from gclint.rule import Rule, all_rules, codes_by_word
+from gclint.source.file import UnreadableFile
+from gclint.source.generated import is_modular
 from gclint.source.project import Project
 from gclint.source.suppressions import Suppressions
+from gclint.verify.files import FileRun, Runner
+from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
 
 _ONLY_SEEN = "this was seen in a run, and the text alone does not say how to repair it"
@@ -188,3 +192,126 @@ def _rests_on_run(finding: Finding) -> bool:
     """Return whether a finding of a rule, or its fix, exists only because of what a run saw."""
     is_provable = finding.fix is not None and finding.fix.applicability is Applicability.PROVABLE
     return is_provable or finding.evidence is not None
+
+
+def is_shown(
+    rule: Rule, finding: Finding, row: int, run: ClassResult, failure: Failure, project: Project
+) -> bool:
+    """Return whether a failure is the damage of a defect: at its place, or in a run of its model.
+
+    Args:
+        rule: that of the finding.
+        finding: the finding about the defect.
+        row: the row of the finding in the text that was run.
+        run: the result of a class.
+        failure: one of its failures.
+        project: the files.
+    """
+    if failure.cause not in (rule.causes if rule.shown_by is None else rule.shown_by):
+        return False
+    if not failure.places:
+        return rule.concerns(finding, failure, run)
+    for place in failure.places:
+        path = project.identify(Path(place.path))
+        if path == finding.path and place.line <= row <= place.end_line:
+            return True
+        blocks = {site.block for site in run.sites if site.place == place}
+        for heir in finding.heirs:
+            if heir.path == path and (heir.symbol in blocks or _defines(project, heir, place)):
+                return True
+    return False
+
+
+def _defines(project: Project, heir: Heir, place: Place) -> bool:
+    """Return whether a place is in the class that a finding names in another file."""
+    try:
+        file = project.file(heir.path)
+    except (OSError, UnreadableFile):
+        return False
+    definition = file.outline.classes.get(heir.symbol)
+    if definition is None:
+        return False
+    return file.position(definition.start).row <= place.line <= file.position(definition.end).row
+
+
+_LEFT_OUT = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
+"""Why checkpointing does not recompute a block that does not inherit from the base class."""
+_Key = tuple[Path, int, int, str, Path]
+
+
+def observe(project: Project, paths: Iterable[Path], run: Runner) -> Mapping[Path, FileRun]:
+    """Run files as they are, let ``project`` know what was seen, and return it.
+
+    Raises:
+        NothingRuns: nothing at all can be run.
+        OSError: a file cannot be read.
+    """
+    ran = run([path for path in paths if not is_modular(path)], {})
+    project.observe(observations(project, [result for each in ran.values() for result in each.results]))
+    return ran
+
+
+def observations(project: Project, runs: Sequence[ClassResult]) -> Observations:
+    """Return what runs of the files, as ``project`` has them now, saw of their calls."""
+    found: dict[_Key, Observed] = {}
+    for run in runs:
+        for site in run.sites:
+            if site.calls:
+                one = _observed(project, run, site)
+                key = (one.path, one.first, one.last, one.block, one.definition)
+                found[key] = _united(found[key], one) if key in found else one
+    return Observations(found.values(), _feeding(project, runs), _changed(project, runs))
+
+
+def _feeding(project: Project, runs: Iterable[ClassResult]) -> Iterator[Feeding]:
+    found: dict[tuple[Path, str], Feeding] = {}
+    for run in runs:
+        for each in run.embeddings:
+            path = project.identify(Path(each.place.path))
+            feeding = Feeding(path, each.model, each.module, each.present, each.fails)
+            found.setdefault((path, each.model), feeding)
+    yield from found.values()
+
+
+def _changed(project: Project, runs: Iterable[ClassResult]) -> Iterator[Changed]:
+    for run in runs:
+        for failure in run.failures:
+            if failure.cause is Cause.LEAF:
+                for place in failure.places:
+                    yield Changed(project.identify(Path(place.path)), place.line)
+
+
+def _observed(project: Project, run: ClassResult, site: RunSite) -> Observed:
+    causes = {each.cause for each in run.failures if each.cause and site.place in each.places}
+    is_left_out = site.is_trunk and not site.is_layer and site.recomputed is False
+    return Observed(
+        project.identify(Path(site.place.path)),
+        site.place.line,
+        site.place.end_line,
+        site.block,
+        project.identify(Path(site.definition.path)),
+        # What an override disables, for example, is another matter.
+        is_left_out=is_left_out and not causes.isdisjoint(_LEFT_OUT),
+        keywords=frozenset(site.keyword_activations),
+        containers=frozenset(site.contained_activations),
+        shared=frozenset(site.shared_activations),
+        causes=frozenset(causes),
+        shown=frozenset(
+            rule.code
+            for rule in all_rules()
+            if rule.shows(site)
+            or not causes.isdisjoint(rule.causes if rule.shown_by is None else rule.shown_by)
+        ),
+    )
+
+
+def _united(one: Observed, other: Observed) -> Observed:
+    return replace(
+        one,
+        is_left_out=one.is_left_out or other.is_left_out,
+        keywords=one.keywords | other.keywords,
+        containers=one.containers | other.containers,
+        shared=one.shared | other.shared,
+        causes=one.causes | other.causes,
+        shown=one.shown | other.shown,
+    )

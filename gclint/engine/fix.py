@@ -1,4 +1,4 @@
-"""Makes fixes, in memory, until nothing is left to fix."""
+"""Changes files in memory: makes fixes until nothing is left to fix, and adds ignore comments."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from bisect import bisect_right, insort_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 
 from gclint.codemod.edits import by_file, edited
+from gclint.codemod.ignoring import suppressed
 from gclint.engine.check import BUG, CheckResult, check_again, collector_paused, judge, summarise
-from gclint.engine.damage import damage
 from gclint.finding import Applicability, Edit, Finding, Problem
-from gclint.rule import Rule
+from gclint.rule import Rule, all_rules, codes_by_word
+from gclint.source.file import SourceFile
 from gclint.source.project import Project
+from gclint.source.syntax import compile_problem, syntax_problem
 from gclint.wording import listed
 
 _PASSES = 20
@@ -311,3 +314,72 @@ def _conflict(edit: Edit, other: Edit, text: str) -> bool:
 
 def _place(edit: Edit) -> tuple[int, int]:
     return edit.start, edit.end
+
+
+def damage(file: SourceFile, edits: Sequence[Edit]) -> Problem | None:
+    """Return the syntax error that ``file`` would have after edits and does not have now."""
+    try:
+        for edit in edits:
+            file.encode(edit.content)
+    except UnicodeEncodeError:
+        return Problem(file.path, f"the result contains a character that {file.encoding} cannot encode")
+    pieces = _touched_pieces(file, edits)
+    if pieces is not None and all(compile_problem(file.path, piece) is None for piece in pieces):
+        return None
+    text = edited(file.text, edits)
+    problem = compile_problem(file.path, text)
+    if problem is None or compile_problem(file.path, file.text) is None:
+        return problem
+    return syntax_problem(SourceFile(file.path, file.encode(text)))
+
+
+def _touched_pieces(file: SourceFile, edits: Sequence[Edit]) -> list[str] | None:
+    """Return the new text of the top-level definitions, and of the code between them, that edits change.
+
+    Returns None if one edit changes several of them.
+    """
+    pieces = file.outline.pieces
+    by_piece: defaultdict[int, list[Edit]] = defaultdict(list)
+    for edit in edits:
+        index = bisect_right(pieces, edit.start, key=itemgetter(0)) - 1
+        if edit.end > pieces[index][1]:
+            return None
+        by_piece[index].append(edit)
+    return [
+        edited(
+            file.text[slice(*pieces[index])],
+            [Edit(e.path, e.start - pieces[index][0], e.end - pieces[index][0], e.content) for e in own],
+        )
+        for index, own in by_piece.items()
+    ]
+
+
+def with_ignores(
+    project: Project, result: CheckResult, findings: Sequence[Finding], rules: Sequence[Rule]
+) -> tuple[FixResult, Mapping[Path, int]]:
+    """Add an ignore comment for each finding; return what is left, and how many each file had suppressed.
+
+    Args:
+        project: the files; only those that it was given change, and nothing is written.
+        result: what was found.
+        findings: those of it to suppress.
+        rules: the rules that ran.
+    """
+    codes = codes_by_word((*all_rules(), *rules))
+    by_path = defaultdict(list)
+    for finding in findings:
+        if finding.path in project.given and finding.path in project.fixable:
+            by_path[finding.path].append(finding)
+    fixed = result if isinstance(result, FixResult) else FixResult(**vars(result), applied=(), changed={})
+    changed = dict(fixed.changed)
+    numbers = {}
+    for path, own in by_path.items():
+        file = project.file(path)
+        after, count = suppressed(file, own, codes)
+        if count:
+            numbers[path] = count
+            before, _ = changed.get(path, (file.text, ""))
+            changed[path] = (before, after.text)
+            project.replace(path, after.text)
+    again = check_again(project, result, set(by_path), rules)
+    return replace(fixed, **{**vars(again), "problems": fixed.problems}, changed=changed), numbers

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gclint.cache.code import consulted
 from gclint.cache.codec import decoded as value_of
 from gclint.cache.codec import encoded as document_of
-from gclint.cache.consulted import Answer, Damaged, changed, decoded, still_holds
+from gclint.cache.consulted import Answer, Damaged, changed, consulted, decoded, still_holds
 from gclint.cache.store import Store
 from gclint.codemod.leftover import CHECKPOINTING
 from gclint.codemod.patched import REPLACING

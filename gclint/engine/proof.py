@@ -11,11 +11,10 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gclint.engine.evidence import is_shown
 from gclint.engine.fix import FixResult
-from gclint.engine.imports import Place
-from gclint.engine.reach import Reach
+from gclint.engine.reach import Place, Reach
 from gclint.engine.regression import regressions, summarised, was_run, why_not_run
-from gclint.engine.shown import is_shown
 from gclint.engine.units import fixed_together
 from gclint.finding import Finding
 from gclint.rule import Rule

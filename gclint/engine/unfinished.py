@@ -13,9 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gclint.facts import Places, is_there, matching
-from gclint.kept import is_in_working_tree
 from gclint.source.paths import shown
-from gclint.userfolder import NotPrivate, state_home
+from gclint.userfolder import NotPrivate, is_in_working_tree, state_home
 
 SUFFIX = ".journal"
 _NAME = ".gclint-fix"

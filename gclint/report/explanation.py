@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from gclint import __version__
 from gclint.engine.explain import Outcome
 from gclint.report.findings import obstacle
-from gclint.report.objects import write_object
-from gclint.report.printing import write_lines
+from gclint.report.printing import write_lines, write_object
 from gclint.source.paths import shown
 
 if TYPE_CHECKING:

@@ -1,7 +1,10 @@
-"""What output formats have in common: whether a finding can be fixed, its headline, and its documentation."""
+"""What output formats say of findings: headline, documentation, whether they can be fixed, and counts."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
@@ -74,3 +77,22 @@ def headline(finding: Finding) -> str:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number with its noun, such as ``1 finding`` or ``2 findings``."""
     return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"
+
+
+@dataclass(frozen=True)
+class RuleCount:
+    """The number of findings of a rule, and how many of them ``--fix`` repairs."""
+
+    code: str
+    name: str
+    count: int
+    fixable: int
+
+
+def count_by_rule(findings: Iterable[Finding], *, unsafe: bool) -> list[RuleCount]:
+    """Return the counts of the rules with findings, the most frequent first."""
+    findings = list(findings)
+    rules = Counter((finding.code, finding.name) for finding in findings)
+    fixable = Counter(finding.code for finding in findings if is_fixable(finding, unsafe=unsafe))
+    counts = [RuleCount(code, name, count, fixable[code]) for (code, name), count in rules.items()]
+    return sorted(counts, key=lambda each: (-each.count, each.code))

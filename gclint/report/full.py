@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from gclint.finding import Applicability, Part, in_reading_order
-from gclint.report.findings import counted, headline, is_fixable, is_provable, obstacle
+from gclint.report.findings import count_by_rule, counted, headline, is_fixable, is_provable, obstacle
 from gclint.report.printing import is_coloured, write_lines
 from gclint.report.report import Repairs, Report
-from gclint.report.statistics import count_by_rule
 from gclint.source.paths import shown
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ import hashlib
 from typing import TYPE_CHECKING, TextIO
 
 from gclint.report.findings import documentation_url, headline, level_of, obstacle
-from gclint.report.fingerprints import fingerprints
-from gclint.report.objects import write_object
-from gclint.report.places import Places
+from gclint.report.places import Places, fingerprints
+from gclint.report.printing import write_object
 
 if TYPE_CHECKING:
     from gclint.finding import Finding, Problem

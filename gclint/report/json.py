@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from gclint import __version__
 from gclint.finding import in_reading_order
-from gclint.report.findings import documentation_url
-from gclint.report.objects import write_object
-from gclint.report.statistics import count_by_rule
+from gclint.report.findings import count_by_rule, documentation_url
+from gclint.report.printing import write_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

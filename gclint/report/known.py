@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gclint.cache.code import consulted
 from gclint.cache.codec import decoded, encoded
-from gclint.cache.consulted import Damaged, still_holds
+from gclint.cache.consulted import Damaged, consulted, still_holds
 from gclint.facts import digest, read_unnoted
 from gclint.finding import Finding
 from gclint.report import full

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
-from gclint.report.objects import write_object
+from gclint.report.printing import write_object
 
 if TYPE_CHECKING:
     from gclint.rule import Rule, Setting

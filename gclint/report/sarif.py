@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from gclint import __version__
 from gclint.report.findings import counted, documentation_url, headline, level_of, obstacle
-from gclint.report.fingerprints import fingerprints
-from gclint.report.objects import write_object
-from gclint.report.places import Places, file_uri
+from gclint.report.places import Places, file_uri, fingerprints
+from gclint.report.printing import write_object
 from gclint.report.rules import documentation
 from gclint.rule import all_rules
 from gclint.source.paths import printable

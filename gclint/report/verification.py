@@ -1,4 +1,4 @@
-"""The results of runs as text: a story for each cause of failures, and a summary."""
+"""The results of runs as text: a story for each cause of failures, further set-ups, and a summary."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from gclint.report.findings import counted
 from gclint.report.report import Report
-from gclint.report.setups import setup_lines
 from gclint.source.paths import as_argument, shown
 from gclint.verify.proven import proven_setting
 from gclint.verify.results import Results, reasons
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Failure, Place, Stability
+from gclint.verify.worker.protocol import Advice, ClassResult, Failure, Place, SetUp, Stability
 
 if TYPE_CHECKING:
     from gclint.engine.evidence import Hint, Weighed
@@ -234,3 +233,55 @@ def _classes(number: int) -> str:
 
 def _example(result: ClassResult) -> str:
     return f"{result.not_covered[0]} of {result.name}"
+
+
+_Rows = tuple[tuple[str, str, str, str], ...]
+
+
+def setup_lines(results: Iterable[ClassResult]) -> Iterator[str]:
+    """Yield which set-ups work and fail, for each group of set-ups and the classes with equal results."""
+    alike: defaultdict[tuple[str, str, _Rows], list[tuple[ClassResult, list[SetUp]]]] = defaultdict(list)
+    for result in results:
+        for group, rows in by_group(result.setups).items():
+            signature = tuple((each.name, each.data, each.outcome, each.symptom) for each in rows)
+            alike[group, advised(result.advice, group), signature].append((result, rows))
+    for (group, sentence, _), members in alike.items():
+        names = [result.name for result, _ in members]
+        who = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+        yield f"{group}, {who}: {sentence}"
+        if len(names) > 1:
+            yield f"    classes: {', '.join(names)}"
+        yield from _row_lines(members[0][1])
+
+
+def by_group(rows: Iterable[SetUp]) -> dict[str, list[SetUp]]:
+    """Return set-ups by group."""
+    found: defaultdict[str, list[SetUp]] = defaultdict(list)
+    for each in rows:
+        found[each.group].append(each)
+    return dict(found)
+
+
+def advised(advice: Iterable[Advice], group: str) -> str:
+    """Return the recommendation for a group of set-ups."""
+    return next((each.sentence for each in advice if each.group == group), "no recommendation.")
+
+
+def _row_lines(rows: Iterable[SetUp]) -> Iterator[str]:
+    for fate in fates(rows):
+        first, names = fate[0], "; ".join(map(setup_name, fate))
+        kind = f" ({first.symptom})" if first.symptom else ""
+        yield f"    {first.outcome}: {names}{kind}{f': {first.message}' if first.message else ''}"
+
+
+def fates(rows: Iterable[SetUp]) -> list[list[SetUp]]:
+    """Return set-ups in lists with the same outcome; those that work come first."""
+    alike: defaultdict[tuple[str, str, str], list[SetUp]] = defaultdict(list)
+    for each in sorted(rows, key=lambda row: row.outcome != "works"):
+        alike[each.outcome, each.symptom, each.message].append(each)
+    return list(alike.values())
+
+
+def setup_name(row: SetUp) -> str:
+    """Return the name of a set-up within its group."""
+    return f"{row.name}, {row.data}" if row.data else row.name

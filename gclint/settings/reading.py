@@ -23,7 +23,7 @@ from gclint.settings.definitions import (
     Vocabulary,
 )
 from gclint.settings.settings import Origin, Settings, absolute, working_directory
-from gclint.spelling import closest
+from gclint.wording import closest
 
 if TYPE_CHECKING:
     from gclint.verify.worker.known import Known

@@ -15,8 +15,7 @@ import pytest
 from gclint.cache.place import Place, named_in, place_of
 from gclint.cache.store import NAME, Store
 from gclint.engine import proof
-from gclint.kept import key_of, own_file, own_folder
-from gclint.userfolder import NotPrivate, cache_home, state_home
+from gclint.userfolder import NotPrivate, cache_home, key_of, own_file, own_folder, state_home
 from gclint.verify import process
 from gclint.verify.home import temporary_home
 from gclint.verify.journal import Journal, UnusableResults, header

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint import patience, toml
+from gclint import interruption, toml
 from gclint.engine.check import check
 from gclint.finding import Applicability, Finding
 from gclint.network.evaluation.modules import library_of
@@ -182,7 +182,7 @@ class _Endless(Rule):
     code, name = "GC999", "endless"
 
     def check(self, network: Network) -> Iterable[Finding]:
-        with patience.limited():
+        with interruption.limited():
             pass  # The end of one limit is not that of the one around it.
         while network.file.path.name == "modeling_slow.py":
             with suppress(Exception):
@@ -194,7 +194,7 @@ class _Endless(Rule):
 def test_a_file_that_takes_for_ever_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:
-    monkeypatch.setattr(patience, "SECONDS", 0.2)
+    monkeypatch.setattr(interruption, "SECONDS", 0.2)
     names = ["modeling_slow.py", "modeling_x.py", "modeling_y.py"]
     for name in names:
         (tmp_path / name).write_text(BROKEN)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gclint.commands import CannotRun
-from gclint.commands.page import require_page
+from gclint.commands.output import require_page
 from gclint.engine import recovery
 from gclint.engine.disk import output_place
 from gclint.engine.journal import digest_of

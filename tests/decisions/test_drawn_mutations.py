@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gclint.engine.damage import damage
+from gclint.engine.fix import damage
 from gclint.facts import package_locations
 from gclint.finding import Edit
 from gclint.network.checkpoints import checkpoint_calls

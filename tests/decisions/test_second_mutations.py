@@ -10,13 +10,12 @@ import pytest
 
 from gclint.codemod.edits import edited
 from gclint.codemod.removal import remove_functions
-from gclint.engine.baseline import Baseline
+from gclint.engine.baseline import Baseline, Selection
 from gclint.engine.check import CheckResult, check
 from gclint.engine.evidence import weigh
 from gclint.engine.fix import FixResult
 from gclint.engine.live import Live
 from gclint.engine.provable import Reached
-from gclint.engine.selection import Selection
 from gclint.finding import Applicability, Evidence, Finding, Refusal
 from gclint.observations import Observations, Observed
 from gclint.rule import all_rules

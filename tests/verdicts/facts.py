@@ -23,8 +23,7 @@ from gclint.finding import Finding, Position
 from gclint.report import json
 from gclint.report.diff import unified_diff
 from gclint.report.explanation import write_text
-from gclint.report.fingerprints import fingerprints
-from gclint.report.places import Places
+from gclint.report.places import Places, fingerprints
 from gclint.report.report import Report
 from gclint.rule import all_rules
 from gclint.source.project import Project
