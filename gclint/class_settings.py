@@ -25,11 +25,7 @@ class ClassSettingsError(Exception):
 
 
 def class_settings(table: object, folder: Path) -> tuple[Known, ...]:
-    """Return the settings of classes in ``[tool.gclint.verify]``.
-
-    Args:
-        table: the table, as read from TOML.
-        folder: the folder that paths in it are relative to.
+    """Return the settings of classes in ``[tool.gclint.verify]``; paths in it are relative to ``folder``.
 
     Raises:
         ClassSettingsError: the table is invalid, or names a file that cannot be used.

@@ -60,11 +60,9 @@ class UserFolder:
     """An open folder of this user; a context manager. Names are those of entries, never paths."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
-        """Open a folder.
+        """Open a folder, which is no link itself though links above it are followed.
 
-        Args:
-            path: the folder. Links above it are followed, but it is not a link itself.
-            create: whether to create it, with the folders above it, for this user only.
+        With ``create``, it is made, with the folders above it, for this user only.
 
         Raises:
             NotPrivate: it is a link, belongs to another user, or can be changed by everybody.
@@ -265,12 +263,7 @@ def key_of(folder: Path) -> str:
 
 
 def own_folder(path: Path, *, is_named: bool, create: bool = False) -> UserFolder:
-    """Open a folder whose content is believed.
-
-    Args:
-        path: the folder.
-        is_named: whether the user has named it; otherwise, it is one of the user's own folders.
-        create: whether to create it.
+    """Open a folder whose content is believed: one that the user has named, or one of the user's own.
 
     Raises:
         NotPrivate: somebody else may have made what is in it.
@@ -290,9 +283,7 @@ def own_folder(path: Path, *, is_named: bool, create: bool = False) -> UserFolde
 def own_file(path: Path, *, is_believed: bool) -> int:
     """Open a file that the user names, which may be new, for reading and writing; the caller closes it.
 
-    Args:
-        path: the file; the folders above it are created.
-        is_believed: whether what is in it is believed.
+    The folders above it are created. If what is in it ``is_believed``, git must not track it.
 
     Raises:
         NotPrivate: it is no regular file of this user, or somebody else may have made what is in it.

@@ -54,12 +54,7 @@ class Store:
     """The documents of a project."""
 
     def __init__(self, place: Place, complain: Callable[[Exception], None] | None = None) -> None:
-        """Remember the place, without accessing it.
-
-        Args:
-            place: where the documents are.
-            complain: called once, with the reason, if it cannot be used.
-        """
+        """Remember the place without accessing it; ``complain`` is called once with why it cannot be used."""
         self._place = place
         self._complain = complain
 

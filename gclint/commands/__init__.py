@@ -46,13 +46,10 @@ def settings_of(
     config: Path | None = None,
     overrides: Mapping[str, Any] = MappingProxyType({}),
 ) -> Settings:
-    """Return the settings for ``paths``.
+    """Return the settings for ``paths``, at least one, with values from the command line by field.
 
-    Args:
-        paths: the files and folders that the command was given, at least one.
-        python: the interpreter of the environment that the code runs in; None for the active environments.
-        config: the settings file; None for the nearest one.
-        overrides: the values from the command line, by field of the settings.
+    They are those of the nearest settings file, or of ``config``. The code runs in the environment of the
+    interpreter ``python``, or in the active ones.
 
     Raises:
         CannotRun: the settings are invalid.
@@ -141,11 +138,7 @@ def require_library(path: Path, origin: str) -> None:
 
 
 def settle_interrupted_fixes(paths: Sequence[Path], *, recover: bool = False) -> None:
-    """Finish or undo writes of fixes that were interrupted, or stop.
-
-    Args:
-        paths: files and folders.
-        recover: whether files may be changed; if not, an interrupted write is an error.
+    """Finish or undo writes of fixes that were interrupted; if files may not be changed to ``recover``, stop.
 
     Raises:
         CannotRun: some files may be repaired, and others that belong to them not.
@@ -164,12 +157,7 @@ def settle_interrupted_fixes(paths: Sequence[Path], *, recover: bool = False) ->
 
 
 def name_leftovers(paths: Sequence[Path], files: Sequence[Path]) -> None:
-    """Name what may be left of writes that nobody can finish, such as a journal in a repository.
-
-    Args:
-        paths: the files and folders that the command was given.
-        files: the files that they lead to.
-    """
+    """Name what may be left of writes that nobody can finish, such as a journal in a repository."""
     from gclint.engine.unfinished import journals, leftovers, notices
 
     left = leftovers(files)

@@ -87,12 +87,7 @@ class CheckOptions:
 
     @classmethod
     def of(cls, flags: Mapping[str, Any], given: Mapping[str, Any]) -> CheckOptions:
-        """Return the options of a command line.
-
-        Args:
-            flags: the options that are not settings.
-            given: the options that are settings; None for one that was not given.
-        """
+        """Return the options of a command line: flags, and settings, where None was not given."""
         return cls(
             **flags,
             unsafe_fixes=bool(given["unsafe_fixes"]),

@@ -57,12 +57,7 @@ _MakeOption: TypeAlias = "Callable[..., Callable[[Any], Any]]"
 
 
 def setting_options(option: _MakeOption, *names: str) -> Callable[[Any], Any]:
-    """Return a decorator that adds the options for settings to a command.
-
-    Args:
-        option: makes an option, like ``click.option``.
-        names: the names of the settings in the table of definitions.
-    """
+    """Return a decorator that adds the options for the settings with these names to a command."""
 
     def add(command: Any) -> Any:
         for name in reversed(names):

@@ -113,11 +113,9 @@ def output_options(
 
 
 def clash(files: Sequence[OutputFile], others: Iterable[Path | None] = ()) -> str | None:
-    """Return an error message if two options name the same file, otherwise None.
+    """Return an error message if a report is to go to a file that something else uses, otherwise None.
 
-    Args:
-        files: the files for reports.
-        others: further files that the same run reads or writes; None for an option that was not given.
+    The ``others`` are files that the same run reads or writes; None for an option that was not given.
     """
     counts = Counter(_place(each.path) for each in files)
     taken = {_place(path) for path in others if path is not None}
@@ -168,11 +166,7 @@ _LIBRARIES = {"jinja2": "jinja2", "altair": "altair", "vl_convert": "vl-convert-
 
 
 def page_option(option: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """Return a decorator that adds the option to a command.
-
-    Args:
-        option: makes an option, like ``click.option``.
-    """
+    """Return a decorator that adds the option for an HTML report to a command."""
     return option(
         "--report",
         "page_path",
@@ -208,8 +202,7 @@ def require_page(path: Path | None) -> None:
 def origin(repeat: str = "gclint verify") -> Origin:
     """Return how and when a report that is made now is made.
 
-    Args:
-        repeat: the command that runs files in the same way, without the files.
+    The command to ``repeat`` runs files in the same way, without the files.
     """
     from gclint.report.page.view import Origin
 

@@ -49,12 +49,7 @@ _ABOUT_JOBS = "Run models in N processes at once.  [default: one per core, or on
 def run_options(
     option: Callable[..., Callable[[Any], Any]], about_jobs: str = _ABOUT_JOBS
 ) -> Callable[[_Command], _Command]:
-    """Return a decorator that adds the options to a command; :func:`run_settings` takes their values.
-
-    Args:
-        option: makes an option, like ``click.option``.
-        about_jobs: the help text of ``--jobs``.
-    """
+    """Return a decorator that adds the options to a command; :func:`run_settings` takes their values."""
     options = (
         option(
             "--python",
@@ -107,16 +102,7 @@ def run_settings(
     time_limit: float | None,
     memory_limit: float | None,
 ) -> RunSettings:
-    """Return the settings of runs; None stands for an option that was not given.
-
-    Args:
-        known: the settings of classes.
-        python: the interpreter to run models with.
-        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
-        jobs: the number of processes.
-        time_limit: the limit per model class, in seconds of CPU time.
-        memory_limit: the limit per model class, in gigabytes.
-    """
+    """Return the settings of runs, with those of classes; None stands for an option that was not given."""
     return RunSettings(
         python or Path(sys.executable),
         device or "auto",
@@ -157,11 +143,7 @@ class _Nobody:
 
 @contextmanager
 def run_display(*, is_shown: bool) -> Iterator[Audience]:
-    """Show the progress of a run on a terminal; yields the audience to pass events to.
-
-    Args:
-        is_shown: whether the output is meant for people.
-    """
+    """Show the progress of a run on a terminal, if that is wanted; yields the audience to pass events to."""
     if not (is_shown and sys.stderr.isatty()):
         yield _Nobody()
         return

@@ -24,11 +24,7 @@ _STANDARD_INPUT = Path("-")
 
 
 def standard_input_option(option: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """Return a decorator that adds the option for the path of standard input to a command.
-
-    Args:
-        option: makes an option, like ``click.option``.
-    """
+    """Return a decorator that adds the option for the path of standard input to a command."""
     return option(
         "--stdin-filename",
         metavar="PATH",

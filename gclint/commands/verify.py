@@ -330,13 +330,10 @@ def _interrupted(results: Path | None) -> str:
 def _journal(
     path: Path | None, folder: UserFolder | None, header: journal.Header, *, resume: bool
 ) -> AbstractContextManager[journal.Journal | None]:
-    """Open the file of results.
+    """Open the file of results, which are about what the header says; none if there is no path.
 
-    Args:
-        path: the file; None if results are not kept.
-        folder: the user's folder that the file is in; None if the user has named the file.
-        header: what the results are about.
-        resume: whether the results in the file are kept.
+    The folder is the user's own that the file is in; None if the user has named the file. With ``resume``,
+    the results in the file are kept.
     """
     if path is None:
         return nullcontext()

@@ -31,13 +31,7 @@ class _Moved:
 
 
 def attribute(project: Project, findings: Sequence[Finding], lineage: Lineage) -> list[Finding]:
-    """Return the findings, with those of generated files merged into those of their source.
-
-    Args:
-        project: the files.
-        findings: what the rules have found.
-        lineage: what is generated from what.
-    """
+    """Return the findings, with those of generated files merged into those of their source."""
     moved: dict[tuple[_Piece, str], _Moved] = {}
     left: list[Finding] = []
     for finding in findings:

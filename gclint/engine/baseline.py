@@ -115,11 +115,8 @@ class Baseline:
     ) -> Counter[Entry]:
         """Return the entries that no longer occur, and how many of each are superfluous.
 
-        Args:
-            project: the files.
-            findings: everything that was found.
-            ran: the rules that ran, by file; entries of others are not judged.
-            folders: those that were searched: a file in them that no longer exists has no findings.
+        Entries of rules that did not run on their file are not judged; a file that no longer exists, in one
+        of the searched ``folders``, has no findings.
         """
         codes = {self._name(project.location(path)): own for path, own in ran.items()}
         searched = [Path(os.path.realpath(folder)) for folder in folders if folder.is_dir()]

@@ -53,11 +53,7 @@ def carry(
 ) -> tuple[list[Finding], list[frozenset[int]]]:
     """Return the findings with fixes that keep all twins alike, and which of them go together.
 
-    Args:
-        project: the files.
-        findings: what is reported.
-        suppressed: what is not reported, so its code must not change.
-        tree: what the twins are.
+    What is ``suppressed`` is not reported, so its code must not change.
     """
     work = _Work(project, findings, suppressed, tree)
     for number in range(len(findings)):

@@ -187,15 +187,9 @@ def judge(
     jobs: int = 1,
     verdicts: dict[Path, Verdict] | None = None,
 ) -> dict[Path, Verdict]:
-    """Return the verdict on each file.
+    """Return the verdict on each of ``paths``; several ``jobs`` read files as they are on the disk.
 
-    Args:
-        project: the files; those that are read by several processes have to be as they are on disk.
-        paths: those to judge.
-        rules: what to look for.
-        advance: called after each file.
-        jobs: the number of processes.
-        verdicts: what to add the verdicts to, for a caller that needs them even if this is interrupted.
+    A caller that needs what was found even if this is interrupted gives the ``verdicts`` to add it to.
     """
     paths = tuple(paths)
     verdicts, trace = {} if verdicts is None else verdicts, current()
@@ -257,14 +251,8 @@ def summarise(
 ) -> CheckResult:
     """Put the verdicts of ``rules`` on all files of a run together, without what comments suppress.
 
-    Findings in generated files are reported at their source, and copies are repaired together with
-    their origin.
-
-    Args:
-        project: the files.
-        verdicts: what was found in each.
-        rules: those that ran.
-        tree: what is around the files, where that is known.
+    Findings in generated files are reported at their source, and copies are repaired together with their
+    origin; ``tree`` is what is around the files, where that is known.
     """
     codes = known_codes(rules)
     comments = _Comments(project, verdicts, rules, codes)
@@ -395,8 +383,7 @@ class _Comments:
 def collector_paused(*, keeps: bool = True) -> Iterator[None]:
     """Disable Python's garbage collector: syntax trees have millions of objects and no cycles.
 
-    Args:
-        keeps: whether to exempt the objects made meanwhile from all later collections.
+    If it ``keeps`` the objects made meanwhile, they are exempt from all later collections.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -54,14 +54,7 @@ class Weighed:
 def weigh(
     project: Project, result: CheckResult, runs: Iterable[ClassResult], rules: Sequence[Rule]
 ) -> Weighed:
-    """Combine the findings of the linter with the results of runs.
-
-    Args:
-        project: the files; those that the user gave are its ``paths``.
-        result: what the linter found in the texts that were run.
-        runs: what happened.
-        rules: those whose findings are wanted.
-    """
+    """Combine what the linter found in the texts that were run with what happened in the runs."""
     return _Scales(project, result, rules).weigh(list(runs))
 
 
@@ -199,13 +192,7 @@ def is_shown(
 ) -> bool:
     """Return whether a failure is the damage of a defect: at its place, or in a run of its model.
 
-    Args:
-        rule: that of the finding.
-        finding: the finding about the defect.
-        row: the row of the finding in the text that was run.
-        run: the result of a class.
-        failure: one of its failures.
-        project: the files.
+    The row is that of the finding in the text that was run.
     """
     if failure.cause not in (rule.causes if rule.shown_by is None else rule.shown_by):
         return False

@@ -89,16 +89,9 @@ def explain(
     baseline: Baseline | None = None,
     notes: Iterable[str] = (),
 ) -> Explanation:
-    """Explain a place in a file of a project.
+    """Explain a place in a file of a project; its column may be 0.
 
-    Args:
-        project: the files of a run as it would be.
-        path: the file.
-        place: the row, and the column or 0.
-        rules: all rules.
-        selected: those that would run.
-        baseline: the findings that would not be reported.
-        notes: further remarks about the file.
+    The ``selected`` rules are those that would run, and the findings in the baseline would not be reported.
     """
     return Explainer(project, path, rules, selected, baseline=baseline).explain(place, notes)
 

@@ -57,19 +57,19 @@ def fix(
     jobs: int = 1,
     known: CheckResult | None = None,
 ) -> FixResult:
-    """Check the files that ``project`` was given and fix what can be fixed, in ``project`` only.
+    """Check the files that ``project`` was given and fix what can be fixed, in memory only.
 
-    Conflicting fixes are made one after the other: a pass makes as many as it can, and then the files
-    that it changed, and those that depend on them, are checked again.
+    Conflicting fixes are made one after the other: a pass makes as many as it can, and then the files that it
+    changed, and those that depend on them, are checked again.
 
     Args:
-        project: the files; those that it was given are checked, and no others change. Nothing is written.
+        project: the files; no others than the given ones change.
         rules: the rules to run.
         unsafe: whether to make unsafe fixes too.
         proves: whether fixes are run before they are written, so that those based on runs may be made.
         advance: called after each file, when it is checked for the first time.
         wanted: selects the findings whose fixes are made; all others are left.
-        jobs: the number of processes for the first check; later ones are of a few files.
+        jobs: the number of processes for the first check.
         known: what there is to find, where the files have been checked already.
     """
     asked = {Applicability.UNSAFE: unsafe, Applicability.PROVABLE: proves}
@@ -357,13 +357,9 @@ def _touched_pieces(file: SourceFile, edits: Sequence[Edit]) -> list[str] | None
 def with_ignores(
     project: Project, result: CheckResult, findings: Sequence[Finding], rules: Sequence[Rule]
 ) -> tuple[FixResult, Mapping[Path, int]]:
-    """Add an ignore comment for each finding; return what is left, and how many each file had suppressed.
+    """Add an ignore comment for each finding in the given files, in memory.
 
-    Args:
-        project: the files; only those that it was given change, and nothing is written.
-        result: what was found.
-        findings: those of it to suppress.
-        rules: the rules that ran.
+    Returns what is left, and how many findings were suppressed in each file.
     """
     codes = codes_by_word((*all_rules(), *rules))
     by_path = defaultdict(list)

@@ -61,10 +61,7 @@ def spread(
 ) -> Generator[tuple[Path, _Answer], None, None]:
     """Yield the result of ``work`` for each file as soon as it is known, in any order.
 
-    Args:
-        work: what to do.
-        paths: the files; files of one folder are processed by the same process.
-        jobs: how many processes to use; with one, it is this one.
+    With one job, this process does it; otherwise files of one folder are processed by the same process.
     """
     answered: set[Path] = set()
     if jobs > 1 and len(paths) > 1:

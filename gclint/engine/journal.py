@@ -102,12 +102,7 @@ class Journal:
     """The journal of the current write."""
 
     def __init__(self, units: Sequence[Sequence[Change]], given: Iterable[Path]) -> None:
-        """Prepare a journal.
-
-        Args:
-            units: the files, those that change all or none side by side.
-            given: the paths of the run.
-        """
+        """Prepare a journal of units, files that change all or none, for a run with the given paths."""
         self._units = units
         self._given = given
         self._folder: UserFolder | None = None
@@ -235,11 +230,8 @@ def glance(folder: UserFolder, name: str) -> Glance:
 def held(folder: UserFolder, name: str, *, to_recover: bool) -> Iterator[Record]:
     """Yield the content of a journal, while no other run can use it.
 
-    Args:
-        folder: the user's journals.
-        name: which of them.
-        to_recover: whether files are changed meanwhile, and the journal is removed after that; a reader
-            only makes sure that no run is writing.
+    Who is ``to_recover`` changes files meanwhile, and the journal is removed after that; a reader only makes
+    sure that no run is writing.
 
     Raises:
         Busy: a run is at work.

@@ -162,13 +162,10 @@ class Live:
         self._waiting.update(dict.fromkeys([*own, *again]))
 
     def _asking(self, path: Path, *, is_known: bool) -> list[Path]:
-        """Return the files whose verdicts may depend on another file that they do not import.
+        """Return the files whose verdicts may depend on a changed file without importing it.
 
-        Only files with findings ask which files import, inherit or mention something.
-
-        Args:
-            path: the other file, which has changed.
-            is_known: whether it gives such questions the same answers as before.
+        Only files with findings ask which files import, inherit or mention something. It ``is_known`` whether
+        the file gives such questions the same answers as before.
         """
         asking = [each for each, verdict in self._verdicts.items() if verdict.findings]
         # A file that has asked has consulted the other one as well, which uses its definitions.

@@ -90,12 +90,7 @@ class Memory:
     """The verdicts of runs with the same settings and rules on the same paths."""
 
     def __init__(self, store: Store, run: Sequence[object]) -> None:
-        """Remember where the verdicts are; read nothing yet.
-
-        Args:
-            store: the cache.
-            run: identifies such runs, by its ``repr``.
-        """
+        """Remember where the verdicts of a ``run``, which its ``repr`` identifies, are; read nothing yet."""
         self._store = store
         self._name = f"verdicts-{digest(repr(run).encode('utf-8', 'surrogatepass'))[:32]}"
 

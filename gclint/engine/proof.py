@@ -69,14 +69,8 @@ def prove(
     """Run the changed files and those that use them as they are and as they would be, and judge each repair.
 
     If the repair of a file is refused, the files that import from it are run again without that repair.
-
-    Args:
-        project: the files, repaired in memory.
-        repaired: what was repaired.
-        rules: the rules that were run; they recognise their defects in a run.
-        run: runs files.
-        seen: earlier runs of the files as they are: some run others that they do not import.
-        note: receives what is done between runs, in words, to show it.
+    Earlier runs of the files as they are tell which ``seen`` files run others that they do not import;
+    ``note`` receives what is done between runs, in words, to show it.
 
     Raises:
         NothingRuns: no file at all can be run.

@@ -65,11 +65,7 @@ def proven_only(
 ) -> FixResult:
     """Return ``repaired`` without the files whose repair is not proven, and with their findings again.
 
-    Args:
-        project: the files, repaired in memory; those that are refused get their old texts back.
-        repaired: what was repaired.
-        proofs: the verdicts on the repairs.
-        rules: the rules that were run.
+    These files get their old texts back in the project.
     """
     refused = {path: proof for proof in proofs if proof.obstacles for path in proof.paths}
     if not refused:

@@ -25,12 +25,7 @@ class Reach:
     """Which definitions use what is changed, directly or through others."""
 
     def __init__(self, project: Project, texts: Mapping[Path, tuple[str, str]]) -> None:
-        """Search the files for whatever leads to a change.
-
-        Args:
-            project: the files.
-            texts: the changed files, with their texts before and after.
-        """
+        """Search the files for whatever leads to a change of ``texts``, which are those before and after."""
         self._project = project
         self._texts = texts
         self._around = dict.fromkeys(files_around(project))
@@ -240,10 +235,8 @@ class Imports:
     def __init__(self, project: Project, within: Collection[Path]) -> None:
         """Read nothing yet.
 
-        Args:
-            project: the files.
-            within: those that names are followed through; a package that is installed, which imports none of
-                them, is a dead end.
+        Names are followed ``within`` some files; an installed package, which imports none of them, is a dead
+        end.
         """
         self._project = project
         self._within = within

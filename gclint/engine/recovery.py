@@ -53,9 +53,6 @@ def recover(paths: Sequence[Path]) -> list[str]:
 
     A file that was edited since then is left alone, and so are those that change with it.
 
-    Args:
-        paths: files and folders; fixes of files in them are considered.
-
     Raises:
         Unfinished: the user has something left to do.
     """
@@ -97,10 +94,8 @@ def _concerned(
 ) -> Iterator[tuple[UserFolder, str]]:
     """Yield the journals of this machine about files in an area.
 
-    Args:
-        area: the files.
-        notes: notes on other journals are added here.
-        is_sweeping: whether journals that are of no use are removed.
+    What is to be said of others is added to ``notes``. If it ``is_sweeping``, those that are of no use are
+    removed.
     """
     for folder, name, glanced in _all(area.given):
         if isinstance(glanced, Unusable):

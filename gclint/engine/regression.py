@@ -284,11 +284,7 @@ def summarised(
 ) -> Iterator[tuple[str, Hashable]]:
     """Yield a sentence or two for each regression, once for all classes, and its kind.
 
-    The kind is the same in all scenarios and modes.
-
-    Args:
-        found: the regressions.
-        ran: the modes in which the classes were run.
+    The kind is the same in all scenarios and modes; ``ran`` has the modes in which the classes were run.
     """
     everything = list(found)
     groups: dict[tuple[object, ...], list[Regression]] = {}

@@ -41,12 +41,7 @@ class Tree:
     """The twins of code in the files of a run."""
 
     def __init__(self, project: Project, paths: tuple[Path, ...] | None = None) -> None:
-        """Look at the given files and, for a fix, at those beside them.
-
-        Args:
-            project: the files.
-            paths: all files of the tree, where they are known.
-        """
+        """Look at the given files and, for a fix, at those beside them: all ``paths``, if they are known."""
         self._project = project
         self._known_paths = paths
         self.twin_files: set[Path] = set()

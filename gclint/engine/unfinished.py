@@ -26,8 +26,7 @@ _NAMES_SHOWN = 5
 def journal_folder(given: Iterable[Path]) -> Path:
     """Return the folder of this user's journals, which need not exist.
 
-    Args:
-        given: the paths of the run. What lies in them, or in a repository, may have been planted there.
+    What lies in the given paths of the run, or in a repository, may have been planted there.
 
     Raises:
         OSError: there is none.
@@ -72,9 +71,8 @@ def leftovers(files: Iterable[Path]) -> list[Path]:
 def notices(paths: Iterable[Path], left: Sequence[Path]) -> list[str]:
     """Return what to tell the user about files that nothing is done with.
 
-    Args:
-        paths: the given files and folders; what looks like a journal in a folder above them is named.
-        left: temporary files that no journal is about.
+    These are what looks like a journal in a folder above the given ``paths``, and the temporary files that no
+    journal is about.
     """
     found = []
     relics = _relics_above(paths)

@@ -38,12 +38,8 @@ def write_all(
 ) -> list[Problem]:
     """Write the new texts of ``changed`` files (before, after), and return a problem for each that is not.
 
-    A file that has changed since it was read is left alone.
-
-    Args:
-        project: the files.
-        changed: their texts.
-        together: groups of files of which either all are written or none; others are written one by one.
+    A file that has changed since it was read is left alone. Of files that are ``together``, either all are
+    written or none; others are written one by one.
     """
     tied = [list(paths) for paths in together]
     single = changed.keys() - {path for paths in tied for path in paths}

@@ -44,12 +44,7 @@ def level_of(finding: Finding) -> Level:
 
 
 def is_fixable(finding: Finding, *, unsafe: bool) -> bool:
-    """Return whether ``--fix`` repairs a finding without a run.
-
-    Args:
-        finding: the finding.
-        unsafe: whether unsafe fixes are included.
-    """
+    """Return whether ``--fix`` repairs a finding without a run, with or without unsafe fixes."""
     made = (Applicability.SAFE, Applicability.UNSAFE) if unsafe else (Applicability.SAFE,)
     return finding.fix is not None and finding.fix.applicability in made
 

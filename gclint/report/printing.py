@@ -24,11 +24,8 @@ def write_lines(texts: Iterable[str], stream: TextIO) -> None:
 def folded(text: str, stream: TextIO, *, prefix: str = "", hanging: int | None = None) -> list[str]:
     """Return the lines of a text, wrapped at words if the stream is a terminal.
 
-    Args:
-        text: the text.
-        stream: the stream to write to.
-        prefix: text before it that is never broken.
-        hanging: the indentation of continuation lines, in columns; None for four more than the first line's.
+    The prefix is never broken. Continuation lines are indented by ``hanging`` columns, or by four more than
+    the first line.
     """
     if not stream.isatty():
         return [f"{prefix}{text}"]
@@ -72,11 +69,7 @@ def write_object(
 ) -> None:
     """Write a document as indented JSON in ASCII, which no CI system takes for commands.
 
-    Args:
-        document: the document.
-        stream: where to write it.
-        indent: the number of spaces.
-        default: returns text for what JSON cannot hold.
+    The default returns text for what JSON cannot hold.
     """
     from gclint.source.paths import inert
 

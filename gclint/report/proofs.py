@@ -25,12 +25,7 @@ _SHOWN = 3
 
 
 def proof_lines(proofs: Iterable[Proof], *, shows_runs: bool) -> Iterator[str]:
-    """Yield the outcome of each repair, and the reasons.
-
-    Args:
-        proofs: the repairs that were run.
-        shows_runs: whether to include the results of each class before and after.
-    """
+    """Yield the outcome of each repair with the reasons, and if wanted what came of each class."""
     for proof in proofs:
         names = " and ".join(map(str, proof.paths))
         yield f"{names}: {outcome(proof)}"
@@ -54,9 +49,8 @@ def outcome(proof: Proof) -> str:
 def reasons(proof: Proof, *, is_full: bool = True) -> Iterator[str]:
     """Yield why a repair is not proven, or the caveats of a proven one.
 
-    Args:
-        proof: the outcome of the repair.
-        is_full: whether to repeat an objection for each class, scenario and mode, instead of counting these.
+    Objections of one kind, for several classes, scenarios and modes, are only counted unless this
+    ``is_full``.
     """
     kinds = proof.kinds or proof.obstacles
     counts = Counter(kinds)

@@ -26,10 +26,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
     """Yield the failures and what to do about them, what could not be run, and a summary.
 
-    Args:
-        report: the results of a run.
-        names_passed: whether to list the classes that passed, too: their numbers by file, and their names
-            if the report is verbose.
+    If the classes that passed are wanted too, they are counted by file, and named if the report is verbose.
     """
     assert report.runs is not None
     runs = report.runs

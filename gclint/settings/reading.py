@@ -33,13 +33,10 @@ _TABLE = ("tool", "gclint")
 
 
 def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = None) -> Settings:
-    """Read a settings file: the nearest ``pyproject.toml`` that has a ``[tool.gclint]`` table.
+    """Read the nearest ``pyproject.toml``, from ``start`` upwards, that has a ``[tool.gclint]`` table.
 
-    Args:
-        start: the folder in which the search starts; it continues in the folders above.
-        vocabulary: the rules and formats that settings may name.
-        config: the file to read instead. It has a ``[tool.gclint]`` table; a file that is not called
-            ``pyproject.toml`` may have the settings at top level.
+    If ``config`` is given, that file is read instead. It has such a table; a file that is not called
+    ``pyproject.toml`` may have the settings at top level.
 
     Raises:
         SettingsError: a file on the way is not TOML, or a setting is invalid.

@@ -129,11 +129,7 @@ class Settings:
         return any(matches(pattern, whole, inside, folders=folders) for pattern in patterns)
 
     def overridden(self, **values: object) -> Settings:
-        """Return these settings with values from the command line.
-
-        Args:
-            values: the values by field; None or an empty tuple stands for an option that was not given.
-        """
+        """Return these settings with values from the command line, by field; None and () were not given."""
         given = {name: value for name, value in values.items() if value not in (None, ())}
         joined = {name: self._joined(name.replace("_", "-"), value) for name, value in given.items()}
         origins = {**self.origins, **{name.replace("_", "-"): Origin() for name in given}}
