@@ -11,6 +11,18 @@ def listed(items: Iterable[str], word: str = "and") -> str:
     return f"{', '.join(most)} {word} {last}" if most else last
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun, such as ``1 finding`` or ``2 findings``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"
+
+
+def first_of(names: Iterable[str], most: int, word: str = " and") -> str:
+    """Return the first of some names, and how many more there are: ``a, b and 3 more``."""
+    names = list(names)
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f"{word} {more} more" if more > 0 else "")
+
+
 def listed_code(names: Iterable[str], word: str = "and") -> str:
     """Return the same for names in code, each in backticks."""
     return listed((f"`{name}`" for name in names), word)

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 import click
 
 if TYPE_CHECKING:
+    from gclint.engine.baseline import Baseline
     from gclint.rule import Rule
     from gclint.settings import Settings, Vocabulary
     from gclint.settings.definitions import RuleWords
@@ -167,6 +168,22 @@ def name_leftovers(paths: Sequence[Path], files: Sequence[Path]) -> None:
         left = unclaimed(left, paths)
     for note in notices([*paths, *files], left):
         print_once(note)
+
+
+def baseline_at(path: Path | None) -> Baseline | None:
+    """Return the baseline in a file, if one is named.
+
+    Raises:
+        CannotRun: it cannot be read.
+    """
+    if path is None:
+        return None
+    from gclint.engine.baseline import Baseline, BaselineError
+
+    try:
+        return Baseline.read(path)
+    except BaselineError as error:
+        raise CannotRun(str(error)) from None
 
 
 class GivenPath(click.Path):

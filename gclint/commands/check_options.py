@@ -66,6 +66,11 @@ class CheckOptions:
         return self.fix or (self.diff and not self.add_ignores)
 
     @property
+    def changes(self) -> bool:
+        """Whether files are changed, if only in memory."""
+        return self.fix or self.diff or self.add_ignores
+
+    @property
     def writes(self) -> bool:
         """Whether changed files are written."""
         return (self.fix or self.add_ignores) and not self.diff

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gclint.commands import CannotRun, paths_argument, rules_of, settings_of
+from gclint.commands import CannotRun, baseline_at, paths_argument, rules_of, settings_of
 from gclint.commands.options import GroupedCommand, config_option, option_group, pop_settings, setting_options
 from gclint.finding import Position
 from gclint.report.explanation import FORMATS
 
 if TYPE_CHECKING:
-    from gclint.engine.baseline import Baseline
     from gclint.settings import Settings
     from gclint.source.file import SourceFile
     from gclint.source.project import Project
@@ -83,7 +82,7 @@ def explain_command(
                 position,
                 all_rules(),
                 selected,
-                baseline=_baseline(settings.baseline),
+                baseline=baseline_at(settings.baseline),
                 notes=_notes(project, path, settings),
             )
     except TookTooLong:
@@ -177,14 +176,3 @@ def _notes(project: Project, path: Path, settings: Settings) -> list[str]:
     if project.library(project.file(path)) is None:
         notes.append("transformers was not found, so its classes are known by name only; see --library.")
     return notes
-
-
-def _baseline(path: Path | None) -> Baseline | None:
-    if path is None:
-        return None
-    from gclint.engine.baseline import Baseline, BaselineError
-
-    try:
-        return Baseline.read(path)
-    except BaselineError as error:
-        raise CannotRun(str(error)) from None

@@ -7,14 +7,12 @@ checked again; if a fact about the packages has changed, all are.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gclint.cache.codec import decoded as value_of
-from gclint.cache.codec import encoded as document_of
+from gclint.cache.codec import encoded
 from gclint.cache.consulted import Answer, Damaged, changed, consulted, decoded, still_holds
 from gclint.cache.store import Store
 from gclint.codemod.leftover import CHECKPOINTING
@@ -66,24 +64,19 @@ _OF_THE_LINT = ("", OF_FILES, AROUND, str(SUMMARY))
 """The phases of facts that verdicts depend on; the facts of others are computed in each run."""
 
 
-_PastVerdict = tuple["tuple[Finding, ...]", "frozenset[str]", bool]
-"""The findings, the codes of the rules that ran, and whether there are ignore comments."""
-_PastSummary = tuple["tuple[Finding, ...]", "tuple[tuple[int, ...], ...]"]
-"""The findings of the whole run, and the numbers of those that are repaired together."""
-
-
 @dataclass(frozen=True)
 class _Past:
-    """What an earlier run has stored."""
+    """What an earlier run has stored, beside the facts that it has consulted."""
 
-    known: Mapping[Fact, Answer]
-    given: Sequence[Path]
-    verdicts: Mapping[Path, _PastVerdict]
-    summary: _PastSummary | None
-    uses: Mapping[Path, Sequence[Path]]
-    asked: Mapping[Path, Sequence[Question]]
+    given: tuple[Path, ...]
+    verdicts: Mapping[Path, tuple[tuple[Finding, ...], frozenset[str], bool]]
+    """The findings, the codes of the rules that ran, and whether there are ignore comments."""
+    summary: tuple[tuple[Finding, ...], tuple[tuple[int, ...], ...]] | None
+    """The findings of the whole run, and the numbers of those that are repaired together."""
+    uses: Mapping[Path, tuple[Path, ...]]
+    asked: Mapping[Path, tuple[Question, ...]]
     answers: Mapping[Question, frozenset[Path]]
-    unparsed: Sequence[Path]
+    unparsed: tuple[Path, ...]
 
 
 class Memory:
@@ -103,10 +96,10 @@ class Memory:
         try:
             if not still_holds(document.get("code")):
                 return Recalled()
-            past = _past(document)
+            past = _past(document.get("past"))
+            return _Recall(project, trace, past, decoded(document.get("facts"))).recalled(rules)
         except Damaged:
             return Recalled()
-        return _Recall(project, trace, past).recalled(rules)
 
     def keep(self, project: Project, result: CheckResult) -> None:
         """Store what was found, if nothing has changed meanwhile."""
@@ -117,39 +110,36 @@ class Memory:
         code, facts = consulted(trace)
         if code is None or facts is None:
             return
-        rows = [
-            [str(path), document_of(each.findings), document_of(each.ran), bool(each.suppressions.ignores)]
-            for path, each in result.verdicts.items()
-            if each.suppressions is not None and not each.problems
-        ]
-        questions = project.questions
-        document = {
-            "code": code,
-            "facts": facts,
-            "given": [str(path) for path in project.paths],
-            "verdicts": rows,
-            "summary": summary,
-            "uses": [[str(user), [*map(str, used)]] for user, used in project.uses.items()],
-            "asked": [[str(user), [*map(list, asked)]] for user, asked in questions.of.items()],
-            "answers": [[*each, [*map(str, found)]] for each, found in questions.answers.items()],
-            "unparsed": [str(path) for path in project.unparsed],
-        }
-        self._store.write(self._name, document)
+        past = _Past(
+            project.paths,
+            {
+                path: (each.findings, each.ran, bool(each.suppressions.ignores))
+                for path, each in result.verdicts.items()
+                if each.suppressions is not None and not each.problems
+            },
+            summary,
+            {user: tuple(used) for user, used in project.uses.items()},
+            {user: tuple(asked) for user, asked in project.questions.of.items()},
+            {each: frozenset(found) for each, found in project.questions.answers.items()},
+            tuple(project.unparsed),
+        )
+        self._store.write(self._name, {"code": code, "facts": facts, "past": encoded(past)})
 
 
 class _Recall:
     """Finds out which stored verdicts are still valid in a project."""
 
-    def __init__(self, project: Project, trace: Trace, past: _Past) -> None:
+    def __init__(self, project: Project, trace: Trace, past: _Past, known: Mapping[Fact, Answer]) -> None:
         self._project = project
         self._trace = trace
         self._past = past
+        self._known = known
         self._files: dict[Path, SourceFile | None] = {}
 
     def recalled(self, rules: Sequence[Rule]) -> Recalled:
         """Return what is still valid, and tell the project what it depends on."""
         past, project = self._past, self._project
-        own = {fact: kept for fact, kept in past.known.items() if kept.phase in _OF_THE_LINT}
+        own = {fact: kept for fact, kept in self._known.items() if kept.phase in _OF_THE_LINT}
         now = changed(own)
         both = set(past.given) & project.given
         is_same_order = [path for path in past.given if path in both] == [
@@ -213,10 +203,10 @@ class _Recall:
     def _answers(self, files: set[Path], now: Mapping[Fact, str]) -> dict[Question, frozenset[Path]]:
         """Return the current answers to all questions; only changed files have to be asked."""
         past, project = self._past, self._project
-        around = {Path(fact.path) for fact in past.known if self._is_searched(fact)}
+        around = {Path(fact.path) for fact in self._known if self._is_searched(fact)}
         asked = {Path(fact.path) for fact in now if self._is_searched(fact)} | files
         later = around
-        if any(past.known[fact].phase == AROUND and fact.kind != "search" for fact in now):
+        if any(self._known[fact].phase == AROUND and fact.kind != "search" for fact in now):
             later = set(files_around(project))
             asked |= around ^ later
         elif around:
@@ -235,7 +225,7 @@ class _Recall:
         return answers
 
     def _is_searched(self, fact: Fact) -> bool:
-        return fact.kind == "search" and self._past.known[fact].phase == AROUND
+        return fact.kind == "search" and self._known[fact].phase == AROUND
 
     def _file(self, path: Path) -> SourceFile | None:
         if path not in self._files:
@@ -268,61 +258,30 @@ class _Recall:
         project.learn_unparsed(path for path in past.unparsed if path not in files)
 
 
-def _past(document: Mapping[str, Any]) -> _Past:
+def _past(document: object) -> _Past:
     """Return what was stored.
 
     Raises:
         Damaged: it is something else.
     """
-    known = decoded(document.get("facts"))
-    asked: defaultdict[Path, list[Question]] = defaultdict(list)
-    answers = {}
-    for topic, key, found in value_of(tuple[tuple[str, str, tuple[Path, ...]], ...], document.get("answers")):
-        answers[Question(topic, key)] = frozenset(found)
-    for user, questions in value_of(
-        tuple[tuple[Path, tuple[tuple[str, str], ...]], ...], document.get("asked")
-    ):
-        asked[user] = [Question(*each) for each in questions]
-    if any(each.topic not in _TOPICS for each in answers) or any(
-        each not in answers for several in asked.values() for each in several
-    ):
+    past = value_of(_Past, document)
+    asked = {each for several in past.asked.values() for each in several}
+    if any(each.topic not in _TOPICS for each in past.answers) or not asked <= past.answers.keys():
         raise Damaged("there are other questions")
-    verdicts = value_of(
-        tuple[tuple[Path, tuple[Finding, ...], frozenset[str], bool], ...],
-        document.get("verdicts"),
-    )
-    return _Past(
-        known,
-        value_of(tuple[Path, ...], document.get("given")),
-        {each[0]: each[1:] for each in verdicts},
-        _past_summary(document.get("summary")),
-        dict(value_of(tuple[tuple[Path, tuple[Path, ...]], ...], document.get("uses"))),
-        asked,
-        answers,
-        value_of(tuple[Path, ...], document.get("unparsed")),
-    )
+    findings, groups = past.summary or ((), ())
+    if any(not 0 <= number < len(findings) for group in groups for number in group):
+        raise Damaged("there is no such finding")
+    return past
 
 
-def _summary(project: Project, result: CheckResult) -> object:
-    """Return the result of the whole run for storage; nothing if it depends on files beside the given."""
+def _summary(
+    project: Project, result: CheckResult
+) -> tuple[tuple[Finding, ...], tuple[tuple[int, ...], ...]] | None:
+    """Return the result of the whole run for storage; None if it depends on files beside the given ones."""
     if any(verdict.findings for verdict in result.verdicts.values()):
         with phase(str(SUMMARY)):
             if not project.given.issuperset(Tree(project).paths):
                 return None
     number = {finding: index for index, finding in enumerate(result.findings)}
-    groups = [sorted(number[finding] for finding in group) for group in result.groups]
-    return [document_of(result.findings), groups]
-
-
-def _past_summary(document: Any) -> _PastSummary | None:
-    """Return the stored result of the whole run.
-
-    Raises:
-        Damaged: it is something else.
-    """
-    if document is None:
-        return None
-    found = value_of(tuple[tuple[Finding, ...], tuple[tuple[int, ...], ...]], document)
-    if any(not 0 <= number < len(found[0]) for group in found[1] for number in group):
-        raise Damaged("there is no such finding")
-    return found
+    groups = (tuple(sorted(number[finding] for finding in group)) for group in result.groups)
+    return result.findings, tuple(groups)

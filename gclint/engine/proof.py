@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gclint.engine.evidence import is_shown
-from gclint.engine.fix import FixResult
+from gclint.engine.fix import FixResult, fixed_together
 from gclint.engine.reach import Place, Reach
-from gclint.engine.regression import regressions, summarised, was_run, why_not_run
-from gclint.engine.units import fixed_together
+from gclint.engine.regression import Regression, regressions, summarised, was_run, why_not_run
 from gclint.finding import Finding
 from gclint.rule import Rule
 from gclint.source.generated import is_modular
@@ -24,6 +23,7 @@ from gclint.verify.changed import changed_parts, changed_places
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Mode, RunSite
+from gclint.wording import first_of
 
 _SHOWN = 3
 
@@ -197,7 +197,7 @@ class _Prover:
             return
         leading = self._reach.leading(unit.paths)
         yield from ((text, "not run") for text in self._not_run(unit, leading))
-        found, ran = [], dict[str, frozenset[Mode]]()
+        found, ran = list[Regression](), dict[str, frozenset[Mode]]()
         for path in unit.run_files:
             earlier, later = _by_name(self._before[path]), _by_name(self._after[path])
             if self._after[path].problem is not None:
@@ -399,8 +399,7 @@ class _Prover:
             return f": {files} has no class that supports gradient checkpointing and can be run by itself"
         ran = [each.name for each in results if was_run(each)]
         if ran:
-            more = f" and {len(ran) - _SHOWN} more" if len(ran) > _SHOWN else ""
-            return f"; what was run: {', '.join(ran[:_SHOWN])}{more}"
+            return f"; what was run: {first_of(ran, _SHOWN)}"
         first = results[0]
         more = f", and neither could {len(results) - 1} more" if len(results) > 1 else ""
         return f": {first.name} could not be run ({why_not_run(first)}){more}"
@@ -419,11 +418,10 @@ class _Prover:
                     place for place in changed_places(*self._texts[path]) if (path, place[0]) not in executed
                 ]
                 if missed:
-                    lines = ", ".join(str(line) for line, _ in missed[:_SHOWN])
-                    more = f" and {len(missed) - _SHOWN} more" if len(missed) > _SHOWN else ""
+                    lines = first_of((str(line) for line, _ in missed), _SHOWN)
                     yield (
                         f"no class that was run reaches the changed code of {path.name} on "
-                        f"line{'s' if len(missed) > 1 else ''} {lines}{more} of the repaired text"
+                        f"line{'s' if len(missed) > 1 else ''} {lines} of the repaired text"
                     )
                 for line in changed_parts(*self._texts[path])[:1]:
                     yield (

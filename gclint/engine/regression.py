@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, Mode, Observation, Verdict
 from gclint.verify.worker.scenarios import SCENARIOS, scenario_named
+from gclint.wording import first_of
 
 _TOLERANCE = 1e-3
 """How much values on a GPU may differ, relative to their norm."""
@@ -53,20 +54,16 @@ def why_not_run(result: ClassResult) -> str:
     return f"{result.category}: {reason}" if result.category else reason
 
 
-def regressions(before: ClassResult | None, after: ClassResult | None, *, exact: bool) -> list[Regression]:
-    """Return what is worse in a class than it was.
+def regressions(
+    before: ClassResult | None, after: ClassResult | None, *, exact: bool
+) -> Iterator[Regression]:
+    """Yield what is worse in a class than it was.
 
     Args:
         before: what the class did as its file is; None if there was none.
         after: what it does once the file is repaired; None if there is none.
         exact: whether results without checkpointing must be the same bit for bit.
     """
-    return list(_regressions(before, after, exact=exact))
-
-
-def _regressions(
-    before: ClassResult | None, after: ClassResult | None, *, exact: bool
-) -> Iterator[Regression]:
     if after is None:
         if before is not None:
             yield Regression(before.name, "was found before the repair and is not found any more")
@@ -267,16 +264,11 @@ def _difference(expected: Fingerprint, found: Fingerprint, *, exact: bool) -> st
         if exact
         else list(_apart(expected, found))
     )
-    return f"{', '.join(apart[:_SHOWN])}{_more(len(apart))}" if apart else "its digest differs"
+    return first_of(apart, _SHOWN) if apart else "its digest differs"
 
 
 def _names(names: Iterable[str]) -> str:
-    listed = list(names)
-    return ", ".join(f"`{each}`" for each in listed[:_SHOWN]) + _more(len(listed))
-
-
-def _more(count: int) -> str:
-    return f" and {count - _SHOWN} more" if count > _SHOWN else ""
+    return first_of((f"`{each}`" for each in names), _SHOWN)
 
 
 def summarised(

@@ -15,6 +15,7 @@ from pathlib import Path
 from gclint.facts import Places, is_there, matching
 from gclint.source.paths import shown
 from gclint.userfolder import NotPrivate, is_in_working_tree, state_home
+from gclint.wording import first_of
 
 SUFFIX = ".journal"
 _NAME = ".gclint-fix"
@@ -93,9 +94,7 @@ def notices(paths: Iterable[Path], left: Sequence[Path]) -> list[str]:
 
 def named(paths: Sequence[Path]) -> str:
     """Return some paths for people; of many, the first ones."""
-    names = [shown(path) for path in paths[:_NAMES_SHOWN]]
-    more = len(paths) - len(names)
-    return ", ".join([*names, *([f"and {more} more"] if more else [])])
+    return first_of(map(shown, paths), _NAMES_SHOWN, ", and")
 
 
 def _relics_above(paths: Iterable[Path]) -> list[Path]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from gclint.finding import Applicability, Finding, Refusal
 
 if TYPE_CHECKING:
+    from gclint.report.report import Files
     from gclint.rule import Level
 
 _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/docs/rules"
@@ -69,9 +70,17 @@ def headline(finding: Finding) -> str:
     return f"{finding.code} {finding.message}{evidence}"
 
 
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun, such as ``1 finding`` or ``2 findings``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"
+def with_obstacle(finding: Finding) -> str:
+    """Return the headline, and why there is no safe fix, in one line."""
+    why = obstacle(finding)
+    return f"{headline(finding)}; {why}" if why else headline(finding)
+
+
+def placed(finding: Finding, project: Files, *, unsafe: bool) -> str:
+    """Return the headline after its place, with a star if ``--fix`` repairs it."""
+    position = project.file(finding.path).position(finding.start)
+    star = " [*]" if is_fixable(finding, unsafe=unsafe) else ""
+    return f"{finding.path}:{position.row}:{position.column}: {headline(finding)}{star}"
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gclint.finding import Applicability
-from gclint.report.findings import counted
 from gclint.source.paths import shown
+from gclint.wording import counted, first_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,10 +62,8 @@ def reasons(proof: Proof, *, is_full: bool = True) -> Iterator[str]:
             yield f"not proven: {obstacle}{others}"
             told.add(kind)
     if proof.users_not_given:
-        more = len(proof.users_not_given) - _SHOWN
-        files = ", ".join(shown(str(path)) for path in proof.users_not_given[:_SHOWN])
-        others = f" and {more} more" if more > 0 else ""
-        yield f"not run, because not given: {files}{others} (they import the changed code)"
+        files = first_of((shown(path) for path in proof.users_not_given), _SHOWN)
+        yield f"not run, because not given: {files} (they import the changed code)"
     for finding in proof.repairs:
         if finding.fix is not None and finding.fix.reason:
             unsafe = "unsafe " if finding.fix.applicability is Applicability.UNSAFE else ""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gclint.report.findings import counted
 from gclint.report.report import Report
 from gclint.source.paths import as_argument, shown
 from gclint.verify.proven import proven_setting
 from gclint.verify.results import Results, reasons
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import Advice, ClassResult, Failure, Place, SetUp, Stability
+from gclint.wording import counted, first_of
 
 if TYPE_CHECKING:
     from gclint.engine.evidence import Hint, Weighed
@@ -105,7 +105,7 @@ class Story:
             yield f"    also in {shown(other)}: {', '.join(inside)}"
         if self.first.parameters:
             of = f" of {names[0]}" if more else ""
-            yield f"    parameters{of}: {_listed(self.first.parameters)}"
+            yield f"    parameters{of}: {first_of(self.first.parameters, _PARAMETERS)}"
         yield from (f"    at {_position(place)}" for place in self.first.places)
         yield from (f"    {advice(hint)}" for hint in self.hints)
         for setting, users in self.settings.items():
@@ -198,7 +198,7 @@ def _unstable(results: Iterable[ClassResult]) -> Iterator[str]:
         does = "raises" if grade == "raises" else f"moves gradients by up to {furthest:.0%}"
         yield (
             f"Recomputation that is off by a rounding error of bfloat16 {does} with {experts} experts: "
-            f"{_listed(list(found))}."
+            f"{first_of(found, _PARAMETERS)}."
         )
 
 
@@ -212,12 +212,6 @@ def repair_command(hint: Hint) -> str:
     options = f"{' --unsafe-fixes' if hint.is_unsafe else ''}{' --verify' if hint.needs_run else ''}"
     paths = " ".join(map(as_argument, hint.paths))
     return f"gclint --fix{options} --select {hint.code} {paths}"
-
-
-def _listed(parameters: Sequence[str]) -> str:
-    names = parameters[:_PARAMETERS]
-    more = len(parameters) - len(names)
-    return f"{', '.join(names)}{f' and {more} more' if more else ''}"
 
 
 def _position(place: Place) -> str:
@@ -244,8 +238,7 @@ def setup_lines(results: Iterable[ClassResult]) -> Iterator[str]:
             alike[group, advised(result.advice, group), signature].append((result, rows))
     for (group, sentence, _), members in alike.items():
         names = [result.name for result, _ in members]
-        who = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
-        yield f"{group}, {who}: {sentence}"
+        yield f"{group}, {first_of(names, 1)}: {sentence}"
         if len(names) > 1:
             yield f"    classes: {', '.join(names)}"
         yield from _row_lines(members[0][1])
