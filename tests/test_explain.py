@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from gclint.cli import gclint
 from gclint.commands import vocabulary
 from gclint.engine.check import check
-from gclint.engine.explain import Explainer, explain
+from gclint.engine.explain import Explainer
 from gclint.report.explanation import write_text
 from gclint.rule import Rule, all_rules
 from gclint.settings import load_settings
@@ -590,6 +590,6 @@ def test_what_a_run_knows_is_explained_as_without_it(folder: Path) -> None:
         place = project.file(path).position(finding.start)
         texts = io.StringIO(), io.StringIO()
         write_text(explainer.explain(place), texts[0])
-        write_text(explain(project, path, place, all_rules(), all_rules()), texts[1])
+        write_text(Explainer(project, path, all_rules(), all_rules()).explain(place), texts[1])
         assert texts[0].getvalue() == texts[1].getvalue()
         assert "GC110 cache-without-guard: " in texts[0].getvalue()

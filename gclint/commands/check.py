@@ -28,7 +28,14 @@ from gclint.commands import (
 )
 from gclint.commands.cache import store_of_run
 from gclint.commands.check_options import CheckOptions
-from gclint.commands.options import GroupedCommand, config_option, option_group, pop_settings, setting_options
+from gclint.commands.options import (
+    PATH_TYPE,
+    GroupedCommand,
+    config_option,
+    option_group,
+    pop_settings,
+    setting_options,
+)
 from gclint.commands.output import (
     origin,
     output_options,
@@ -38,7 +45,7 @@ from gclint.commands.output import (
     write_page,
 )
 from gclint.commands.runs import proven, run_options
-from gclint.commands.standard_input import StandardInput, standard_input, standard_input_option
+from gclint.commands.standard_input import StandardInput, standard_input
 from gclint.interruption import exit_status
 from gclint.report.formats import print_report
 from gclint.trace import phase
@@ -60,7 +67,6 @@ if TYPE_CHECKING:
 _FILES_WORTH_A_PROGRESS_BAR = 50
 
 _DEFAULT_BASE = "origin/main"
-_FILE = click.Path(path_type=Path)
 
 
 _repair = option_group("Repair")
@@ -75,24 +81,25 @@ _verify = option_group("Verify repairs")
 
 
 @click.command(
-    "check",
-    cls=GroupedCommand,
-    short_help="Find and repair what breaks checkpointing (the default).",
+    "check", cls=GroupedCommand, short_help="Find and repair what breaks checkpointing (the default)."
 )
 @paths_argument
 @_repair("--fix", is_flag=True, help="Make all safe fixes.")
 @setting_options(_repair, "unsafe-fixes")
 @_repair("--show-fixes", is_flag=True, help="List the repairs, and why a fix is unsafe.")
 @_repair(
-    "--add-ignores",
-    is_flag=True,
-    help="Add '# gclint: ignore[CODE]' comments for the findings that remain.",
+    "--add-ignores", is_flag=True, help="Add '# gclint: ignore[CODE]' comments for the findings that remain."
 )
 @_repair("--diff", is_flag=True, help="Print what --fix would change, without writing anything.")
-@_repair("--summary", metavar="FILE", type=_FILE, help="Write a Markdown summary of the repairs to FILE.")
+@_repair("--summary", metavar="FILE", type=PATH_TYPE, help="Write a Markdown summary of the repairs to FILE.")
 @setting_options(_rules, "select", "extend-select", "ignore", "per-file-ignores", "preview")
 @setting_options(_files, "include", "exclude", "extend-exclude")
-@standard_input_option(_files)
+@_files(
+    "--stdin-filename",
+    metavar="PATH",
+    type=PATH_TYPE,
+    help="Treat standard input ('-') as the file at PATH, which need not exist.",
+)
 @setting_options(_surroundings, "target-version", "library")
 @output_options(_output, default=None)
 @_cache(
@@ -114,7 +121,7 @@ _verify = option_group("Verify repairs")
 )
 @_changes("--staged", is_flag=True, help="Compare what is staged for the next commit with HEAD.")
 @setting_options(_baselines, "baseline")
-@_baselines("--write-baseline", metavar="FILE", type=_FILE, help="Write all findings to FILE.")
+@_baselines("--write-baseline", metavar="FILE", type=PATH_TYPE, help="Write all findings to FILE.")
 @_verify(
     "--verify", is_flag=True, help=("Run the repaired models, and write only the repairs that are proven.")
 )
@@ -129,11 +136,7 @@ _verify = option_group("Verify repairs")
 @click.version_option(__version__, prog_name="gclint", message="%(prog)s %(version)s")
 @click.pass_context
 def check_command(
-    context: click.Context,
-    /,
-    paths: tuple[Path, ...],
-    config: Path | None,
-    **flags: Any,
+    context: click.Context, /, paths: tuple[Path, ...], config: Path | None, **flags: Any
 ) -> None:
     """Find what breaks gradient checkpointing in modeling files, and repair it.
 

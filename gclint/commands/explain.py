@@ -52,7 +52,7 @@ def explain_command(
     status is 0 if the place could be explained, whatever was found there, and 2 otherwise.
     """
     from gclint.engine.check import TOO_SLOW
-    from gclint.engine.explain import explain
+    from gclint.engine.explain import Explainer
     from gclint.interruption import TookTooLong, limited
     from gclint.rule import all_rules
     from gclint.source.file import UnreadableFile
@@ -76,15 +76,9 @@ def explain_command(
     _require_inside(file, path, position)
     try:
         with limited():
-            explanation = explain(
-                project,
-                path,
-                position,
-                all_rules(),
-                selected,
-                baseline=baseline_at(settings.baseline),
-                notes=_notes(project, path, settings),
-            )
+            known = baseline_at(settings.baseline)
+            explainer = Explainer(project, path, all_rules(), selected, baseline=known)
+            explanation = explainer.explain(position, _notes(project, path, settings))
     except TookTooLong:
         raise CannotRun(f"{path}: {TOO_SLOW}") from None
     FORMATS[output_format](explanation, sys.stdout)

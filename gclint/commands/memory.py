@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from gclint.commands import CannotRun, settings_of
-from gclint.commands.options import GroupedCommand, option_group
+from gclint.commands.options import FILE_TYPE, PATH_TYPE, POSITIVE, GroupedCommand, option_group
 from gclint.commands.output import FormatChoice, origin, page_option, require_page, write_page
 from gclint.commands.runs import run_settings
 from gclint.report.formats import DEFAULT, FORMATS
@@ -60,14 +60,9 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
     "model_class",
     metavar="NAME",
     default="",
-    help=("Estimate this class instead of the most likely one."),
+    help="Estimate this class instead of the most likely one.",
 )
-@_models(
-    "--config",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Take the sizes from a config.json.",
-)
+@_models("--config", metavar="FILE", type=FILE_TYPE, help="Take the sizes from a config.json.")
 @_models("--layers", metavar="N", type=click.IntRange(min=1), help="Give each stack of blocks N blocks.")
 @_models(
     "--set",
@@ -106,14 +101,14 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
 @_runs(
     "--python",
     metavar="PATH",
-    type=click.Path(path_type=Path),
+    type=PATH_TYPE,
     help="Python interpreter to estimate with; it needs torch and transformers.  [default: gclint's own]",
 )
 @_runs("--device", metavar="auto|cpu|cuda[:N]", help="Where to measure.  [default: auto]")
 @_runs(
     "--time-limit",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     default=_SECONDS,
     show_default=True,
     help="Time limit of the estimate.",
@@ -121,7 +116,7 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
 @_runs(
     "--memory-limit",
     metavar="GIGABYTES",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     help="Memory limit of the estimate.  [default: 8]",
 )
 @_results(

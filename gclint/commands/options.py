@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 
 _OTHERS = "Other options"
+PATH_TYPE = click.Path(path_type=Path)
+FILE_TYPE = click.Path(path_type=Path, dir_okay=False)
+POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
 class _GroupedOption(click.Option):
@@ -52,27 +55,32 @@ def write_options(
             formatter.write_dl(records)
 
 
-_MakeOption: TypeAlias = "Callable[..., Callable[[Any], Any]]"
+MakeOption: TypeAlias = "Callable[..., Callable[[Any], Any]]"
 """Makes an option, like ``click.option``."""
 
 
-def setting_options(option: _MakeOption, *names: str) -> Callable[[Any], Any]:
-    """Return a decorator that adds the options for the settings with these names to a command."""
+def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """Return a decorator that adds several options to a command, in this order."""
 
     def add(command: Any) -> Any:
-        for name in reversed(names):
-            command = _option(option, BY_NAME[name])(command)
+        for each in reversed(options):
+            command = each(command)
         return command
 
     return add
 
 
-def config_option(option: _MakeOption) -> Callable[[Any], Any]:
+def setting_options(option: MakeOption, *names: str) -> Callable[[Any], Any]:
+    """Return a decorator that adds the options for the settings with these names to a command."""
+    return together([_option(option, BY_NAME[name]) for name in names])
+
+
+def config_option(option: MakeOption) -> Callable[[Any], Any]:
     """Return a decorator that adds the option for a settings file to a command."""
     return option(
         "--config",
         metavar="FILE",
-        type=click.Path(path_type=Path),
+        type=PATH_TYPE,
         callback=_not_empty,
         help="Read the settings from FILE: a pyproject.toml, or a TOML file with the settings at top level.",
     )
@@ -87,7 +95,7 @@ def pop_settings(parameters: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _option(option: _MakeOption, definition: Definition) -> Callable[[Any], Any]:
+def _option(option: MakeOption, definition: Definition) -> Callable[[Any], Any]:
     spec = definition.option
     assert spec is not None
     keywords: dict[str, Any] = {"help": spec.help, "default": None}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gclint.commands import CannotRun
+from gclint.commands.options import FILE_TYPE, MakeOption, together
 from gclint.report.formats import DEFAULT, FORMATS, Entry, format_complaint, format_named
 from gclint.wording import listed
 
@@ -77,39 +78,32 @@ class OutputFileType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 def output_options(
-    option: Callable[..., Callable[[Any], Any]],
-    known: Mapping[str, Entry] = FORMATS,
-    *,
-    default: str | None = DEFAULT,
+    option: MakeOption, known: Mapping[str, Entry] = FORMATS, *, default: str | None = DEFAULT
 ) -> Callable[[Any], Any]:
-    """Return a decorator that adds the options for formats to a command.
+    """Return a decorator that adds the options for the known formats to a command.
 
-    Args:
-        option: makes an option, like ``click.option``.
-        known: the formats to choose from.
-        default: the format if none is given; None to leave it to the settings.
+    The default is the format if none is given; None leaves it to the settings.
     """
-
-    def add(command: Any) -> Any:
-        command = option(
-            "--output-file",
-            "output_files",
-            metavar="FORMAT:PATH",
-            multiple=True,
-            type=OutputFileType(known),
-            help="Also write a report to PATH, such as sarif:gclint.sarif; can be repeated."
-            if "sarif" in known
-            else "Also write a report to PATH, such as junit:gclint.xml; can be repeated.",
-        )(command)
-        return option(
-            "--output-format",
-            type=FormatChoice(known),
-            default=default,
-            show_default=False,
-            help=f"Format of the report.  [default: {DEFAULT}]",
-        )(command)
-
-    return add
+    such_as = "sarif:gclint.sarif" if "sarif" in known else "junit:gclint.xml"
+    return together(
+        [
+            option(
+                "--output-format",
+                type=FormatChoice(known),
+                default=default,
+                show_default=False,
+                help=f"Format of the report.  [default: {DEFAULT}]",
+            ),
+            option(
+                "--output-file",
+                "output_files",
+                metavar="FORMAT:PATH",
+                multiple=True,
+                type=OutputFileType(known),
+                help=f"Also write a report to PATH, such as {such_as}; can be repeated.",
+            ),
+        ]
+    )
 
 
 def clash(files: Sequence[OutputFile], others: Iterable[Path | None] = ()) -> str | None:
@@ -165,13 +159,13 @@ _LIBRARIES = {"jinja2": "jinja2", "altair": "altair", "vl_convert": "vl-convert-
 """The libraries that a report needs: the name of the module, and of the distribution to install."""
 
 
-def page_option(option: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], Any]:
+def page_option(option: MakeOption) -> Callable[[Any], Any]:
     """Return a decorator that adds the option for an HTML report to a command."""
     return option(
         "--report",
         "page_path",
         metavar="FILE",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=FILE_TYPE,
         help="Write a self-contained HTML report to FILE.",
     )
 

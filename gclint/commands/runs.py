@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gclint.commands import CannotRun, print_once
+from gclint.commands.options import PATH_TYPE, POSITIVE, MakeOption, together
 from gclint.interruption import exit_status
 from gclint.verify.settings import GIGABYTES, RunSettings
 from gclint.verify.worker.known import Known
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from gclint.verify.run import Heard
 
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 
 
@@ -44,54 +43,25 @@ def _device(_context: click.Context, _option: click.Parameter, value: str | None
 
 
 _ABOUT_JOBS = "Run models in N processes at once.  [default: one per core, or one per GPU]"
+_ABOUT_PYTHON = (
+    "Python interpreter to run models with; it needs torch and transformers.  [default: gclint's own]"
+)
+_ABOUT_TIME = f"Limit of CPU time per model class.  [default: {RunSettings.seconds:g}]"
+_ABOUT_MEMORY = f"Memory limit per model class, or of GPU memory.  [default: {GIGABYTES:g}; no GPU limit]"
+_ABOUT_DEVICE = "Where to run models.  [default: auto]"
 
 
-def run_options(
-    option: Callable[..., Callable[[Any], Any]], about_jobs: str = _ABOUT_JOBS
-) -> Callable[[_Command], _Command]:
+def run_options(option: MakeOption, about_jobs: str = _ABOUT_JOBS) -> Callable[[Any], Any]:
     """Return a decorator that adds the options to a command; :func:`run_settings` takes their values."""
-    options = (
-        option(
-            "--python",
-            metavar="PATH",
-            type=click.Path(path_type=Path),
-            help=(
-                "Python interpreter to run models with; it needs torch and transformers.  [default: "
-                "gclint's own]"
-            ),
-        ),
-        option(
-            "--device",
-            metavar="auto|cpu|cuda[:N]",
-            callback=_device,
-            help="Where to run models.  [default: auto]",
-        ),
-        option(
-            "--jobs",
-            metavar="N",
-            type=click.IntRange(min=1),
-            help=about_jobs,
-        ),
-        option(
-            "--time-limit",
-            metavar="SECONDS",
-            type=click.FloatRange(min=0, min_open=True),
-            help=f"Limit of CPU time per model class.  [default: {RunSettings.seconds:g}]",
-        ),
-        option(
-            "--memory-limit",
-            metavar="GIGABYTES",
-            type=click.FloatRange(min=0, min_open=True),
-            help=(f"Memory limit per model class, or of GPU memory.  [default: {GIGABYTES:g}; no GPU limit]"),
-        ),
+    return together(
+        [
+            option("--python", metavar="PATH", type=PATH_TYPE, help=_ABOUT_PYTHON),
+            option("--device", metavar="auto|cpu|cuda[:N]", callback=_device, help=_ABOUT_DEVICE),
+            option("--jobs", metavar="N", type=click.IntRange(min=1), help=about_jobs),
+            option("--time-limit", metavar="SECONDS", type=POSITIVE, help=_ABOUT_TIME),
+            option("--memory-limit", metavar="GIGABYTES", type=POSITIVE, help=_ABOUT_MEMORY),
+        ]
     )
-
-    def add(command: _Command) -> _Command:
-        for each in reversed(options):
-            command = each(command)
-        return command
-
-    return add
 
 
 def run_settings(
@@ -103,14 +73,8 @@ def run_settings(
     memory_limit: float | None,
 ) -> RunSettings:
     """Return the settings of runs, with those of classes; None stands for an option that was not given."""
-    return RunSettings(
-        python or Path(sys.executable),
-        device or "auto",
-        jobs,
-        time_limit or RunSettings.seconds,
-        memory_limit,
-        known,
-    )
+    seconds = time_limit or RunSettings.seconds
+    return RunSettings(python or Path(sys.executable), device or "auto", jobs, seconds, memory_limit, known)
 
 
 @contextmanager
@@ -131,14 +95,11 @@ def results_of_user() -> Iterator[UserFolder | None]:
 class _Nobody:
     """An audience for runs without a terminal: it shows nothing."""
 
-    def expect(self, sources: int) -> None:
-        """Show nothing."""
+    def expect(self, sources: int) -> None: ...
 
-    def take(self, heard: Heard) -> None:
-        """Show nothing."""
+    def take(self, heard: Heard) -> None: ...
 
-    def note(self, words: str) -> None:
-        """Show nothing."""
+    def note(self, words: str) -> None: ...
 
 
 @contextmanager

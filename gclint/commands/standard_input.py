@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 
 _STANDARD_INPUT = Path("-")
 """The path that stands for standard input; a file of that name is ``./-``."""
-
-
-def standard_input_option(option: Callable[..., Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """Return a decorator that adds the option for the path of standard input to a command."""
-    return option(
-        "--stdin-filename",
-        metavar="PATH",
-        type=click.Path(path_type=Path),
-        help="Treat standard input ('-') as the file at PATH, which need not exist.",
-    )
 
 
 @dataclass

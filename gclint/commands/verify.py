@@ -26,7 +26,14 @@ from gclint.commands import (
     settle_interrupted_fixes,
 )
 from gclint.commands.default_group import DefaultGroup
-from gclint.commands.options import GroupedCommand, config_option, option_group, pop_settings, setting_options
+from gclint.commands.options import (
+    FILE_TYPE,
+    GroupedCommand,
+    config_option,
+    option_group,
+    pop_settings,
+    setting_options,
+)
 from gclint.commands.output import (
     OutputFile,
     origin,
@@ -229,7 +236,7 @@ def _errors_in_one_line(context: click.Context, results: Path | None) -> Iterato
 
 
 @click.command("merge", cls=GroupedCommand, short_help="Merge the results of shards.")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=FILE_TYPE)
 @_output
 @_verbose
 @_write_repro

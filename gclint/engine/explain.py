@@ -79,23 +79,6 @@ def related(project: Project, path: Path) -> tuple[Path, ...]:
     return tuple(each for each in (file.path, *beside) if each in project.given)
 
 
-def explain(
-    project: Project,
-    path: Path,
-    place: Position,
-    rules: Sequence[Rule],
-    selected: Sequence[Rule],
-    *,
-    baseline: Baseline | None = None,
-    notes: Iterable[str] = (),
-) -> Explanation:
-    """Explain a place in a file of a project; its column may be 0.
-
-    The ``selected`` rules are those that would run, and the findings in the baseline would not be reported.
-    """
-    return Explainer(project, path, rules, selected, baseline=baseline).explain(place, notes)
-
-
 class Explainer:
     """Explains places in a file, which is judged once for all of them."""
 
@@ -109,7 +92,10 @@ class Explainer:
         baseline: Baseline | None = None,
         known: CheckResult | None = None,
     ) -> None:
-        """Judge the file at ``path``, or use what a run of all rules has ``known``; see :func:`explain`."""
+        """Judge the file at ``path`` in a run as it would be, or use what a run of all rules has ``known``.
+
+        The ``selected`` rules are those that would run, and the findings in the baseline are not reported.
+        """
         self._project = project
         self._file = project.file(path)
         self._rules = rules
@@ -121,7 +107,7 @@ class Explainer:
         self._judge = _Judge(project, self._network, rules, selected, baseline, known)
 
     def explain(self, place: Position, notes: Iterable[str] = ()) -> Explanation:
-        """Explain a place in the file, with further remarks about the file."""
+        """Explain a place in the file, whose column may be 0, with further remarks about the file."""
         file, network = self._file, self._network
         row = file.row_start(place.row)
         start, end = row, row + len(file.line(place.row))

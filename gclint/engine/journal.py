@@ -16,7 +16,6 @@ import json
 import os
 import platform
 import re
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,14 +89,6 @@ class Record:
         return self.machine == platform.node()
 
 
-@dataclass(frozen=True)
-class Glance:
-    """Which files a journal is about; nothing else in it has been looked at."""
-
-    targets: frozenset[str] = frozenset()
-    temporaries: frozenset[str] = frozenset()
-
-
 class Journal:
     """The journal of the current write."""
 
@@ -168,7 +159,7 @@ class Journal:
         for name in folder.names():
             if name != self._name and name.endswith(SUFFIX):
                 with contextlib.suppress(Unusable):
-                    shared = targets & glance(folder, name).targets
+                    shared = targets & {str(each.target) for each in glance(folder, name).files}
                     if shared and not _is_elsewhere(folder, name):
                         raise Busy(_busy(Path(min(shared))))
 
@@ -191,7 +182,7 @@ class Journal:
 
 def new_temporary(target: Path) -> Path:
     """Return an unused path beside ``target`` whose name is not too long."""
-    return target.with_name(temporary_name(secrets.token_hex(8)))
+    return target.with_name(temporary_name(os.urandom(8).hex()))
 
 
 def digest_of(data: bytes) -> str:
@@ -209,21 +200,19 @@ def obstacle(given: Iterable[Path]) -> str | None:
         return f"{where}{error.strerror or error}"
 
 
-def glance(folder: UserFolder, name: str) -> Glance:
-    """Return which files a journal is about; none if it is cut off before them.
+def glance(folder: UserFolder, name: str) -> Record:
+    """Return what the head of a journal says, whoever uses it; nothing if it is cut off before that.
 
     Raises:
         Unusable: it cannot be read.
     """
     try:
         with os.fdopen(folder.open(name), "rb") as stream:
-            document = _document(folder.path / name, stream)
+            return _record(folder.path / name, stream)
     except FileNotFoundError:  # Its run has just ended.
-        return Glance()
+        return Record()
     except OSError as error:
         raise Unusable(_unreadable(folder.path / name, error.strerror or str(error))) from None
-    files = [] if document is None else [each for unit in document["units"] for each in unit]
-    return Glance(*(frozenset(each[name] for each in files) for name in ("target", "temporary")))
 
 
 @contextlib.contextmanager
@@ -275,44 +264,20 @@ def _append(handle: int, data: bytes) -> None:
     os.fsync(handle)
 
 
-def _document(path: Path, stream: BinaryIO) -> dict[str, Any] | None:
-    """Return the head of a journal, which may be cut off anywhere; None if it is.
-
-    Raises:
-        Unusable: it is something else.
-    """
-    magic = stream.read(len(_MAGIC))
-    head = stream.readline() if magic == _MAGIC else b""
-    if _MAGIC.startswith(magic) and not head.endswith(b"\n"):
-        return None
-    with _known_form(path):
-        document: dict[str, Any] = json.loads(head)
-        texts = [
-            each[name] for unit in document["units"] for each in unit for name in ("target", "temporary")
-        ]
-        if not all(isinstance(each, str) for each in texts):
-            raise ValueError
-        return document
-
-
 def _record(path: Path, stream: BinaryIO) -> Record:
-    """Return what the head of a journal says.
+    """Return what the head of a journal says, which may be cut off anywhere; nothing if it is.
 
     Raises:
         Unusable: gclint would not have written it.
     """
-    document = _document(path, stream)
-    if document is None:
+    magic = stream.read(len(_MAGIC))
+    head = stream.readline() if magic == _MAGIC else b""
+    if _MAGIC.startswith(magic) and not head.endswith(b"\n"):
         return Record()
-    with _known_form(path):
+    try:
+        document = json.loads(head)
         units = tuple(tuple(_recorded(each) for each in unit) for unit in document["units"])
         return Record(units, machine=str(document["machine"]), process=int(document["process"]))
-
-
-@contextlib.contextmanager
-def _known_form(path: Path) -> Iterator[None]:
-    try:
-        yield
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise Unusable(_unreadable(path, "this release of gclint does not know its form")) from None
 
@@ -377,7 +342,7 @@ def _unreadable(path: Path, why: str) -> str:
 def _new(folder: UserFolder) -> tuple[str, int]:
     """Return the name and the handle of a new journal, which is open and locked."""
     while True:
-        name = f"{secrets.token_hex(8)}{SUFFIX}"
+        name = f"{os.urandom(8).hex()}{SUFFIX}"
         handle = folder.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         # Another run may have looked at it, or taken it for a leftover, before it was locked.
         if lock(handle, shared=False) is not False and _is_at(folder, name, handle):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gclint.engine.disk import stage, sync_folders
-from gclint.engine.journal import Busy, Glance, Record, Recorded, Unusable, digest_of, glance, held
+from gclint.engine.journal import Busy, Record, Recorded, Unusable, digest_of, glance, held
 from gclint.engine.unfinished import journal_folder, journals, named
 from gclint.facts import Places, read_bytes
 from gclint.source.paths import printable, shown
@@ -65,14 +65,12 @@ def recover(paths: Sequence[Path]) -> list[str]:
 
 def unclaimed(temporaries: Sequence[Path], paths: Sequence[Path]) -> list[Path]:
     """Return those of some temporary files that no journal is about, in a run with the given paths."""
-    known: set[str] = set()
-    for _, _, glanced in _all(paths):
-        if isinstance(glanced, Glance):
-            known |= glanced.temporaries
-    return [each for each in temporaries if str(each) not in known]
+    glances = [glanced for _, _, glanced in _all(paths) if isinstance(glanced, Record)]
+    known = {each.temporary for glanced in glances for each in glanced.files}
+    return [each for each in temporaries if each not in known]
 
 
-def _all(given: Sequence[Path]) -> Iterator[tuple[UserFolder, str, Glance | Unusable]]:
+def _all(given: Sequence[Path]) -> Iterator[tuple[UserFolder, str, Record | Unusable]]:
     """Yield this user's journals, each with what it is about, or why that is not known."""
     names = journals()
     if not names:
@@ -102,7 +100,7 @@ def _concerned(
             notes.append(f"note: {glanced}")
         elif is_sweeping and _is_garbage(folder, name, glanced):
             _sweep(folder, name, glanced)
-        elif any(map(area.has, glanced.targets)):
+        elif any(area.has(str(each.target)) for each in glanced.files):
             note = _note(area, folder, name)
             if note is None:
                 yield folder, name
@@ -163,20 +161,20 @@ def _usable(folder: UserFolder, name: str, *, to_recover: bool) -> Iterator[Reco
         raise Unfinished(str(error)) from None
 
 
-def _is_garbage(folder: UserFolder, name: str, glanced: Glance) -> bool:
+def _is_garbage(folder: UserFolder, name: str, glanced: Record) -> bool:
     """Return whether a journal was cut off before it names any file, or its files have long been deleted."""
-    if not glanced.targets:
+    if not glanced.units:
         return True
     with contextlib.suppress(OSError):
         age = time.time() - folder.status(name).st_mtime
-        return age > _SECONDS_KEPT and not any(map(os.path.lexists, glanced.targets))
+        return age > _SECONDS_KEPT and not any(os.path.lexists(each.target) for each in glanced.files)
     return False
 
 
-def _sweep(folder: UserFolder, name: str, glanced: Glance) -> None:
+def _sweep(folder: UserFolder, name: str, glanced: Record) -> None:
     """Remove a journal, unless its run is still at work, or it is another machine's."""
     with contextlib.suppress(Busy, Unusable), held(folder, name, to_recover=True) as record:
-        is_same = glanced.targets == {str(each.target) for each in record.files}
+        is_same = [each.target for each in glanced.files] == [each.target for each in record.files]
         if not is_same or (record.units and not record.is_from_here):
             raise Busy
 
