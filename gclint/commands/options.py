@@ -96,18 +96,16 @@ def pop_settings(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _option(option: MakeOption, definition: Definition) -> Callable[[Any], Any]:
-    spec = definition.option
-    assert spec is not None
-    keywords: dict[str, Any] = {"help": spec.help, "default": None}
+    keywords: dict[str, Any] = {"help": definition.help, "default": None}
     if definition.kind is not SWITCH:
-        keywords["metavar"] = spec.metavar
+        keywords["metavar"] = definition.metavar
         keywords["callback"] = _converted(definition)
         keywords["multiple"] = definition.kind.takes_several
         if definition.kind is WORDS:
             keywords["shell_complete"] = complete_rules
         elif definition.kind is PATH:
             keywords["type"] = click.Path()
-    return option(spec.name, definition.field, **keywords)
+    return option(definition.option, definition.field, **keywords)
 
 
 def _converted(definition: Definition) -> Callable[..., object]:
