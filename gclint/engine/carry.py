@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
+from typing import TypeVar
 
 from gclint.codemod.edits import by_file
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
@@ -25,6 +26,7 @@ from gclint.source.file import SourceFile
 from gclint.source.project import Project
 from gclint.source.twins import Region, Twin, header_region
 
+_Member = TypeVar("_Member", bound=Hashable)
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
@@ -205,26 +207,9 @@ class _Work:
 
     def groups(self) -> list[frozenset[int]]:
         """Return the numbers of findings that are linked, each in one group."""
-        neighbours: defaultdict[int, set[int]] = defaultdict(set)
-        for number, carried in enumerate(self._carried):
-            for other in carried.links:
-                neighbours[number].add(other)
-                neighbours[other].add(number)
-        groups: list[frozenset[int]] = []
-        seen: set[int] = set()
-        for number in neighbours:
-            if number in seen:
-                continue
-            group: set[int] = set()
-            waiting = [number]
-            while waiting:
-                each = waiting.pop()
-                if each not in group:
-                    group.add(each)
-                    waiting += neighbours[each]
-            seen |= group
-            groups.append(frozenset(group))
-        return groups
+        ties = ((number, *carried.links) for number, carried in enumerate(self._carried))
+        units = joined(range(len(self._carried)), ties)
+        return [frozenset(unit) for unit in units if len(unit) > 1]
 
     def share(self, group: frozenset[int]) -> None:
         """Let linked findings share the reasons why one of them has no fix, or an unsafe one."""
@@ -260,6 +245,19 @@ class _Work:
             duties=tuple(Duty(path, text) for path, text in sorted(carried.outside.items())),
         )
         return replace(finding, remedy=fixed)
+
+
+def joined(members: Iterable[_Member], ties: Iterable[Iterable[_Member]]) -> list[list[_Member]]:
+    """Return members in units of those that are tied, directly or through others."""
+    units = {each: [each] for each in members}
+    for tie in ties:
+        known = [each for each in tie if each in units]
+        for each in known[1:]:
+            kept, dropped = units[known[0]], units[each]
+            if kept is not dropped:
+                kept.extend(dropped)
+                units.update(dict.fromkeys(dropped, kept))
+    return list({id(unit): unit for unit in units.values()}.values())
 
 
 def _carried(finding: Finding) -> _Carried:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gclint.codemod.edits import by_file, edited
 from gclint.codemod.ignoring import suppressed
+from gclint.engine.carry import joined
 from gclint.engine.check import BUG, CheckResult, check_again, collector_paused, judge, summarise
 from gclint.finding import Applicability, Edit, Finding, Problem
 from gclint.rule import Rule, all_rules, codes_by_word
@@ -384,7 +385,7 @@ def with_ignores(
 
 def fixed_together(project: Project, repaired: FixResult) -> list[list[Path]]:
     """Return all changed files in groups: those of one fix, and a source with its generated file."""
-    return _Units(repaired.changed).joined(_ties(project, repaired))
+    return joined(repaired.changed, _ties(project, repaired))
 
 
 def written_together(project: Project, repaired: FixResult) -> list[list[Path]]:
@@ -395,7 +396,7 @@ def written_together(project: Project, repaired: FixResult) -> list[list[Path]]:
     ties = [*_ties(project, repaired)]
     for path in repaired.changed:
         ties.append([path, *(project.dependents([path]) & repaired.changed.keys())])
-    return _Units(repaired.changed).joined(ties)
+    return joined(repaired.changed, ties)
 
 
 def _ties(project: Project, repaired: FixResult) -> Iterable[Iterable[Path]]:
@@ -403,22 +404,3 @@ def _ties(project: Project, repaired: FixResult) -> Iterable[Iterable[Path]]:
     for path in repaired.changed:
         if is_modular(path):
             yield [path, project.identify(modeling_path(path))]
-
-
-class _Units:
-    def __init__(self, paths: Iterable[Path]) -> None:
-        self._units = {path: [path] for path in paths}
-
-    def joined(self, ties: Iterable[Iterable[Path]]) -> list[list[Path]]:
-        """Return the files in groups of those that are linked, directly or through others."""
-        for tie in ties:
-            known = [path for path in tie if path in self._units]
-            for path in known[1:]:
-                self._join(known[0], path)
-        return list({id(unit): unit for unit in self._units.values()}.values())
-
-    def _join(self, one: Path, other: Path) -> None:
-        kept, dropped = self._units[one], self._units[other]
-        if kept is not dropped:
-            kept.extend(dropped)
-            self._units.update(dict.fromkeys(dropped, kept))

@@ -76,8 +76,8 @@ def prove(
         NothingRuns: no file at all can be run.
         OSError: a file cannot be read.
     """
-    prover = _Prover(project, repaired, {rule.code: rule for rule in rules}, run, seen or {}, note)
-    return prover.proofs()
+    known = {rule.code: rule for rule in rules}
+    return _Prover(project, repaired, known, run, seen or {}, note).proofs()
 
 
 @dataclass
