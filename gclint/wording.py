@@ -23,9 +23,9 @@ def first_of(names: Iterable[str], most: int, word: str = " and") -> str:
     return ", ".join(names[:most]) + (f"{word} {more} more" if more > 0 else "")
 
 
-def listed_code(names: Iterable[str], word: str = "and") -> str:
+def listed_code(names: Iterable[str]) -> str:
     """Return the same for names in code, each in backticks."""
-    return listed((f"`{name}`" for name in names), word)
+    return listed(f"`{name}`" for name in names)
 
 
 # High enough for "chekc" and "check", but not for "modules" and "rules".

@@ -197,7 +197,9 @@ def _same(one: CheckResult, other: CheckResult) -> bool:
 
 @pytest.mark.drawn(first=1)
 @pytest.mark.parametrize(
-    "do", [check, lambda *given, **how: fix(*given, unsafe=True, **how)], ids=["check", "fix"]
+    "do",
+    [check, lambda *given, **how: fix(*given, unsafe=True, known=check(*given, **how))],
+    ids=["check", "fix"],
 )
 def test_the_result_is_the_same(method: str, paths: list[Path], do: Callable[..., CheckResult]) -> None:
     seen: list[Path] = []

@@ -13,7 +13,7 @@ from pathlib import Path
 from gclint.codemod.edits import by_file, edited
 from gclint.codemod.ignoring import suppressed
 from gclint.engine.carry import joined
-from gclint.engine.check import BUG, CheckResult, check_again, collector_paused, judge, summarise
+from gclint.engine.check import BUG, CheckResult, check, check_again, collector_paused
 from gclint.finding import Applicability, Edit, Finding, Problem
 from gclint.rule import Rule, all_rules, codes_by_word
 from gclint.source.file import SourceFile
@@ -54,9 +54,7 @@ def fix(
     *,
     unsafe: bool,
     proves: bool = False,
-    advance: Callable[[Path], None] = lambda _path: None,
     wanted: _Wanted = tuple,
-    jobs: int = 1,
     known: CheckResult | None = None,
 ) -> FixResult:
     """Check the files that ``project`` was given and fix what can be fixed, in memory only.
@@ -69,17 +67,13 @@ def fix(
         rules: the rules to run.
         unsafe: whether to make unsafe fixes too.
         proves: whether fixes are run before they are written, so that those based on runs may be made.
-        advance: called after each file, when it is checked for the first time.
         wanted: selects the findings whose fixes are made; all others are left.
-        jobs: the number of processes for the first check.
         known: what there is to find, where the files have been checked already.
     """
     asked = {Applicability.UNSAFE: unsafe, Applicability.PROVABLE: proves}
     made = frozenset(each for each in Applicability if asked.get(each, True))
     with collector_paused():
-        if known is None:
-            known = summarise(project, judge(project, project.paths, rules, advance, jobs), rules)
-        return _Repair(project, made, wanted).run(rules, known)
+        return _Repair(project, made, wanted).run(rules, known or check(project, rules))
 
 
 class _Repair:
