@@ -60,8 +60,7 @@ def write_atomically(path: Path, data: bytes) -> None:
         OSError: it cannot be written; then the file is as it was.
     """
     target, status = _replaced(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    temporary = Path(name)
+    handle, temporary = _beside(target)
     try:
         _fill(handle, data, target, status)
         os.replace(temporary, target)  # noqa: PTH105 (os.replace is what is documented as atomic)
@@ -76,10 +75,15 @@ def require_writable(path: Path) -> None:
     Raises:
         OSError: it cannot.
     """
-    target, _ = _replaced(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    handle, temporary = _beside(_replaced(path)[0])
     os.close(handle)
-    Path(name).unlink()
+    temporary.unlink()
+
+
+def _beside(target: Path) -> tuple[int, Path]:
+    """Return the descriptor and the path of a new file in the same folder."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    return handle, Path(name)
 
 
 def stage(target: Path, data: bytes, temporary: Path) -> None:

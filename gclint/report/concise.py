@@ -24,7 +24,7 @@ def _lines(report: Report) -> Iterator[str]:
     if report.runs is None:
         yield from summary_lines(report)
         return
-    from gclint.report.outcomes import outcomes
+    from gclint.report.verification import outcomes
     from gclint.report.verification import summary_lines as summary_of_runs
 
     for each in outcomes(report):

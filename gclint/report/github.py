@@ -67,7 +67,7 @@ def _runs(report: Report, places: Places) -> Iterator[tuple[str, bool]]:
     """Yield the annotations for results of runs, each with whether it is an error."""
     if report.runs is None:
         return
-    from gclint.report.outcomes import outcomes
+    from gclint.report.verification import outcomes
 
     if report.runs.problem:
         yield _command("error", report.runs.problem, title="gclint verify"), True
