@@ -106,10 +106,8 @@ def _facts(report: Report, origin: Origin) -> Iterator[Fact]:
     yield Fact("Made", origin.moment)
     yield Fact("gclint", __version__)
     for environment in _environments(report):
-        yield Fact("transformers", environment.transformers)
-        yield Fact("torch", environment.torch)
-        yield Fact("Python", environment.python)
-        yield Fact("Device", environment.device)
+        for name in ("transformers", "torch", "Python", "Device"):
+            yield Fact(name, getattr(environment, name.lower()))
         if environment.isolation:
             yield Fact("Isolation", "; ".join(environment.isolation))
         if environment.numerics:
