@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gclint.engine.regression import regressions, summarised
+from gclint.proof.regression import regressions, summarised
 from gclint.verify.worker.protocol import ClassResult, Fingerprint, Mode, Observation, Verdict
 
 _PLAIN = Fingerprint("default", "abc", 1.5, {"the gradient of weight": "abc"})

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine import jobs
-from gclint.engine.check import CheckResult, check, check_again
-from gclint.engine.fix import fix
-from gclint.engine.jobs import fitting_jobs, spread
 from gclint.rule import all_rules
+from gclint.run import jobs
+from gclint.run.check import CheckResult, check, check_again
+from gclint.run.fix import fix
+from gclint.run.jobs import fitting_jobs, spread
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.trees import GCL, IMPORTS, MODEL, model

@@ -11,12 +11,12 @@ from typing import TextIO
 
 import pytest
 
-from gclint.engine.explain import Explanation
 from gclint.finding import Applicability, Finding
 from gclint.network.model import Network
 from gclint.report import places
 from gclint.report.explanation import write_text
 from gclint.rules.gc110_cache_without_guard import CacheWithoutGuard
+from gclint.run.explain import Explanation
 from tests.harness import load_fixtures
 from tests.verdicts import facts
 from tests.verdicts.__main__ import compared, main, templates_of

@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 import click
 
 if TYPE_CHECKING:
-    from gclint.engine.baseline import Baseline
     from gclint.rule import Rule
+    from gclint.run.baseline import Baseline
     from gclint.settings import Settings, Vocabulary
     from gclint.settings.definitions import RuleWords
 
@@ -144,11 +144,11 @@ def settle_interrupted_fixes(paths: Sequence[Path], *, recover: bool = False) ->
     Raises:
         CannotRun: some files may be repaired, and others that belong to them not.
     """
-    from gclint.engine.unfinished import journals
+    from gclint.write.unfinished import journals
 
     if not journals():
         return
-    from gclint.engine import recovery
+    from gclint.write import recovery
 
     try:
         for note in recovery.recover(paths) if recover else recovery.refuse_unfinished(paths):
@@ -159,11 +159,11 @@ def settle_interrupted_fixes(paths: Sequence[Path], *, recover: bool = False) ->
 
 def name_leftovers(paths: Sequence[Path], files: Sequence[Path]) -> None:
     """Name what may be left of writes that nobody can finish, such as a journal in a repository."""
-    from gclint.engine.unfinished import journals, leftovers, notices
+    from gclint.write.unfinished import journals, leftovers, notices
 
     left = leftovers(files)
     if left and journals():
-        from gclint.engine.recovery import unclaimed
+        from gclint.write.recovery import unclaimed
 
         left = unclaimed(left, paths)
     for note in notices([*paths, *files], left):
@@ -178,7 +178,7 @@ def baseline_at(path: Path | None) -> Baseline | None:
     """
     if path is None:
         return None
-    from gclint.engine.baseline import Baseline, BaselineError
+    from gclint.run.baseline import Baseline, BaselineError
 
     try:
         return Baseline.read(path)

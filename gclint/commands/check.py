@@ -55,11 +55,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
 
     from gclint.cache.store import Store
-    from gclint.engine.check import CheckResult
-    from gclint.engine.memory import Memory
-    from gclint.engine.proof import Proof
     from gclint.finding import Finding
+    from gclint.proof.proving import Proof
     from gclint.report.report import Report
+    from gclint.run.check import CheckResult
+    from gclint.run.memory import Memory
     from gclint.settings import Settings
     from gclint.source.discovery import Survey
 
@@ -168,7 +168,7 @@ class _Run:
         options: CheckOptions,
         incoming: StandardInput | None,
     ) -> None:
-        from gclint.engine.baseline import Selection
+        from gclint.run.baseline import Selection
         from gclint.source.project import Project
 
         self.incoming = incoming
@@ -186,7 +186,7 @@ class _Run:
 
     def status(self) -> int:
         """Check, repair and report; return the exit status."""
-        from gclint.engine.check import CheckInterrupted
+        from gclint.run.check import CheckInterrupted
 
         project, options = self.project, self.options
         try:
@@ -196,7 +196,7 @@ class _Run:
             return exit_status(error)
         ignored: Mapping[Path, int] = {}
         if options.add_ignores:
-            from gclint.engine.fix import with_ignores
+            from gclint.run.fix import with_ignores
 
             findings = self.selection.reported(result.findings)
             result, ignored = with_ignores(project, result, findings, self.rules)
@@ -259,8 +259,8 @@ class _Run:
     # -- the check
 
     def _result(self) -> tuple[CheckResult, tuple[Proof, ...] | None]:
-        from gclint.engine.check import check
-        from gclint.engine.jobs import fitting_jobs
+        from gclint.run.check import check
+        from gclint.run.jobs import fitting_jobs
 
         project, options, rules = self.project, self.options, self.rules
         if options.verify:
@@ -270,7 +270,7 @@ class _Run:
             found = check(project, rules, advance, jobs, self._memory())
             if not options.changes:
                 return found, None
-            from gclint.engine.fix import fix
+            from gclint.run.fix import fix
 
             wanted = self.selection.reported if options.repairs else self._about_comments
             return fix(project, rules, unsafe=options.unsafe_fixes, wanted=wanted, known=found), None
@@ -279,7 +279,7 @@ class _Run:
         """Return the verdicts of earlier runs in the cache; None if no cache is used."""
         if self.store is None:
             return None
-        from gclint.engine.memory import Memory
+        from gclint.run.memory import Memory
         from gclint.settings.settings import working_directory
 
         codes = [each.code for each in self.rules]
@@ -300,8 +300,8 @@ class _Run:
         report = Report(project, result.findings, result.problems, result.files, options.unsafe_fixes)
         if not options.changes:
             return report
-        from gclint.engine.fix import FixResult, written_together
-        from gclint.engine.write import write_all
+        from gclint.run.fix import FixResult, written_together
+        from gclint.write.transaction import write_all
 
         assert isinstance(result, FixResult)
         unwritten = []
@@ -342,8 +342,8 @@ class _Run:
 
         options = self.options
         if options.summary:
-            from gclint.engine.write import write_text
             from gclint.report.markdown import markdown
+            from gclint.write.transaction import write_text
 
             report = report.also(write_text(options.summary, markdown(report)))
         if options.diff:
@@ -352,8 +352,8 @@ class _Run:
             report = report.also(write_diff(sys.stdout, report.repairs.changed))
             full.write_diff_notices(report, sys.stderr)
         elif options.write_baseline:
-            from gclint.engine.baseline import Baseline
-            from gclint.engine.write import write_text
+            from gclint.run.baseline import Baseline
+            from gclint.write.transaction import write_text
 
             baseline = Baseline.of(options.write_baseline, self.project, report.findings)
             problems = write_text(options.write_baseline, baseline.text)
@@ -417,7 +417,7 @@ def _print_survey(settings: Settings, found: Survey) -> None:
 
 def _print_obstacle(paths: Sequence[Path]) -> None:
     """Print why there is no place for a journal, if there is none."""
-    from gclint.engine.journal import obstacle
+    from gclint.write.journal import obstacle
 
     why = obstacle(paths)
     if why is not None:

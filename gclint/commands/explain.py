@@ -51,10 +51,10 @@ def explain_command(
     PATHS are the files and folders of the run that is explained, by default the folder of FILE. The exit
     status is 0 if the place could be explained, whatever was found there, and 2 otherwise.
     """
-    from gclint.engine.check import TOO_SLOW
-    from gclint.engine.explain import Explainer
     from gclint.interruption import TookTooLong, limited
     from gclint.rule import all_rules
+    from gclint.run.check import TOO_SLOW
+    from gclint.run.explain import Explainer
     from gclint.source.file import UnreadableFile
     from gclint.source.project import Project
     from gclint.source.syntax import syntax_problem

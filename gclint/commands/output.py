@@ -139,8 +139,8 @@ def _place(path: Path) -> str:
 
 def write_output_files(report: Report, files: Iterable[OutputFile]) -> list[Problem]:
     """Write a report to each file, and return the errors; an error does not stop the others."""
-    from gclint.engine.write import write_text
     from gclint.finding import Problem
+    from gclint.write.transaction import write_text
 
     problems = []
     checked = {_place(path) for path in report.project.given}
@@ -184,8 +184,8 @@ def require_page(path: Path | None) -> None:
             f"--report needs {listed(missing)}; install {'it' if len(missing) == 1 else 'them'} with: pip "
             "install 'gclint[report]'"
         )
-    from gclint.engine.disk import require_writable
     from gclint.source.paths import shown
+    from gclint.write.disk import require_writable
 
     try:
         require_writable(path)
@@ -209,9 +209,9 @@ def write_page(path: Path, page: Page) -> None:
     Raises:
         CannotRun: it cannot be written.
     """
-    from gclint.engine.write import write_text
     from gclint.report.page.render import rendered
     from gclint.source.paths import shown
+    from gclint.write.transaction import write_text
 
     for problem in write_text(path, rendered(page)):
         raise CannotRun(f"--report: {shown(path)}: {problem.message}")

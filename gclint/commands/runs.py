@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gclint.commands.check_options import CheckOptions
-    from gclint.engine.baseline import Selection
-    from gclint.engine.fix import FixResult
-    from gclint.engine.proof import Proof
     from gclint.finding import Finding
+    from gclint.proof.proving import Proof
     from gclint.rule import Rule
+    from gclint.run.baseline import Selection
+    from gclint.run.fix import FixResult
     from gclint.settings import Settings
     from gclint.source.project import Project
     from gclint.userfolder import UserFolder
@@ -118,10 +118,10 @@ def proven(
     settings: Settings, rules: Sequence[Rule], selection: Selection, options: CheckOptions
 ) -> tuple[FixResult, tuple[Proof, ...]]:
     """Run the files, repair what the runs show, run them again, and return the proven repairs."""
-    from gclint.engine.evidence import observe
-    from gclint.engine.fix import fix
-    from gclint.engine.proof import prove
-    from gclint.engine.provable import Reached, proven_only
+    from gclint.proof.evidence import observe
+    from gclint.proof.provable import Reached, proven_only
+    from gclint.proof.proving import prove
+    from gclint.run.fix import fix
 
     project = selection.project
     with _runner(settings, project, options) as (run, audience):

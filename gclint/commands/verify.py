@@ -46,16 +46,14 @@ from gclint.commands.output import (
     write_page,
 )
 from gclint.commands.runs import results_of_user, run_display, run_options, run_settings
-from gclint.engine.check import check
-from gclint.engine.disk import output_place
-from gclint.engine.evidence import observations, weigh
-from gclint.engine.write import write_text
 from gclint.finding import Problem
 from gclint.interruption import exit_status
+from gclint.proof.evidence import observations, weigh
 from gclint.report.formats import FORMATS, formats_of_runs, print_report
 from gclint.report.full import write_notices
 from gclint.report.printing import write_lines
 from gclint.report.report import Report
+from gclint.run.check import check
 from gclint.settings import Settings
 from gclint.source.discovery import Survey
 from gclint.source.paths import shortened, shown
@@ -71,6 +69,8 @@ from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, UnknownModel, digest, installed_models, shard, target_of, targets_of
 from gclint.verify.worker.known import Known
 from gclint.verify.worker.practices import ALL, PRACTICES, UnknownPractice, groups, practices_named
+from gclint.write.disk import output_place
+from gclint.write.transaction import write_text
 
 _EXAMPLES = (
     "  gclint verify modeling_mine.py               with configuration_mine.py next to it\n"

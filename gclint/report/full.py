@@ -15,8 +15,8 @@ from gclint.source.paths import shown
 from gclint.wording import counted, first_of
 
 if TYPE_CHECKING:
-    from gclint.engine.baseline import Baseline
     from gclint.finding import Finding
+    from gclint.run.baseline import Baseline
 
 _MODELS_SHOWN = 8
 _BASES_SHOWN = 8

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from gclint.engine.evidence import Hint, Weighed
-    from gclint.engine.proof import Proof
     from gclint.finding import Duty, Edit, Finding, Fix, Position, Problem, Step
+    from gclint.proof.evidence import Hint, Weighed
+    from gclint.proof.proving import Proof
     from gclint.report.report import Files, Report
     from gclint.verify.results import Results
     from gclint.verify.worker.protocol import ClassResult

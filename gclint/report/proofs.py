@@ -13,7 +13,7 @@ from gclint.wording import counted, first_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gclint.engine.proof import Proof
+    from gclint.proof.proving import Proof
     from gclint.verify.files import FileRun
     from gclint.verify.worker.protocol import ClassResult
 

@@ -19,7 +19,7 @@ from gclint.verify.worker.protocol import Advice, ClassResult, Failure, Place, S
 from gclint.wording import counted, first_of
 
 if TYPE_CHECKING:
-    from gclint.engine.evidence import Hint, Weighed
+    from gclint.proof.evidence import Hint, Weighed
     from gclint.verify.worker.protocol import ClassResult, Failure
 
 _PARAMETERS = 6

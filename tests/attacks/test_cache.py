@@ -14,7 +14,7 @@ import pytest
 
 from gclint.cache.place import Place, named_in, place_of
 from gclint.cache.store import NAME, Store
-from gclint.engine import proof
+from gclint.proof import proving
 from gclint.userfolder import NotPrivate, cache_home, key_of, own_file, own_folder, state_home
 from gclint.verify import process
 from gclint.verify.home import temporary_home
@@ -420,7 +420,7 @@ def test_runs_for_proofs_that_a_repository_brings_are_not_resumed(
     def interrupted(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(proof, "prove", interrupted)
+    monkeypatch.setattr(proving, "prove", interrupted)
     options = ("--diff", "--verify", "modeling_toy.py")
     for more, runs in (((), "x"), (("--resume",), "x"), (("--resume",), "xx")):
         assert gclint(*options, *more).status == 130

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from gclint import interruption, toml
-from gclint.engine.check import check
 from gclint.finding import Applicability, Finding
 from gclint.network.evaluation.modules import library_of
 from gclint.network.explaining.bases import bases_of
 from gclint.network.model import Network
 from gclint.rule import Rule, all_rules
+from gclint.run.check import check
 from gclint.server.actions import _differences
 from gclint.settings import Settings
 from gclint.source.project import Project

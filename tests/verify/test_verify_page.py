@@ -64,7 +64,7 @@ def test_what_is_there_stays_where_the_page_cannot_be_written_after_all(
     def fail(*_arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gclint.engine.disk.os.replace", fail)
+    monkeypatch.setattr("gclint.write.disk.os.replace", fail)
     outcome = gclint("--report", "report.html")
     assert outcome.status == 2
     assert "No space left on device" in outcome.err

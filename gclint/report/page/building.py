@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gclint import __version__
-from gclint.engine.evidence import Weighed
+from gclint.proof.evidence import Weighed
 from gclint.report.findings import headline, obstacle
 from gclint.report.page import classes, matrix, repairs
 from gclint.report.page.classes import Ran

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Protocol
 
 from gclint import __version__
-from gclint.engine.attribution import attribute, may_belong_elsewhere
-from gclint.engine.carry import carry
-from gclint.engine.jobs import spread
-from gclint.engine.tree import Tree
 from gclint.finding import Finding, Problem, in_reading_order
 from gclint.interruption import SECONDS, Interrupted, TookTooLong, limited, number_of
 from gclint.model.attributes import let_go
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
 from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes
+from gclint.run.attribution import attribute, may_belong_elsewhere
+from gclint.run.carry import carry
+from gclint.run.jobs import spread
+from gclint.run.tree import Tree
 from gclint.source.file import UnreadableFile
 from gclint.source.paths import shown
 from gclint.source.project import Project

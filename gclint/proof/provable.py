@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gclint.engine.check import collector_paused
-from gclint.engine.fix import FixResult
-from gclint.engine.proof import Proof
 from gclint.finding import Finding
+from gclint.proof.proving import Proof
 from gclint.rule import Rule
+from gclint.run.check import collector_paused
+from gclint.run.fix import FixResult
 from gclint.source.project import Project
 from gclint.verify.worker.cause import Cause
 

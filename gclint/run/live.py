@@ -9,7 +9,13 @@ import ast
 from collections.abc import Collection, Mapping, Sequence, Set
 from pathlib import Path
 
-from gclint.engine.check import (
+from gclint.facts import digest
+from gclint.finding import Problem
+from gclint.network.checkpoints import may_call_checkpoint
+from gclint.network.lineage import imported_models
+from gclint.network.outside import switches_in
+from gclint.rule import Rule
+from gclint.run.check import (
     CheckResult,
     Verdict,
     collector_paused,
@@ -19,13 +25,7 @@ from gclint.engine.check import (
     to_judge_again,
     with_verdicts,
 )
-from gclint.engine.tree import Tree
-from gclint.facts import digest
-from gclint.finding import Problem
-from gclint.network.checkpoints import may_call_checkpoint
-from gclint.network.lineage import imported_models
-from gclint.network.outside import switches_in
-from gclint.rule import Rule
+from gclint.run.tree import Tree
 from gclint.source.copies import copy_comments
 from gclint.source.file import SourceFile, UnreadableFile, encoded
 from gclint.source.lines import logical_lines

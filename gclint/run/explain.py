@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from gclint.engine.baseline import Baseline
-from gclint.engine.check import CheckResult, collector_paused, judge, summarise
 from gclint.finding import Finding, Position
 from gclint.network.explaining.facts import Section
 from gclint.network.explaining.places import Kind, Spot, spots_at
 from gclint.network.explaining.understanding import headline, sections
 from gclint.network.model import Network
 from gclint.rule import CommentRule, Rule, ignored_codes
+from gclint.run.baseline import Baseline
+from gclint.run.check import CheckResult, collector_paused, judge, summarise
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular, modeling_path, modular_path
 from gclint.source.project import Project

@@ -18,16 +18,6 @@ from gclint.cache.store import Store
 from gclint.codemod.leftover import CHECKPOINTING
 from gclint.codemod.patched import REPLACING
 from gclint.codemod.signature import NAMING
-from gclint.engine.check import (
-    SUMMARY,
-    CheckResult,
-    Recalled,
-    Verdict,
-    aims_at,
-    known_codes,
-    result_of,
-)
-from gclint.engine.tree import COPIES, Tree
 from gclint.facts import digest
 from gclint.finding import Finding
 from gclint.network.importers import BESIDE, IMPORTED, IMPORTERS
@@ -36,6 +26,16 @@ from gclint.network.lineage import FOLLOWERS
 from gclint.network.outside import SWITCHES
 from gclint.network.switch_uses import SWITCH_USES
 from gclint.rule import Rule
+from gclint.run.check import (
+    SUMMARY,
+    CheckResult,
+    Recalled,
+    Verdict,
+    aims_at,
+    known_codes,
+    result_of,
+)
+from gclint.run.tree import COPIES, Tree
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.project import OF_FILES, Project
 from gclint.source.questions import Question

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from gclint.codemod.edits import by_file, edited
 from gclint.codemod.ignoring import suppressed
-from gclint.engine.carry import joined
-from gclint.engine.check import BUG, CheckResult, check, check_again, collector_paused
 from gclint.finding import Applicability, Edit, Finding, Problem
 from gclint.rule import Rule, all_rules, codes_by_word
+from gclint.run.carry import joined
+from gclint.run.check import BUG, CheckResult, check, check_again, collector_paused
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular, modeling_path
 from gclint.source.project import Project

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gclint.engine.disk import sync_folders
-from gclint.engine.unfinished import SUFFIX, is_temporary, journal_folder, temporary_name
 from gclint.source.discovery import not_python
 from gclint.source.paths import shown
 from gclint.userfolder import UserFolder, lock
+from gclint.write.disk import sync_folders
+from gclint.write.unfinished import SUFFIX, is_temporary, journal_folder, temporary_name
 
 _MAGIC = b"gclint fix journal 2\n"
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -17,11 +17,11 @@ from typing import TypeVar
 
 from gclint.codemod.edits import by_file
 from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
-from gclint.engine.tree import Tree
 from gclint.finding import Applicability, Duty, Edit, Finding, Refusal
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.model import Network
+from gclint.run.tree import Tree
 from gclint.source.file import SourceFile
 from gclint.source.project import Project
 from gclint.source.twins import Region, Twin, header_region

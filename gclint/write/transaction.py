@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gclint.engine.disk import require_replaceable, stage, write_atomically
-from gclint.engine.journal import Busy, Change, Journal, new_temporary
 from gclint.facts import read_bytes
 from gclint.finding import Problem
 from gclint.source.paths import shown
+from gclint.write.disk import require_replaceable, stage, write_atomically
+from gclint.write.journal import Busy, Change, Journal, new_temporary
 
 if TYPE_CHECKING:
     from gclint.source.project import Project

@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gclint.engine.evidence import is_shown
-from gclint.engine.fix import FixResult, fixed_together
-from gclint.engine.reach import Place, Reach
-from gclint.engine.regression import Regression, regressions, summarised, was_run, why_not_run
 from gclint.finding import Finding
+from gclint.proof.evidence import is_shown
+from gclint.proof.reach import Place, Reach
+from gclint.proof.regression import Regression, regressions, summarised, was_run, why_not_run
 from gclint.rule import Rule
+from gclint.run.fix import FixResult, fixed_together
 from gclint.source.generated import is_modular
 from gclint.source.project import Project
 from gclint.verify.changed import changed_parts, changed_places

@@ -9,12 +9,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gclint.engine.disk import stage, sync_folders
-from gclint.engine.journal import Busy, Record, Recorded, Unusable, digest_of, glance, held
-from gclint.engine.unfinished import journal_folder, journals, named
 from gclint.facts import Places, read_bytes
 from gclint.source.paths import printable, shown
 from gclint.userfolder import UserFolder
+from gclint.write.disk import stage, sync_folders
+from gclint.write.journal import Busy, Record, Recorded, Unusable, digest_of, glance, held
+from gclint.write.unfinished import journal_folder, journals, named
 
 _BEFORE, _AFTER = 0, 1
 _SECONDS_KEPT = 30 * 24 * 3600

@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TypeVar
 
-from gclint.engine.check import CheckResult, check
 from gclint.facts import exists, read_json
 from gclint.finding import Finding
 from gclint.rule import Rule
+from gclint.run.check import CheckResult, check
 from gclint.source.identity import code_hash
 from gclint.source.paths import as_argument
 from gclint.source.project import Project
