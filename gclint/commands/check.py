@@ -180,8 +180,8 @@ class _Run:
         self.project = Project(self.settings, self.found.files, within=self.paths)
         if incoming is not None:
             incoming.put_in(self.project)
-        baseline = baseline_at(self.options.baseline)
-        self.selection = Selection(self.project, self.paths, self._changed(), baseline)
+        changed, baseline = self._changed(), baseline_at(self.options.baseline)
+        self.selection = Selection(self.project, self.paths, changed, baseline)
         self.store = store_of_run(options.cache_dir, quiet=options.quiet, verbose=options.verbose)
 
     def status(self) -> int:
