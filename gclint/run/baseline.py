@@ -69,7 +69,7 @@ class Baseline:
             raise BaselineError(f"{path}: this baseline is not JSON ({error}); {advice}") from None
         try:
             return cls(path, _entries(document))
-        except _Malformed as error:
+        except ValueError as error:
             raise BaselineError(f"{path}: this is not a baseline: {error}; {advice}") from None
 
     @classmethod
@@ -146,30 +146,31 @@ def _with_slashes(path: str) -> str:
     return path.replace("\\", "/")
 
 
-class _Malformed(Exception):
-    """What is wrong in a baseline."""
-
-
 def _entries(document: object) -> Counter[Entry]:
+    """Return the entries of a baseline.
+
+    Raises:
+        ValueError: it is none; the message says what is wrong.
+    """
     if not isinstance(document, dict) or "version" not in document:
-        raise _Malformed("it has no version")
+        raise ValueError("it has no version")
     version = document["version"]
     if type(version) is not int or version != _VERSION:
         # A setting may name any file, of which nothing is to be printed.
         given = f"version is {version}" if type(version) is int else "version is not a number"
-        raise _Malformed(f"its {given}, but this release of gclint reads version {_VERSION}")
+        raise ValueError(f"its {given}, but this release of gclint reads version {_VERSION}")
     listed = document.get("findings")
     if not isinstance(listed, list):
-        raise _Malformed("it has no list of findings")
+        raise ValueError("it has no list of findings")
     entries: Counter[Entry] = Counter()
     for number, each in enumerate(listed, start=1):
         values = [each.get(field.name) for field in fields(Entry)] if isinstance(each, dict) else [None]
         count = each.get("count") if isinstance(each, dict) else None
         if not all(isinstance(value, str) for value in values) or type(count) is not int or count < 1:
-            raise _Malformed(f"entry {number} lacks one of rule, file, symbol, hash and count")
+            raise ValueError(f"entry {number} lacks one of rule, file, symbol, hash and count")
         entry = Entry(*values)
         if not _may_be_name(entry.file):
-            raise _Malformed(f"no file can have the name in entry {number}")
+            raise ValueError(f"no file can have the name in entry {number}")
         entries[replace(entry, file=_with_slashes(entry.file))] += count
     return entries
 

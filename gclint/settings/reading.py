@@ -213,7 +213,7 @@ class _Reader:
         try:
             known = class_settings(table, self._path.parent)
         except ClassSettingsError as error:
-            self._fail((VERIFY, *error.keys), str(error))
+            self._fail((VERIFY,), str(error))
         self._origins[VERIFY] = Origin(self._path, (*self._keys, VERIFY))
         return known
 
