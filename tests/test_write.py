@@ -14,8 +14,8 @@ import pytest
 
 from gclint.settings import Settings
 from gclint.source.project import Project
-from gclint.write.disk import write_atomically
-from gclint.write.transaction import write_all, write_text
+from gclint.write.disk import write_atomically, write_text
+from gclint.write.transaction import write_all
 
 _OLD, _NEW = b"x = 'old'\n", b"x = 'new'\n"
 _posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and permissions")

@@ -343,7 +343,7 @@ class _Run:
         options = self.options
         if options.summary:
             from gclint.report.markdown import markdown
-            from gclint.write.transaction import write_text
+            from gclint.write.disk import write_text
 
             report = report.also(write_text(options.summary, markdown(report)))
         if options.diff:
@@ -353,7 +353,7 @@ class _Run:
             full.write_diff_notices(report, sys.stderr)
         elif options.write_baseline:
             from gclint.run.baseline import Baseline
-            from gclint.write.transaction import write_text
+            from gclint.write.disk import write_text
 
             baseline = Baseline.of(options.write_baseline, self.project, report.findings)
             problems = write_text(options.write_baseline, baseline.text)

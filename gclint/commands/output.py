@@ -137,10 +137,12 @@ def _place(path: Path) -> str:
         return str(path)
 
 
-def write_output_files(report: Report, files: Iterable[OutputFile]) -> list[Problem]:
+def write_output_files(report: Report, files: Sequence[OutputFile]) -> list[Problem]:
     """Write a report to each file, and return the errors; an error does not stop the others."""
+    if not files:
+        return []
     from gclint.finding import Problem
-    from gclint.write.transaction import write_text
+    from gclint.write.disk import write_text
 
     problems = []
     checked = {_place(path) for path in report.project.given}
@@ -211,7 +213,7 @@ def write_page(path: Path, page: Page) -> None:
     """
     from gclint.report.page.render import rendered
     from gclint.source.paths import shown
-    from gclint.write.transaction import write_text
+    from gclint.write.disk import write_text
 
     for problem in write_text(path, rendered(page)):
         raise CannotRun(f"--report: {shown(path)}: {problem.message}")

@@ -69,8 +69,7 @@ from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, UnknownModel, digest, installed_models, shard, target_of, targets_of
 from gclint.verify.worker.known import Known
 from gclint.verify.worker.practices import ALL, PRACTICES, UnknownPractice, groups, practices_named
-from gclint.write.disk import output_place
-from gclint.write.transaction import write_text
+from gclint.write.disk import output_place, write_text
 
 _EXAMPLES = (
     "  gclint verify modeling_mine.py               with configuration_mine.py next to it\n"

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from gclint.finding import Problem
 from gclint.source.paths import printable, shown
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -67,6 +68,15 @@ def write_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_text(path: Path, text: str) -> list[Problem]:
+    """Write ``text`` in UTF-8 to the file at ``path``, new or not, and return what went wrong."""
+    try:
+        write_atomically(path, text.encode(errors="backslashreplace"))
+    except OSError as error:
+        return [Problem(path, f"this file cannot be written: {error.strerror or error}")]
+    return []
 
 
 def require_writable(path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gclint.facts import read_bytes
 from gclint.finding import Problem
 from gclint.source.paths import shown
-from gclint.write.disk import require_replaceable, stage, write_atomically
+from gclint.write.disk import require_replaceable, stage
 from gclint.write.journal import Busy, Change, Journal, new_temporary
 
 if TYPE_CHECKING:
@@ -22,15 +22,6 @@ _FILES_WORTH_THREADS = 8
 _THREADS = 16
 _CHANGED = "this file changed after it was read, so it was not fixed; run gclint again"
 _OUTSIDE = "this file lies outside of the given paths, so it was not fixed; to fix it, pass its path"
-
-
-def write_text(path: Path, text: str) -> list[Problem]:
-    """Write ``text`` in UTF-8 to the file at ``path``, new or not, and return what went wrong."""
-    try:
-        write_atomically(path, text.encode(errors="backslashreplace"))
-    except OSError as error:
-        return [Problem(path, f"this file cannot be written: {error.strerror or error}")]
-    return []
 
 
 def write_all(
