@@ -27,7 +27,7 @@ from gclint.commands import (
     settle_interrupted_fixes,
 )
 from gclint.commands.cache import store_of_run
-from gclint.commands.check_options import CheckOptions
+from gclint.commands.check_options import CheckOptions, StandardInput, standard_input
 from gclint.commands.options import (
     PATH_TYPE,
     GroupedCommand,
@@ -45,7 +45,6 @@ from gclint.commands.output import (
     write_page,
 )
 from gclint.commands.runs import proven, run_options
-from gclint.commands.standard_input import StandardInput, standard_input
 from gclint.interruption import exit_status
 from gclint.report.formats import print_report
 from gclint.trace import phase

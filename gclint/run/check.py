@@ -19,10 +19,9 @@ from gclint.model.attributes import let_go
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
 from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes
-from gclint.run.attribution import attribute, may_belong_elsewhere
 from gclint.run.carry import carry
 from gclint.run.jobs import spread
-from gclint.run.tree import Tree
+from gclint.run.tree import Tree, attribute, may_belong_elsewhere
 from gclint.source.file import UnreadableFile
 from gclint.source.paths import shown
 from gclint.source.project import Project
