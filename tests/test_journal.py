@@ -21,8 +21,8 @@ from gclint.settings import Settings
 from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.userfolder import state_home
-from gclint.write.journal import Busy, Change, Journal, new_temporary
-from gclint.write.recovery import Unfinished, recover, refuse_unfinished
+from gclint.write.journal import Busy, Change, Journal, Unfinished, new_temporary
+from gclint.write.recovery import recover, refuse_unfinished
 from gclint.write.transaction import write_all
 from tests.kills import killed_at
 from tests.sample import BROKEN

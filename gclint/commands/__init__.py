@@ -149,11 +149,12 @@ def settle_interrupted_fixes(paths: Sequence[Path], *, recover: bool = False) ->
     if not journals():
         return
     from gclint.write import recovery
+    from gclint.write.journal import Unfinished
 
     try:
         for note in recovery.recover(paths) if recover else recovery.refuse_unfinished(paths):
             print_once(note)
-    except recovery.Unfinished as error:
+    except Unfinished as error:
         raise CannotRun(str(error)) from None
 
 

@@ -14,8 +14,8 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -185,47 +185,48 @@ def _started(work: Work[object], jobs: int) -> list[_Worker]:
     return workers
 
 
-def _forked(work: Work[object], others: Sequence[_Worker]) -> _Worker:
-    """Return a fork of this process."""
+@contextmanager
+def _pipe() -> Iterator[tuple[Connection, Connection]]:
+    """Yield both ends of a connection: ours, which is closed on an error, and that of a process to start."""
     import multiprocessing
 
     ours, theirs = multiprocessing.Pipe()
-    # A fork has a copy of every end; those that are not its own would keep the others from ending.
-    foreign = [ours, *(each.connection for each in others)]
-    context = multiprocessing.get_context("fork")
-    process = context.Process(target=_serve, args=(work, theirs, foreign), daemon=True)
     try:
-        with warnings.catch_warnings():
-            # These are threads of imported libraries, which this fork does not need.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            process.start()
+        yield ours, theirs
     except BaseException:
         ours.close()
         raise
     finally:
         theirs.close()
+
+
+def _forked(work: Work[object], others: Sequence[_Worker]) -> _Worker:
+    """Return a fork of this process."""
+    import multiprocessing
+
+    with _pipe() as (ours, theirs):
+        # A fork has a copy of every end; those that are not its own would keep the others from ending.
+        foreign = [ours, *(each.connection for each in others)]
+        context = multiprocessing.get_context("fork")
+        process = context.Process(target=_serve, args=(work, theirs, foreign), daemon=True)
+        with warnings.catch_warnings():
+            # These are threads of imported libraries, which this fork does not need.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process.start()
     return _Worker(ours, process.terminate, process.join)
 
 
 def _fresh(work: bytes) -> _Worker:
     """Return a new process that has received its pickled work."""
-    import multiprocessing
-
-    ours, theirs = multiprocessing.Pipe()
-    handle = theirs.fileno()
-    command = [*own_program(__name__), str(handle)]
-    try:
+    with _pipe() as (ours, theirs):
+        handle = theirs.fileno()
+        command = [*own_program(__name__), str(handle)]
         if sys.platform == "win32":
             os.set_handle_inheritable(handle, True)
             inherited = subprocess.STARTUPINFO(lpAttributeList={"handle_list": [handle]})
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, startupinfo=inherited)
         else:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[handle])
-    except BaseException:
-        ours.close()
-        raise
-    finally:
-        theirs.close()
     with suppress(OSError):  # It has ended, which is noticed later.
         ours.send_bytes(work)
     return _Worker(ours, process.terminate, process.wait)

@@ -32,12 +32,16 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _REMOVES_OPEN_FILES = os.name != "nt"
 
 
-class Busy(Exception):
-    """Another run is writing the same files, or was interrupted; the message is meant for the user."""
+class Unfinished(Exception):
+    """A fix may have been interrupted, so files may be inconsistent; the message says what to do."""
 
 
-class Unusable(Exception):
-    """A journal cannot be used; the message is meant for the user."""
+class Busy(Unfinished):
+    """Another run is writing the same files, or was interrupted."""
+
+
+class Unusable(Unfinished):
+    """A journal cannot be used."""
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,12 @@ from gclint.facts import Places, read_bytes
 from gclint.source.paths import printable, shown
 from gclint.userfolder import UserFolder
 from gclint.write.disk import stage, sync_folders
-from gclint.write.journal import Busy, Record, Recorded, Unusable, digest_of, glance, held
+from gclint.write.journal import Busy, Record, Recorded, Unfinished, Unusable, digest_of, glance, held
 from gclint.write.unfinished import journal_folder, journals, named
 
 _BEFORE, _AFTER = 0, 1
 _SECONDS_KEPT = 30 * 24 * 3600
 """How long a journal is kept whose files have all been deleted, or are on a disk that is not mounted."""
-
-
-class Unfinished(Exception):
-    """A fix was interrupted, so files may be inconsistent; the message says what to do."""
 
 
 def refuse_unfinished(paths: Sequence[Path]) -> list[str]:
@@ -37,7 +33,7 @@ def refuse_unfinished(paths: Sequence[Path]) -> list[str]:
     notes: list[str] = []
     area = _Area(paths)
     for folder, name in _concerned(area, notes):
-        with _usable(folder, name, to_recover=False) as record:
+        with held(folder, name, to_recover=False) as record:
             torn = area.torn(record) if record.is_complete else []
             if torn:
                 files = [each.target for unit in torn for each in unit]
@@ -58,7 +54,7 @@ def recover(paths: Sequence[Path]) -> list[str]:
     """
     done: list[str] = []
     for folder, name in _concerned(_Area(paths), done, is_sweeping=True):
-        with _usable(folder, name, to_recover=True) as record:
+        with held(folder, name, to_recover=True) as record:
             done += _recovered(folder.path / name, record)
     return done
 
@@ -117,8 +113,6 @@ def _note(area: _Area, folder: UserFolder, name: str) -> str | None:
             files = [each.target for unit in area.torn(record) for each in unit]
     except Unusable as error:
         return str(error)
-    except Busy as error:
-        raise Unfinished(str(error)) from None
     if not files:
         return ""
     return (
@@ -150,15 +144,6 @@ class _Area:
             at = above
         self._known.update(dict.fromkeys(passed, self._known.get(at, False)))
         return self._known.get(target, False)
-
-
-@contextlib.contextmanager
-def _usable(folder: UserFolder, name: str, *, to_recover: bool) -> Iterator[Record]:
-    try:
-        with held(folder, name, to_recover=to_recover) as record:
-            yield record
-    except (Busy, Unusable) as error:
-        raise Unfinished(str(error)) from None
 
 
 def _is_garbage(folder: UserFolder, name: str, glanced: Record) -> bool:

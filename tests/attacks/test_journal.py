@@ -23,7 +23,7 @@ from gclint.source.project import Project
 from gclint.userfolder import state_home
 from gclint.write import recovery
 from gclint.write.disk import output_place
-from gclint.write.journal import digest_of
+from gclint.write.journal import Unfinished, digest_of
 from gclint.write.transaction import write_all
 from gclint.write.unfinished import leftovers
 from tests.kills import killed_at
@@ -292,7 +292,7 @@ def test_links_that_came_later_are_not_followed(victim: Path) -> None:
     Path("sub").symlink_to(victim.parent)
     before = _contents(victim.parent)
     for _ in range(2):
-        with pytest.raises(recovery.Unfinished, match=r"sub/valuable\.py changed since then"):
+        with pytest.raises(Unfinished, match=r"sub/valuable\.py changed since then"):
             recovery.recover([Path()])
     assert _contents(victim.parent) == before
     assert path.exists()
