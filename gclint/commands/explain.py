@@ -54,7 +54,7 @@ def explain_command(
     from gclint.interruption import TookTooLong, limited
     from gclint.rule import all_rules
     from gclint.run.check import TOO_SLOW
-    from gclint.run.explain import Explainer
+    from gclint.run.explain import explain
     from gclint.source.file import UnreadableFile
     from gclint.source.project import Project
     from gclint.source.syntax import syntax_problem
@@ -76,9 +76,8 @@ def explain_command(
     _require_inside(file, path, position)
     try:
         with limited():
-            known = baseline_at(settings.baseline)
-            explainer = Explainer(project, path, all_rules(), selected, baseline=known)
-            explanation = explainer.explain(position, _notes(project, path, settings))
+            known, notes = baseline_at(settings.baseline), _notes(project, path, settings)
+            explanation = explain(project, path, position, all_rules(), selected, baseline=known, notes=notes)
     except TookTooLong:
         raise CannotRun(f"{path}: {TOO_SLOW}") from None
     FORMATS[output_format](explanation, sys.stdout)

@@ -79,6 +79,30 @@ def related(project: Project, path: Path) -> tuple[Path, ...]:
     return tuple(each for each in (file.path, *beside) if each in project.given)
 
 
+def explain(
+    project: Project,
+    path: Path,
+    place: Position,
+    rules: Sequence[Rule],
+    selected: Sequence[Rule],
+    *,
+    baseline: Baseline | None = None,
+    notes: Iterable[str] = (),
+) -> Explanation:
+    """Explain a place in a file of a project.
+
+    Args:
+        project: the files of a run as it would be.
+        path: the file.
+        place: the row, and the column or 0.
+        rules: all rules.
+        selected: those that would run.
+        baseline: the findings that would not be reported.
+        notes: further remarks about the file.
+    """
+    return Explainer(project, path, rules, selected, baseline=baseline).explain(place, notes)
+
+
 class Explainer:
     """Explains places in a file, which is judged once for all of them."""
 
@@ -92,29 +116,19 @@ class Explainer:
         baseline: Baseline | None = None,
         known: CheckResult | None = None,
     ) -> None:
-        """Judge the file at ``path`` in a run as it would be, or use what a run of all rules has ``known``.
-
-        The ``selected`` rules are those that would run, and the findings in the baseline are not reported.
-        """
+        """Judge the file at ``path``, or use what a run of all rules has ``known``; see :func:`explain`."""
         self._project = project
         self._file = project.file(path)
-        self._path = self._file.path
         self._rules = rules
-        self._selected = selected
         self._network = Network(project, self._file)
         if known is None:
             with collector_paused():
-                paths = related(project, self._path)
+                paths = related(project, self._file.path)
                 known = summarise(project, judge(project, paths, rules), rules)
-        self._reported = known.findings
-        self._verdict = known.verdicts[self._path]
-        raw = (each for verdict in known.verdicts.values() for each in verdict.findings)
-        self._raw = [each for each in raw if each.path == self._path]
-        self._new = {*(baseline.without_known(project, self._reported) if baseline else self._reported)}
-        self._ignored = ignored_codes(project.settings, self._path, rules)
+        self._judge = _Judge(project, self._network, rules, selected, baseline, known)
 
     def explain(self, place: Position, notes: Iterable[str] = ()) -> Explanation:
-        """Explain a place in the file, whose column may be 0, with further remarks about the file."""
+        """Explain a place in the file, with further remarks about the file."""
         file, network = self._file, self._network
         row = file.row_start(place.row)
         start, end = row, row + len(file.line(place.row))
@@ -124,7 +138,7 @@ class Explainer:
             start += len(file.line(place.row)) - len(file.line(place.row).lstrip())
         subjects = []
         for spot in spots_at(network, start, end, is_exact=bool(place.column)):
-            opinions = tuple(self._opinion(rule, spot, start, end) for rule in self._rules)
+            opinions = tuple(self._judge.opinion(rule, spot, start, end) for rule in self._rules)
             subjects.append(Subject(spot, headline(network, spot), tuple(sections(network, spot)), opinions))
         releases, origin = self._project.releases_and_origin(file)
         return Explanation(
@@ -132,13 +146,44 @@ class Explainer:
             file,
             place,
             tuple(subjects),
-            tuple(self._comments(start, end)),
+            tuple(self._judge.comments(start, end)),
             str(releases),
             origin,
             tuple(notes),
         )
 
-    def _opinion(self, rule: Rule, spot: Spot, start: int, end: int) -> Opinion:
+
+class _Judge:
+    """What the rules find in a file, before and after comments, settings and baseline are applied."""
+
+    def __init__(
+        self,
+        project: Project,
+        network: Network,
+        rules: Sequence[Rule],
+        selected: Sequence[Rule],
+        baseline: Baseline | None,
+        result: CheckResult,
+    ) -> None:
+        self._network = network
+        self._selected = selected
+        self._reported = result.findings
+        self._verdict = result.verdicts[network.file.path]
+        self._raw = [
+            each
+            for verdict in result.verdicts.values()
+            for each in verdict.findings
+            if each.path == self._path
+        ]
+        known = self._reported if baseline is None else baseline.without_known(project, self._reported)
+        self._new = {*known}
+        self._ignored = ignored_codes(project.settings, self._path, rules)
+
+    @property
+    def _path(self) -> Path:
+        return self._network.file.path
+
+    def opinion(self, rule: Rule, spot: Spot, start: int, end: int) -> Opinion:
         """Return what a rule says about the code at ``[start, end)``."""
         found = self._about(self._reported, rule, spot, start, end)
         if found:
@@ -194,7 +239,7 @@ class Explainer:
         symbols = {each.symbol for each in raw}
         return any(heir.path == self._path and heir.symbol in symbols for heir in finding.heirs)
 
-    def _comments(self, start: int, end: int) -> Iterable[tuple[Ignore, tuple[Finding, ...]]]:
+    def comments(self, start: int, end: int) -> Iterable[tuple[Ignore, tuple[Finding, ...]]]:
         """Yield the ignore comments that apply to a place, or are there, with what they suppress."""
         suppressions = self._verdict.suppressions
         for ignore in () if suppressions is None else suppressions.ignores:
