@@ -18,18 +18,9 @@ KINDS = {"configurations": (_FIELDS, _CONFIG), "models": (_FIELDS, _CONFIG, _INP
 class ClassSettingsError(Exception):
     """The table is invalid; the message is meant for the user."""
 
-    def __init__(self, message: str, *keys: str) -> None:
-        """Store the message, and the path of keys from the table to the invalid value."""
-        super().__init__(message)
-        self.keys = keys
-
 
 def class_settings(table: object, folder: Path) -> tuple[Known, ...]:
-    """Return the settings of classes in ``[tool.gclint.verify]``.
-
-    Args:
-        table: the table, as read from TOML.
-        folder: the folder that paths in it are relative to.
+    """Return the settings of classes in ``[tool.gclint.verify]``; paths in it are relative to ``folder``.
 
     Raises:
         ClassSettingsError: the table is invalid, or names a file that cannot be used.

@@ -9,7 +9,6 @@ import click
 
 from gclint.commands.check import check_command
 from gclint.commands.default_group import DefaultGroup, LazyCommand
-from gclint.commands.rules import rule, rules
 from gclint.interruption import exit_status, interruptible
 from gclint.streams import exit_without_output, prepare_streams
 
@@ -23,49 +22,23 @@ _EXAMPLES = (
     "  gclint memory llama --seq 4096          estimate the memory for training"
 )
 
-_VERIFY = LazyCommand(
-    "verify",
-    module="gclint.commands.verify",
-    attribute="verify_group",
-    short_help="Train models with and without checkpointing, and compare.",
-)
-_EXPLAIN = LazyCommand(
-    "explain",
-    module="gclint.commands.explain",
-    attribute="explain_command",
-    short_help="Explain how gclint understands a place, and why it reports something or not.",
-)
-_MEMORY = LazyCommand(
-    "memory",
-    module="gclint.commands.memory",
-    attribute="memory",
-    short_help="Estimate the memory that training a model needs.",
-)
-_SERVER = LazyCommand(
-    "server",
-    module="gclint.commands.server",
-    attribute="server",
-    short_help="Run the language server for editors.",
-)
-_CONFIG = LazyCommand(
-    "config",
-    module="gclint.commands.config",
-    attribute="config_command",
-    short_help="Show the settings in force, and where each comes from.",
-)
-_COMPLETION = LazyCommand(
-    "completion",
-    module="gclint.commands.completion",
-    attribute="completion",
-    short_help="Print a shell completion script.",
-)
-
-_CLEAN = LazyCommand(
-    "clean",
-    module="gclint.commands.cache",
-    attribute="clean",
-    short_help="Delete the cache.",
-)
+_COMMANDS = [
+    LazyCommand(name, module=f"gclint.commands.{module}", attribute=attribute, short_help=short_help)
+    for name, module, attribute, short_help in (
+        (
+            *("explain", "explain", "explain_command"),
+            "Explain how gclint understands a place, and why it reports something or not.",
+        ),
+        ("verify", "verify", "verify_group", "Train models with and without checkpointing, and compare."),
+        ("memory", "memory", "memory", "Estimate the memory that training a model needs."),
+        ("server", "about", "server", "Run the language server for editors."),
+        ("rules", "about", "rules", "List the rules."),
+        ("rule", "about", "rule", "Print the documentation of a rule."),
+        ("config", "about", "config_command", "Show the settings in force, and where each comes from."),
+        ("clean", "cache", "clean", "Delete the cache."),
+        ("completion", "about", "completion", "Print a shell completion script."),
+    )
+]
 
 
 class _Commands(DefaultGroup):
@@ -84,7 +57,7 @@ class _Commands(DefaultGroup):
 gclint = _Commands(
     "gclint",
     default=check_command,
-    others=[_EXPLAIN, _VERIFY, _MEMORY, _SERVER, rules, rule, _CONFIG, _CLEAN, _COMPLETION],
+    others=_COMMANDS,
     examples=_EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

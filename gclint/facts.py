@@ -189,13 +189,7 @@ class Entry(NamedTuple):
 
 
 def entries(folder: Path | str, suffix: str = "") -> list[Entry]:
-    """Return the entries of a folder, sorted by name.
-
-    Folders of compiled modules are left out.
-
-    Args:
-        folder: the folder.
-        suffix: the suffix of the files to include.
+    """Return the sorted entries of a folder: files with a suffix, and folders but those of compiled modules.
 
     Raises:
         OSError: the folder cannot be read.
@@ -243,12 +237,7 @@ def answer(fact: Fact) -> str:
 def holds(kind: str, path: str, detail: str, known: str, seen: Signature | None = None) -> bool:
     """Return whether a question still has a known answer.
 
-    Args:
-        kind: the kind of the question.
-        path: its path.
-        detail: its detail.
-        known: the known answer.
-        seen: the signature of the file when it had this answer, if it can be relied on.
+    The signature ``seen`` is that of the file when it had this answer, if it can be relied on.
     """
     return (seen is not None and is_unchanged(path, seen)) or _ANSWERS[kind](path, detail) == known
 

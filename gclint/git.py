@@ -58,12 +58,9 @@ _MOST = 1 << 28
 def git(
     folder: Path, arguments: Sequence[str], index: Path | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder, and return what it printed.
+    """Run a git command that runs nothing else in a folder of a repository, and return what it printed.
 
-    Args:
-        folder: a folder in the repository.
-        arguments: the command, which must be one of those that run nothing, and its arguments.
-        index: the index to use instead of the repository's.
+    The index is one to use instead of the repository's.
 
     Raises:
         OSError: git cannot be started, does not end, or prints too much; ``strerror`` says which.

@@ -1,4 +1,4 @@
-"""What ends a run from outside: an interruption at the terminal, or a signal that asks it to end."""
+"""What ends work early: an interruption at the terminal, a signal that asks for it, or a limit of time."""
 
 from __future__ import annotations
 
@@ -52,3 +52,35 @@ def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is _interrupt:
             signal.signal(getattr(signal, name), signal.SIG_DFL)
     raise Interrupted(number)
+
+
+SECONDS = 60.0
+"""Of the CPU time that a program gets itself; the slowest files of transformers need three."""
+
+
+class TookTooLong(BaseException):
+    """The time is up. It is no ``Exception``, so that nothing catches it by mistake."""
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Raise :class:`TookTooLong` in the code inside when its time is up.
+
+    Inside of another limit, the time of that one stands still. There is no limit on Windows, which has no
+    such clock, and none in threads, in which Python handles no signals.
+    """
+    try:
+        before = signal.signal(signal.SIGVTALRM, _end)
+    except (AttributeError, ValueError):
+        yield
+        return
+    outer = signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, *outer)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _end(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise TookTooLong

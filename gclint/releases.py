@@ -47,19 +47,6 @@ _CLAUSE = re.compile(
 )
 
 
-def base_class(version: str) -> BaseClass | None:
-    """Return the base class of a release; None if the release does not have it yet.
-
-    Raises:
-        ValueError: ``version`` is not a version.
-    """
-    numbers = re.match(r"(\d+)\.(\d+)(?!\d)", version)
-    if numbers is None:
-        raise ValueError(f"{version!r} is not a version of transformers")
-    release = int(numbers[1]), int(numbers[2])
-    return next((each for each in reversed(_HISTORY) if each.since <= release), None)
-
-
 @dataclass(frozen=True)
 class Releases:
     """The releases that code may run with: from ``start`` (inclusive) to ``end`` (exclusive)."""

@@ -1,8 +1,9 @@
-"""Folders of the current user, outside of every repository: what runs keep between them is kept there.
+"""Folders and files that a run believes: those of the current user, and those that the user names.
 
-A repository can contain anything, links and files of gclint's own form included, and after a clone they
-belong to the user. So nothing that is kept lies in a repository, and every file in these folders is reached
-through a descriptor of its folder: a link that somebody puts in place of a folder or file is never followed.
+A repository can contain anything, links and files of gclint's own form included, also at the place that an
+option or an environment variable names, and after a clone they belong to the user. So nothing that is kept
+lies in a repository, every file in these folders is reached through a descriptor of its folder, no link that
+lies in a repository is followed, and what git tracks is not believed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import os
 import stat
 from pathlib import Path
 from types import ModuleType
+
+from gclint.facts import digest
 
 _fcntl: ModuleType | None
 try:
@@ -57,11 +60,9 @@ class UserFolder:
     """An open folder of this user; a context manager. Names are those of entries, never paths."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
-        """Open a folder.
+        """Open a folder, which is no link itself though links above it are followed.
 
-        Args:
-            path: the folder. Links above it are followed, but it is not a link itself.
-            create: whether to create it, with the folders above it, for this user only.
+        With ``create``, it is made, with the folders above it, for this user only.
 
         Raises:
             NotPrivate: it is a link, belongs to another user, or can be changed by everybody.
@@ -251,3 +252,87 @@ def _require_own(status: os.stat_result, path: Path) -> None:
         raise NotPrivate(errno.EPERM, "this belongs to another user", str(path))
     if hasattr(os, "geteuid") and status.st_mode & stat.S_IWOTH:
         raise NotPrivate(errno.EPERM, "everybody can change this", str(path))
+
+
+_DIGITS = 16
+
+
+def key_of(folder: Path) -> str:
+    """Return what tells a folder from others in the names of files about it."""
+    return digest(os.fsencode(os.path.realpath(folder)))[:_DIGITS]
+
+
+def own_folder(path: Path, *, is_named: bool, create: bool = False) -> UserFolder:
+    """Open a folder whose content is believed: one that the user has named, or one of the user's own.
+
+    Raises:
+        NotPrivate: somebody else may have made what is in it.
+        OSError: it cannot be opened.
+    """
+    if is_named:
+        _require_no_foreign_link(path)
+    folder = UserFolder(path, create=create)
+    try:
+        _require_untracked(path, os.curdir)
+    except BaseException:
+        folder.close()
+        raise
+    return folder
+
+
+def own_file(path: Path, *, is_believed: bool) -> int:
+    """Open a file that the user names, which may be new, for reading and writing; the caller closes it.
+
+    The folders above it are created. If what is in it ``is_believed``, git must not track it.
+
+    Raises:
+        NotPrivate: it is no regular file of this user, or somebody else may have made what is in it.
+        OSError: it cannot be opened.
+    """
+    _require_no_foreign_link(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if is_believed:
+        _require_untracked(path.parent, path.name)
+    handle = open_file(path, os.O_RDWR | os.O_CREAT)
+    if os.fstat(handle).st_nlink > 1:
+        os.close(handle)
+        raise NotPrivate(errno.EMLINK, "this file has other names", str(path))
+    return handle
+
+
+def _require_no_foreign_link(path: Path) -> None:
+    """Require that no repository decides where a path leads.
+
+    The links of a relative path are taken for those of a repository. Those of an absolute one belong to the
+    user, except below the working directory, and where git tracks files.
+    """
+    here = Path.cwd()
+    place = here / path
+    for each in (*reversed(place.parents), place):
+        if not each.is_symlink():
+            continue
+        folder = Path(os.path.realpath(each.parent))
+        if not path.is_absolute() or folder.is_relative_to(here) or is_in_working_tree(folder):
+            raise NotPrivate(errno.ELOOP, "this is a link, which is not followed", str(each))
+
+
+def _require_untracked(folder: Path, name: str) -> None:
+    """Require that git tracks nothing under a name in a folder, which exists."""
+    real = Path(os.path.realpath(folder))
+    if not is_in_working_tree(real):
+        return
+    from gclint.git import git  # Most runs do not need it.
+
+    try:
+        done = git(real, ["ls-files", "-z", "--", name])
+    except OSError:
+        done = None
+    if done is None or done.returncode:
+        raise NotPrivate(errno.EPERM, "git does not say whether it tracks this", str(folder / name))
+    if done.stdout:
+        raise NotPrivate(errno.EPERM, "git tracks this", str(folder / name))
+
+
+def is_in_working_tree(real: Path) -> bool:
+    """Return whether a folder, whose path has no links, lies in the working tree of a git repository."""
+    return any(os.path.lexists(each / ".git") for each in (real, *real.parents))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gclint.finding import Applicability, Finding, Fix, Refusal
 from gclint.rule import CommentRule
 from gclint.source.suppressions import Ignore, Suppressions, Word
-from gclint.spelling import closest
+from gclint.wording import closest
 
 _UNCLEAR = "only its author knows what it was meant to suppress"
 

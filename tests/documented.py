@@ -123,8 +123,8 @@ def settings_table() -> str:
     notes = []
     for each in DEFINITIONS:
         default = "" if each.default is None else f"`{json.dumps(each.default)}`"
-        option = f"`{each.option.name}`" if each.option else ""
-        rows.append(f"| `{each.name}` | {each.kind.description} | {default} | `{each.example}` | {option} |")
+        example, option = f"`{each.example}`", f"`{each.option}`"
+        rows.append(f"| `{each.name}` | {each.kind.description} | {default} | {example} | {option} |")
         notes.append(f"- `{each.name}`: {each.documentation}")
     return "\n".join((*rows, "", *notes, ""))
 

@@ -24,13 +24,13 @@ from itertools import cycle
 from pathlib import Path
 
 from gclint.commands import vocabulary
-from gclint.engine.check import check
-from gclint.engine.fix import fix
 from gclint.finding import Finding
 from gclint.releases import releases
 from gclint.report.findings import is_fixable, obstacle
 from gclint.rule import Rule
 from gclint.rules.gc000_unused_ignore import UnusedIgnore
+from gclint.run.check import check
+from gclint.run.fix import fix
 from gclint.settings import common_folder, load_settings
 from gclint.source.discovery import discover
 from gclint.source.file import SourceFile

@@ -16,8 +16,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gclint.engine.disk import write_atomically
 from gclint.rule import Rule, all_rules
+from gclint.write.disk import write_atomically
 from tests.changelog import with_entry
 from tests.environment import PROJECT
 

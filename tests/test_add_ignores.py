@@ -62,7 +62,7 @@ def gclint(real_gclint: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     from gclint.rules.gc000_unused_ignore import UnusedIgnore
 
     rules = (UnusedIgnore(), _Bad(), _Ugly())
-    for module in ("gclint.engine.check", "gclint.engine.evidence", "gclint.engine.ignoring", "gclint.rule"):
+    for module in ("gclint.run.check", "gclint.proof.evidence", "gclint.run.fix", "gclint.rule"):
         monkeypatch.setattr(f"{module}.all_rules", lambda: rules)
     return real_gclint
 

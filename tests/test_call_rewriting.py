@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gclint.engine.check import check
-from gclint.engine.fix import FixResult, fix
 from gclint.finding import Applicability, Finding
 from gclint.releases import releases
 from gclint.report.findings import is_fixable
 from gclint.rule import all_rules
+from gclint.run.check import check
+from gclint.run.fix import FixResult, fix
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.generated import ACTIVATIONS, CACHES, Models, converted_models, legacy_models

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.check import check
 from gclint.rule import all_rules
+from gclint.run.check import check
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.trees import GCL, Tree, model, said

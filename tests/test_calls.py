@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.calls import changes_header_only
 from gclint.finding import Edit
+from gclint.run.carry import changes_header_only
 from gclint.source.file import SourceFile
 from gclint.source.twins import definition_region, header_region
 

@@ -100,7 +100,7 @@ def gclint(real_gclint: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run it with the rules of this module."""
     rules = (_Bad(), _Ugly(), _Lost())
     # The rule's own module last: what is imported meanwhile takes the real ones from it, for good.
-    for module in ("gclint.engine.check", "gclint.engine.evidence", "gclint.rule"):
+    for module in ("gclint.run.check", "gclint.proof.evidence", "gclint.rule"):
         monkeypatch.setattr(f"{module}.all_rules", lambda: rules)
     return real_gclint
 

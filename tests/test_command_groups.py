@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from gclint.commands.default_group import DefaultGroup, LazyCommand
-from gclint.commands.option_groups import GroupedCommand, option_group
-from gclint.spelling import closest
+from gclint.commands.options import GroupedCommand, option_group
+from gclint.wording import closest
 
 _drinks = option_group("Drinks")
 _cakes = option_group("Cakes")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.fix import fix
 from gclint.report.report import Repairs
+from gclint.run.fix import fix
 from gclint.settings import Settings
 from gclint.source.copies import copy_comments, parse_renaming, twin_of
 from gclint.source.file import SourceFile

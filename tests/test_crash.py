@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.check import check
-from gclint.engine.fix import fix
 from gclint.finding import Problem
 from gclint.rule import all_rules
+from gclint.run.check import check
+from gclint.run.fix import fix
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.harness import FIXTURES

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.check import check
-from gclint.engine.fix import fix
 from gclint.rule import all_rules
+from gclint.run.check import check
+from gclint.run.fix import fix
 from tests.dresses import DRESSES
 from tests.harness import Fixture, Texts, Workplace, load_fixtures
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.check import check
-from gclint.engine.fix import fix
 from gclint.finding import Applicability
 from gclint.observations import Changed, Feeding, Observations
 from gclint.rule import all_rules
+from gclint.run.check import check
+from gclint.run.fix import fix
 from gclint.settings import Settings
 from gclint.source.project import Project
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from gclint import __version__
-from gclint.engine.check import CheckResult, check
 from gclint.finding import Finding, Position
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.rules.gc000_unused_ignore import UnusedIgnore
+from gclint.run.check import CheckResult, check
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.toys import NO_FIX, CrashingRule, WordRule, replacing, without_fix
@@ -111,7 +111,7 @@ def test_crash_of_a_rule_is_not_told_where_the_settings_ignore_it(pattern: str, 
 
 
 def test_comment_for_a_rule_that_crashed_is_not_called_unused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gclint.engine.check.all_rules", lambda: (CrashingRule(),))
+    monkeypatch.setattr("gclint.run.check.all_rules", lambda: (CrashingRule(),))
     path = _write("a.py", "boom = 1  # gclint: ignore[TOY9]\n")
     assert _told(_check([CrashingRule(), UnusedIgnore()], path)) == []
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.check import CheckResult
-from gclint.engine.evidence import Hint, weigh
 from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Heir, Refusal
+from gclint.proof.evidence import Hint, weigh
 from gclint.rule import all_rules
+from gclint.run.check import CheckResult
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.worker.cause import Cause

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.reach import Reach
+from gclint.proof.reach import Reach
 from gclint.settings import Settings
 from gclint.source.project import Project
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.fix import FixResult, fix
-from gclint.engine.proof import Proof, prove
 from gclint.finding import Edit, Heir, Part, Repair
+from gclint.proof.proving import Proof, prove
 from gclint.report.proofs import reasons
 from gclint.rule import all_rules
+from gclint.run.fix import FixResult, fix
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.files import FileRun

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gclint.engine.selection import Selection
 from gclint.finding import Finding, Heir
+from gclint.run.baseline import Selection
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.toys import NO_FIX

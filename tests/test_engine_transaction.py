@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.baseline import Baseline, Entry
-from gclint.engine.check import CheckResult, check
-from gclint.engine.fix import FixResult, fix
-from gclint.engine.proof import Proof
-from gclint.engine.selection import Selection
-from gclint.engine.transaction import proven_only
 from gclint.finding import Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
+from gclint.proof.provable import proven_only
+from gclint.proof.proving import Proof
 from gclint.rule import Rule
+from gclint.run.baseline import Baseline, Entry, Selection
+from gclint.run.check import CheckResult, check
+from gclint.run.fix import FixResult, fix
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.toys import NO_FIX, WordRule, replacing, without_fix

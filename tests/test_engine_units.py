@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.fix import FixResult
-from gclint.engine.units import fixed_together, written_together
+from gclint.run.fix import FixResult, fixed_together, written_together
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.trees import MODEL, PLAIN_IMPORTS, Tree, copied, model

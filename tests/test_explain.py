@@ -14,10 +14,10 @@ from click.testing import CliRunner, Result
 
 from gclint.cli import gclint
 from gclint.commands import vocabulary
-from gclint.engine.check import check
-from gclint.engine.explain import Explainer, explain
 from gclint.report.explanation import write_text
 from gclint.rule import Rule, all_rules
+from gclint.run.check import check
+from gclint.run.explain import Explainer, explain
 from gclint.settings import load_settings
 from gclint.source.project import Project
 from tests.harness import FIXTURES, Fixture, Silence, load_fixtures

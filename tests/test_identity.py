@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from gclint.cli import main
-from gclint.engine.check import CheckResult, check
-from gclint.engine.fix import fix
-from gclint.engine.selection import Selection
-from gclint.engine.write import write_all
 from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place
 from gclint.rule import all_rules
+from gclint.run.baseline import Selection
+from gclint.run.check import CheckResult, check
+from gclint.run.fix import fix
 from gclint.settings import Settings
 from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.source.twins import Renaming
+from gclint.write.transaction import write_all
 from tests.toys import WordRule, replacing
 from tests.trees import GCL, HEADER, Tree, converted, model
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gclint.engine.check import check
 from gclint.finding import Finding
 from gclint.rule import all_rules
+from gclint.run.check import check
 from gclint.settings import Settings
 from gclint.source.project import Project
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from gclint.engine import jobs
 from gclint.interruption import interruptible
+from gclint.run import jobs
 from tests.terminal import Outcome, runner
 from tests.trees import model
 
@@ -46,7 +46,7 @@ def gclint(
 
 def _interrupt(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a signal arrive after the first file has been checked."""
-    from gclint.engine import check
+    from gclint.run import check
 
     spread = jobs.spread
 

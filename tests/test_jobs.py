@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine import jobs
-from gclint.engine.check import CheckResult, check, check_again
-from gclint.engine.fix import fix
-from gclint.engine.jobs import fitting_jobs, spread
 from gclint.rule import all_rules
+from gclint.run import jobs
+from gclint.run.check import CheckResult, check, check_again
+from gclint.run.fix import fix
+from gclint.run.jobs import fitting_jobs, spread
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.trees import GCL, IMPORTS, MODEL, model
@@ -197,7 +197,9 @@ def _same(one: CheckResult, other: CheckResult) -> bool:
 
 @pytest.mark.drawn(first=1)
 @pytest.mark.parametrize(
-    "do", [check, lambda *given, **how: fix(*given, unsafe=True, **how)], ids=["check", "fix"]
+    "do",
+    [check, lambda *given, **how: fix(*given, unsafe=True, known=check(*given, **how))],
+    ids=["check", "fix"],
 )
 def test_the_result_is_the_same(method: str, paths: list[Path], do: Callable[..., CheckResult]) -> None:
     seen: list[Path] = []

@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 from gclint import userfolder
-from gclint.engine.journal import Busy, Change, Journal, new_temporary
-from gclint.engine.recovery import Unfinished, recover, refuse_unfinished
-from gclint.engine.write import write_all
 from gclint.finding import Problem
 from gclint.settings import Settings
 from gclint.source.paths import shown
 from gclint.source.project import Project
 from gclint.userfolder import state_home
+from gclint.write.journal import Busy, Change, Journal, Unfinished, new_temporary
+from gclint.write.recovery import recover, refuse_unfinished
+from gclint.write.transaction import write_all
 from tests.kills import killed_at
 from tests.sample import BROKEN
 from tests.terminal import Outcome, runner
@@ -360,12 +360,12 @@ def test_of_two_writes_that_begin_at_once_at_most_one_goes_on(monkeypatch: pytes
     locked = userfolder.lock
 
     def begin_between(handle: int, *, shared: bool) -> bool | None:
-        monkeypatch.setattr("gclint.engine.journal.lock", locked)
+        monkeypatch.setattr("gclint.write.journal.lock", locked)
         answer = locked(handle, shared=shared)
         second.begin()  # It sees the first one's journal, which is still empty.
         return answer
 
-    monkeypatch.setattr("gclint.engine.journal.lock", begin_between)
+    monkeypatch.setattr("gclint.write.journal.lock", begin_between)
     with pytest.raises(Busy):
         Journal([[_change(_NAMES[0])]], []).begin()
     second.end()
@@ -480,7 +480,7 @@ def test_without_room_for_a_journal_the_files_are_written(monkeypatch: pytest.Mo
     def full(_handle: int, _data: bytes) -> None:
         raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
-    monkeypatch.setattr("gclint.engine.journal._append", full)
+    monkeypatch.setattr("gclint.write.journal._append", full)
     assert _write() == []
     assert (_texts(), _others(), _journals()) == (["new"] * 4, [], [])
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.check import check
-from gclint.engine.fix import fix
 from gclint.network.model import Network
 from gclint.network.unknown import unknown_bases
 from gclint.releases import releases
 from gclint.rule import all_rules
+from gclint.run.check import check
+from gclint.run.fix import fix
 from gclint.settings import Settings
 from gclint.source.environments import package_folders
 from gclint.source.project import Project

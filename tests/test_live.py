@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.check import check
-from gclint.engine.live import Live
 from gclint.finding import Finding
 from gclint.rule import Rule, all_rules
+from gclint.run.check import check
+from gclint.run.live import Live
 from gclint.settings import Settings
 from gclint.source.discovery import discover
 from gclint.source.project import Project

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.check import check
-from gclint.engine.fix import fix
-from gclint.engine.provable import Reached
 from gclint.finding import Applicability, Evidence, Finding, Heir
 from gclint.observations import Observations, Observed
+from gclint.proof.provable import Reached
 from gclint.rule import all_rules
+from gclint.run.check import check
+from gclint.run.fix import fix
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.worker.cause import Cause

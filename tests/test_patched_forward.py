@@ -9,11 +9,11 @@ from textwrap import indent
 
 import pytest
 
-from gclint.engine.check import check
 from gclint.finding import Applicability, Fix
 from gclint.model.replacements import replacements
 from gclint.releases import releases
 from gclint.rule import all_rules
+from gclint.run.check import check
 from gclint.settings import Settings
 from gclint.source.file import SourceFile
 from gclint.source.project import Project

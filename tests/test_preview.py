@@ -39,7 +39,7 @@ def gclint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.chdir(tmp_path)
     Path("modeling_x.py").write_text("from torch import nn\n\nlayers = nn.ModuleList()\n")
     rules = (_Sure(), _Unsure())
-    for module in ("gclint.engine.check", "gclint.engine.evidence", "gclint.rule"):
+    for module in ("gclint.run.check", "gclint.proof.evidence", "gclint.rule"):
         monkeypatch.setattr(f"{module}.all_rules", lambda: rules)
     return runner(monkeypatch, capsys)
 

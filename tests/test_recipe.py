@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.disk import write_atomically
 from gclint.rule import all_rules
+from gclint.write.disk import write_atomically
 from tests.changelog import MalformedChangelog, sections, with_entry
 from tests.documented import DOCS
 from tests.environment import PROJECT

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gclint.engine.proof import Proof
 from gclint.finding import Applicability, Finding, Fix, Refusal
+from gclint.proof.proving import Proof
 from gclint.report.proofs import proof_lines
 from gclint.verify.files import FileRun
 from gclint.verify.worker.protocol import ClassResult, Cost, Failure, Outcome

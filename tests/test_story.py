@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.check import check
 from gclint.finding import Finding
 from gclint.observations import Feeding, Observations
 from gclint.rule import all_rules
+from gclint.run.check import check
 from gclint.settings import Settings
 from gclint.source.project import Project
 

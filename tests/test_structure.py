@@ -14,7 +14,7 @@ import pytest
 
 import gclint
 import gclint.rules
-from gclint.engine import memory
+from gclint.run import memory
 from gclint.source.questions import Topic
 from tests.environment import PROJECT
 
@@ -30,7 +30,8 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.commands", "gclint.testing"),
     ("gclint.server",),
     ("gclint.report",),
-    ("gclint.engine",),
+    ("gclint.proof",),
+    ("gclint.run", "gclint.write"),
     ("gclint.rules", "gclint.verify"),
     ("gclint.rule",),
     ("gclint.codemod",),
@@ -43,10 +44,10 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.releases",),
     ("gclint.observations",),
     ("gclint.cache",),
-    ("gclint.kept",),
+    ("gclint.userfolder",),
     ("gclint.facts",),
     ("gclint.trace",),
-    ("gclint.finding", "gclint.git", "gclint.userfolder", "gclint.verify.worker"),
+    ("gclint.finding", "gclint.git", "gclint.verify.worker"),
     ("gclint",),
 )
 """From the top: a room imports from those below it, and from none beside or above it."""
@@ -60,7 +61,9 @@ _DOOR = ("gclint", "gclint.testing.live")
 """What ``import gclint`` offers, and imports only when it is asked for."""
 
 _ASKING = (
-    "gclint.engine",
+    "gclint.run",
+    "gclint.write",
+    "gclint.proof",
     "gclint.rules",
     "gclint.codemod",
     "gclint.network",

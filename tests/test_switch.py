@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.check import check
 from gclint.finding import Applicability, Finding, Fix, Refusal
 from gclint.network import outside
 from gclint.network.outside import outside_switches, sets_only_own_flags, switches_in
 from gclint.rule import all_rules
+from gclint.run.check import check
 from gclint.settings import Settings
 from gclint.source.file import SourceFile
 from gclint.source.project import Project

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.check import check
 from gclint.finding import Applicability, Fix
 from gclint.rule import all_rules
+from gclint.run.check import check
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.decisions.toy import block, model, toy

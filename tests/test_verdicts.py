@@ -11,12 +11,12 @@ from typing import TextIO
 
 import pytest
 
-from gclint.engine.explain import Explanation
 from gclint.finding import Applicability, Finding
 from gclint.network.model import Network
-from gclint.report import fingerprints
+from gclint.report import places
 from gclint.report.explanation import write_text
 from gclint.rules.gc110_cache_without_guard import CacheWithoutGuard
+from gclint.run.explain import Explanation
 from tests.harness import load_fixtures
 from tests.verdicts import facts
 from tests.verdicts.__main__ import compared, main, templates_of
@@ -124,7 +124,7 @@ def test_fingerprint_and_explanation_are_compared(
     def shorter(explanation: Explanation, stream: TextIO) -> None:
         write_text(replace(explanation, subjects=explanation.subjects[1:]), stream)
 
-    monkeypatch.setattr(fingerprints, "code_hash", str)
+    monkeypatch.setattr(places, "code_hash", str)
     monkeypatch.setattr(facts, "write_text", shorter)
     status, output = _compared(data, capsys)
     assert status == 1

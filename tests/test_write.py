@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.disk import write_atomically
-from gclint.engine.write import write_all, write_text
 from gclint.settings import Settings
 from gclint.source.project import Project
+from gclint.write.disk import write_atomically, write_text
+from gclint.write.transaction import write_all
 
 _OLD, _NEW = b"x = 'old'\n", b"x = 'new'\n"
 _posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and permissions")
@@ -177,7 +177,7 @@ _KILLED_AT_EVERY_LINE = """
     import os, signal, sys
     from itertools import count
     from pathlib import Path
-    from gclint.engine import disk
+    from gclint.write import disk
 
     path = Path(sys.argv[1])
     old, new = path.read_bytes(), path.read_bytes().replace(b"old", b"new")
@@ -223,7 +223,7 @@ _WRITING_OVER_AND_OVER = """
     import os, sys
     from itertools import cycle
     from pathlib import Path
-    from gclint.engine.disk import write_atomically
+    from gclint.write.disk import write_atomically
 
     path = Path(sys.argv[1])
     old = path.read_bytes()

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from gclint.engine.check import check
 from gclint.rule import all_rules
+from gclint.run.check import check
 from gclint.settings import Settings
 from gclint.source.project import Project
 

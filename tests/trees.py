@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gclint.engine.check import CheckResult, check
-from gclint.engine.fix import FixResult, fix
 from gclint.finding import Finding
 from gclint.report.findings import obstacle
 from gclint.rule import all_rules
+from gclint.run.check import CheckResult, check
+from gclint.run.fix import FixResult, fix
 from gclint.settings import Settings
 from gclint.source.project import Project
 

@@ -1,10 +1,13 @@
-"""Converts dataclasses to JSON and back, by the types of their fields: a round trip is exact, or an error."""
+"""Converts dataclasses to JSON and back, by the types of their fields: a round trip is exact, or an error.
+
+A mapping, whose keys need not be texts, becomes a list of pairs.
+"""
 
 from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -31,6 +34,8 @@ def encoded(value: object) -> Any:
         return str(value)
     if isinstance(value, (tuple, list)):
         return [encoded(each) for each in value]
+    if isinstance(value, Mapping):
+        return [[encoded(key), encoded(each)] for key, each in value.items()]
     if isinstance(value, frozenset):
         return sorted(map(encoded, value))
     if is_dataclass(value):
@@ -62,6 +67,12 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
         return lambda document: tuple(map(_reader(arguments[0]), _checked(document, list)))
     if origin is tuple:
         return lambda document: _of_tuple(document, arguments)
+    if origin is Mapping:
+        pairs = _reader(tuple[tuple[arguments], ...])  # type: ignore[valid-type]
+        return lambda document: dict(pairs(document))
+    if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        row = _reader(tuple[tuple(get_type_hints(kind).values())])  # type: ignore[misc]
+        return lambda document: kind(*row(document))
     if origin is frozenset:
         return lambda document: frozenset(map(_reader(arguments[0]), _checked(document, list)))
     if isinstance(kind, type) and issubclass(kind, Path):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -19,8 +21,10 @@ from gclint.facts import (
     follows_from_folder,
     holds,
     is_kind,
+    is_settled,
     is_unchanged,
     settled_signature,
+    signature,
 )
 from gclint.trace import Fact, Signature, Trace
 
@@ -153,3 +157,38 @@ def changed(known: Mapping[Fact, Answer]) -> dict[Fact, str]:
         for fact, kept in known.items()
         if not holds(fact.kind, fact.path, fact.detail, kept.text, kept.signature)
     }
+
+
+_BEGAN = time.time_ns()
+
+
+def consulted(trace: Trace) -> tuple[list[Any] | None, list[Any] | None]:
+    """Return what the code that has been imported so far is, and what it has read, as the cache keeps both.
+
+    Each is None if some of it has changed meanwhile.
+    """
+    code = _code()
+    return None if code is None else encoded(code), encoded(trace)
+
+
+def _code() -> Trace | None:
+    trace = Trace()
+    library = os.path.dirname(os.__file__)
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if not isinstance(path, str) or (path.startswith(library) and "-packages" not in path):
+            continue
+        try:
+            status = os.stat(path)
+        except OSError:
+            return None
+        if max(status.st_mtime_ns, status.st_ctime_ns) >= _BEGAN:
+            return None
+        fact = Fact("search", path)
+        trace.answers[fact] = answer(fact)
+        if is_settled(status, _BEGAN):
+            trace.signatures[path] = signature(status)
+    for folder in getattr(sys.modules.get("gclint.rules"), "__path__", ()):
+        fact = Fact("matching", str(folder), "*.py")
+        trace.answers[fact] = answer(fact)
+    return trace

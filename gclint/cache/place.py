@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gclint.facts import read_unnoted
-from gclint.kept import key_of
-from gclint.userfolder import cache_home
+from gclint.userfolder import cache_home, key_of
 
 OPTION = "--cache-dir"
 _TABLE = b"tool.gclint"
@@ -27,11 +26,7 @@ class Place(NamedTuple):
 
 
 def place_of(named: Path | None) -> Place:
-    """Return where runs in the working directory are stored.
-
-    Args:
-        named: the folder that the user names; None for the user's own.
-    """
+    """Return where runs here are stored: in a folder that the user names, or in the user's own."""
     return Place(named or cache_home(), key_of(project_root()), named is not None)
 
 

@@ -19,8 +19,7 @@ from typing import Any
 from gclint import __version__
 from gclint.cache.place import Place
 from gclint.facts import digest
-from gclint.kept import own_folder
-from gclint.userfolder import NotPrivate, UserFolder
+from gclint.userfolder import NotPrivate, UserFolder, own_folder
 
 NAME = "verdicts.sqlite"
 _SIDES = tuple(f"{NAME}-{each}" for each in ("journal", "wal", "shm"))
@@ -55,12 +54,7 @@ class Store:
     """The documents of a project."""
 
     def __init__(self, place: Place, complain: Callable[[Exception], None] | None = None) -> None:
-        """Remember the place, without accessing it.
-
-        Args:
-            place: where the documents are.
-            complain: called once, with the reason, if it cannot be used.
-        """
+        """Remember the place without accessing it; ``complain`` is called once with why it cannot be used."""
         self._place = place
         self._complain = complain
 

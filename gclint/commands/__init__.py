@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from gclint.rule import Rule
+    from gclint.run.baseline import Baseline
     from gclint.settings import Settings, Vocabulary
     from gclint.settings.definitions import RuleWords
 
@@ -46,13 +47,10 @@ def settings_of(
     config: Path | None = None,
     overrides: Mapping[str, Any] = MappingProxyType({}),
 ) -> Settings:
-    """Return the settings for ``paths``.
+    """Return the settings for ``paths``, at least one, with values from the command line by field.
 
-    Args:
-        paths: the files and folders that the command was given, at least one.
-        python: the interpreter of the environment that the code runs in; None for the active environments.
-        config: the settings file; None for the nearest one.
-        overrides: the values from the command line, by field of the settings.
+    They are those of the nearest settings file, or of ``config``. The code runs in the environment of the
+    interpreter ``python``, or in the active ones.
 
     Raises:
         CannotRun: the settings are invalid.
@@ -81,7 +79,7 @@ def rules_of(settings: Settings) -> list[Rule]:
         CannotRun: the settings name a rule that does not exist.
     """
     from gclint.rule import all_rules, held_back, selected_rules, unknown_selectors
-    from gclint.spelling import closest
+    from gclint.wording import closest
 
     for name, selector in unknown_selectors(settings):
         meant = closest(selector, (each for rule in all_rules() for each in (rule.name, rule.code.lower())))
@@ -141,44 +139,52 @@ def require_library(path: Path, origin: str) -> None:
 
 
 def settle_interrupted_fixes(paths: Sequence[Path], *, recover: bool = False) -> None:
-    """Finish or undo writes of fixes that were interrupted, or stop.
-
-    Args:
-        paths: files and folders.
-        recover: whether files may be changed; if not, an interrupted write is an error.
+    """Finish or undo writes of fixes that were interrupted; if files may not be changed to ``recover``, stop.
 
     Raises:
         CannotRun: some files may be repaired, and others that belong to them not.
     """
-    from gclint.engine.unfinished import journals
+    from gclint.write.unfinished import journals
 
     if not journals():
         return
-    from gclint.engine import recovery
+    from gclint.write import recovery
+    from gclint.write.journal import Unfinished
 
     try:
         for note in recovery.recover(paths) if recover else recovery.refuse_unfinished(paths):
             print_once(note)
-    except recovery.Unfinished as error:
+    except Unfinished as error:
         raise CannotRun(str(error)) from None
 
 
 def name_leftovers(paths: Sequence[Path], files: Sequence[Path]) -> None:
-    """Name what may be left of writes that nobody can finish, such as a journal in a repository.
-
-    Args:
-        paths: the files and folders that the command was given.
-        files: the files that they lead to.
-    """
-    from gclint.engine.unfinished import journals, leftovers, notices
+    """Name what may be left of writes that nobody can finish, such as a journal in a repository."""
+    from gclint.write.unfinished import journals, leftovers, notices
 
     left = leftovers(files)
     if left and journals():
-        from gclint.engine.recovery import unclaimed
+        from gclint.write.recovery import unclaimed
 
         left = unclaimed(left, paths)
     for note in notices([*paths, *files], left):
         print_once(note)
+
+
+def baseline_at(path: Path | None) -> Baseline | None:
+    """Return the baseline in a file, if one is named.
+
+    Raises:
+        CannotRun: it cannot be read.
+    """
+    if path is None:
+        return None
+    from gclint.run.baseline import Baseline, BaselineError
+
+    try:
+        return Baseline.read(path)
+    except BaselineError as error:
+        raise CannotRun(str(error)) from None
 
 
 class GivenPath(click.Path):

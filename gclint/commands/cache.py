@@ -49,12 +49,9 @@ def clean(cache_dir: Path | None) -> None:
 
 
 def store_of_run(named: Path | None, *, quiet: bool, verbose: bool) -> Store | None:
-    """Return the cache of this run; None if there is none.
+    """Return the cache of this run, in the folder that the user names if any; None if there is none.
 
-    Args:
-        named: the folder that the user names.
-        quiet: whether to print no note if it cannot be used.
-        verbose: whether to print one even if there is just no place for it, and the user has named none.
+    Who is ``verbose`` is told even if there is just no place for it, and who is ``quiet`` nothing.
     """
     from gclint.cache.place import place_of
     from gclint.trace import current

@@ -15,8 +15,8 @@ from typing import IO, Any, TextIO, cast
 import click
 from click.shell_completion import CompletionItem
 
-from gclint.commands.option_groups import write_options
-from gclint.spelling import closest
+from gclint.commands.options import write_options
+from gclint.wording import closest
 
 
 class DefaultGroup(click.Group):

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gclint.commands import CannotRun, paths_argument, rules_of, settings_of
-from gclint.commands.option_groups import GroupedCommand, option_group
-from gclint.commands.setting_options import config_option, pop_settings, setting_options
+from gclint.commands import CannotRun, baseline_at, paths_argument, rules_of, settings_of
+from gclint.commands.options import GroupedCommand, config_option, option_group, pop_settings, setting_options
 from gclint.finding import Position
 from gclint.report.explanation import FORMATS
 
 if TYPE_CHECKING:
-    from gclint.engine.baseline import Baseline
     from gclint.settings import Settings
     from gclint.source.file import SourceFile
     from gclint.source.project import Project
@@ -53,10 +51,10 @@ def explain_command(
     PATHS are the files and folders of the run that is explained, by default the folder of FILE. The exit
     status is 0 if the place could be explained, whatever was found there, and 2 otherwise.
     """
-    from gclint.engine.check import TOO_SLOW
-    from gclint.engine.explain import explain
-    from gclint.patience import TookTooLong, limited
+    from gclint.interruption import TookTooLong, limited
     from gclint.rule import all_rules
+    from gclint.run.check import TOO_SLOW
+    from gclint.run.explain import explain
     from gclint.source.file import UnreadableFile
     from gclint.source.project import Project
     from gclint.source.syntax import syntax_problem
@@ -78,15 +76,8 @@ def explain_command(
     _require_inside(file, path, position)
     try:
         with limited():
-            explanation = explain(
-                project,
-                path,
-                position,
-                all_rules(),
-                selected,
-                baseline=_baseline(settings.baseline),
-                notes=_notes(project, path, settings),
-            )
+            known, notes = baseline_at(settings.baseline), _notes(project, path, settings)
+            explanation = explain(project, path, position, all_rules(), selected, baseline=known, notes=notes)
     except TookTooLong:
         raise CannotRun(f"{path}: {TOO_SLOW}") from None
     FORMATS[output_format](explanation, sys.stdout)
@@ -178,14 +169,3 @@ def _notes(project: Project, path: Path, settings: Settings) -> list[str]:
     if project.library(project.file(path)) is None:
         notes.append("transformers was not found, so its classes are known by name only; see --library.")
     return notes
-
-
-def _baseline(path: Path | None) -> Baseline | None:
-    if path is None:
-        return None
-    from gclint.engine.baseline import Baseline, BaselineError
-
-    try:
-        return Baseline.read(path)
-    except BaselineError as error:
-        raise CannotRun(str(error)) from None

@@ -13,12 +13,11 @@ from typing import Any
 import click
 
 from gclint.commands import CannotRun, settings_of
-from gclint.commands.option_groups import GroupedCommand, option_group
-from gclint.commands.output import FormatChoice
-from gclint.commands.page import origin, page_option, require_page, write_page
-from gclint.commands.run_options import run_settings
+from gclint.commands.options import FILE_TYPE, PATH_TYPE, POSITIVE, GroupedCommand, option_group
+from gclint.commands.output import FormatChoice, origin, page_option, require_page, write_page
+from gclint.commands.runs import run_settings
 from gclint.report.formats import DEFAULT, FORMATS
-from gclint.report.objects import write_object
+from gclint.report.printing import write_object
 from gclint.verify.memory import NoEstimate, ask, subject_of, with_architecture
 from gclint.verify.worker.estimates import OPTIMIZERS, Question
 
@@ -54,21 +53,16 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
     return fields
 
 
-@click.command("memory", cls=GroupedCommand, short_help="Estimate the memory that training a model needs.")
+@click.command("memory", cls=GroupedCommand)
 @click.argument("model", metavar="MODEL_OR_FILE")
 @_models(
     "--class",
     "model_class",
     metavar="NAME",
     default="",
-    help=("Estimate this class instead of the most likely one."),
+    help="Estimate this class instead of the most likely one.",
 )
-@_models(
-    "--config",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Take the sizes from a config.json.",
-)
+@_models("--config", metavar="FILE", type=FILE_TYPE, help="Take the sizes from a config.json.")
 @_models("--layers", metavar="N", type=click.IntRange(min=1), help="Give each stack of blocks N blocks.")
 @_models(
     "--set",
@@ -107,14 +101,14 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
 @_runs(
     "--python",
     metavar="PATH",
-    type=click.Path(path_type=Path),
+    type=PATH_TYPE,
     help="Python interpreter to estimate with; it needs torch and transformers.  [default: gclint's own]",
 )
 @_runs("--device", metavar="auto|cpu|cuda[:N]", help="Where to measure.  [default: auto]")
 @_runs(
     "--time-limit",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     default=_SECONDS,
     show_default=True,
     help="Time limit of the estimate.",
@@ -122,7 +116,7 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
 @_runs(
     "--memory-limit",
     metavar="GIGABYTES",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     help="Memory limit of the estimate.  [default: 8]",
 )
 @_results(

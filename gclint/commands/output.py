@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gclint.commands import CannotRun
+from gclint.commands.options import FILE_TYPE, MakeOption, together
 from gclint.report.formats import DEFAULT, FORMATS, Entry, format_complaint, format_named
+from gclint.wording import listed
 
 if TYPE_CHECKING:
     from gclint.finding import Problem
+    from gclint.report.page.view import Origin, Page
     from gclint.report.report import Report
 
 
@@ -70,47 +78,38 @@ class OutputFileType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 def output_options(
-    option: Callable[..., Callable[[Any], Any]],
-    known: Mapping[str, Entry] = FORMATS,
-    *,
-    default: str | None = DEFAULT,
+    option: MakeOption, known: Mapping[str, Entry] = FORMATS, *, default: str | None = DEFAULT
 ) -> Callable[[Any], Any]:
-    """Return a decorator that adds the options for formats to a command.
+    """Return a decorator that adds the options for the known formats to a command.
 
-    Args:
-        option: makes an option, like ``click.option``.
-        known: the formats to choose from.
-        default: the format if none is given; None to leave it to the settings.
+    The default is the format if none is given; None leaves it to the settings.
     """
-
-    def add(command: Any) -> Any:
-        command = option(
-            "--output-file",
-            "output_files",
-            metavar="FORMAT:PATH",
-            multiple=True,
-            type=OutputFileType(known),
-            help="Also write a report to PATH, such as sarif:gclint.sarif; can be repeated."
-            if "sarif" in known
-            else "Also write a report to PATH, such as junit:gclint.xml; can be repeated.",
-        )(command)
-        return option(
-            "--output-format",
-            type=FormatChoice(known),
-            default=default,
-            show_default=False,
-            help=f"Format of the report.  [default: {DEFAULT}]",
-        )(command)
-
-    return add
+    such_as = "sarif:gclint.sarif" if "sarif" in known else "junit:gclint.xml"
+    return together(
+        [
+            option(
+                "--output-format",
+                type=FormatChoice(known),
+                default=default,
+                show_default=False,
+                help=f"Format of the report.  [default: {DEFAULT}]",
+            ),
+            option(
+                "--output-file",
+                "output_files",
+                metavar="FORMAT:PATH",
+                multiple=True,
+                type=OutputFileType(known),
+                help=f"Also write a report to PATH, such as {such_as}; can be repeated.",
+            ),
+        ]
+    )
 
 
 def clash(files: Sequence[OutputFile], others: Iterable[Path | None] = ()) -> str | None:
-    """Return an error message if two options name the same file, otherwise None.
+    """Return an error message if a report is to go to a file that something else uses, otherwise None.
 
-    Args:
-        files: the files for reports.
-        others: further files that the same run reads or writes; None for an option that was not given.
+    The ``others`` are files that the same run reads or writes; None for an option that was not given.
     """
     counts = Counter(_place(each.path) for each in files)
     taken = {_place(path) for path in others if path is not None}
@@ -138,10 +137,12 @@ def _place(path: Path) -> str:
         return str(path)
 
 
-def write_output_files(report: Report, files: Iterable[OutputFile]) -> list[Problem]:
+def write_output_files(report: Report, files: Sequence[OutputFile]) -> list[Problem]:
     """Write a report to each file, and return the errors; an error does not stop the others."""
-    from gclint.engine.write import write_text
+    if not files:
+        return []
     from gclint.finding import Problem
+    from gclint.write.disk import write_text
 
     problems = []
     checked = {_place(path) for path in report.project.given}
@@ -154,3 +155,66 @@ def write_output_files(report: Report, files: Iterable[OutputFile]) -> list[Prob
         format_named(each.format).write(report, stream)
         problems += write_text(each.path, stream.getvalue())
     return problems
+
+
+_LIBRARIES = {"jinja2": "jinja2", "altair": "altair", "vl_convert": "vl-convert-python"}
+"""The libraries that a report needs: the name of the module, and of the distribution to install."""
+
+
+def page_option(option: MakeOption) -> Callable[[Any], Any]:
+    """Return a decorator that adds the option for an HTML report to a command."""
+    return option(
+        "--report",
+        "page_path",
+        metavar="FILE",
+        type=FILE_TYPE,
+        help="Write a self-contained HTML report to FILE.",
+    )
+
+
+def require_page(path: Path | None) -> None:
+    """Check that a report can be made and written, before anything is run for it.
+
+    Raises:
+        CannotRun: a library is missing, or ``path`` cannot be written.
+    """
+    if path is None:
+        return
+    missing = [name for module, name in _LIBRARIES.items() if find_spec(module) is None]
+    if missing:
+        raise CannotRun(
+            f"--report needs {listed(missing)}; install {'it' if len(missing) == 1 else 'them'} with: pip "
+            "install 'gclint[report]'"
+        )
+    from gclint.source.paths import shown
+    from gclint.write.disk import require_writable
+
+    try:
+        require_writable(path)
+    except OSError as error:
+        raise CannotRun(f"--report: {shown(path)} cannot be written: {error.strerror or error}") from None
+
+
+def origin(repeat: str = "gclint verify") -> Origin:
+    """Return how and when a report that is made now is made.
+
+    The command to ``repeat`` runs files in the same way, without the files.
+    """
+    from gclint.report.page.view import Origin
+
+    return Origin(shlex.join(["gclint", *sys.argv[1:]]), datetime.now().astimezone(), repeat)
+
+
+def write_page(path: Path, page: Page) -> None:
+    """Write a report atomically.
+
+    Raises:
+        CannotRun: it cannot be written.
+    """
+    from gclint.report.page.render import rendered
+    from gclint.source.paths import shown
+    from gclint.write.disk import write_text
+
+    for problem in write_text(path, rendered(page)):
+        raise CannotRun(f"--report: {shown(path)}: {problem.message}")
+    click.echo(f"Open {shown(path)} in a browser to see the report.", err=True)

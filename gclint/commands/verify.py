@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,34 +26,39 @@ from gclint.commands import (
     settle_interrupted_fixes,
 )
 from gclint.commands.default_group import DefaultGroup
-from gclint.commands.option_groups import GroupedCommand, option_group
+from gclint.commands.options import (
+    FILE_TYPE,
+    GroupedCommand,
+    config_option,
+    option_group,
+    pop_settings,
+    setting_options,
+    together,
+)
 from gclint.commands.output import (
     OutputFile,
+    origin,
     output_options,
+    page_option,
     require_own_files,
+    require_page,
     write_output_files,
+    write_page,
 )
-from gclint.commands.page import origin, page_option, require_page, write_page
-from gclint.commands.run_display import run_display
-from gclint.commands.run_options import results_of_user, run_options, run_settings
-from gclint.commands.setting_options import config_option, pop_settings, setting_options
-from gclint.engine.check import check
-from gclint.engine.disk import output_place
-from gclint.engine.evidence import weigh
-from gclint.engine.observing import observations
-from gclint.engine.write import write_text
+from gclint.commands.runs import results_of_user, run_display, run_options, run_settings
 from gclint.finding import Problem
 from gclint.interruption import exit_status
-from gclint.kept import key_of, own_file
+from gclint.proof.evidence import observations, weigh
 from gclint.report.formats import FORMATS, formats_of_runs, print_report
 from gclint.report.full import write_notices
 from gclint.report.printing import write_lines
 from gclint.report.report import Report
+from gclint.run.check import check
 from gclint.settings import Settings
 from gclint.source.discovery import Survey
 from gclint.source.paths import shortened, shown
 from gclint.source.project import Project
-from gclint.userfolder import UserFolder
+from gclint.userfolder import UserFolder, key_of, own_file
 from gclint.verify import journal
 from gclint.verify.files import Audience
 from gclint.verify.process import EXECUTORS
@@ -64,6 +69,7 @@ from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, UnknownModel, digest, installed_models, shard, target_of, targets_of
 from gclint.verify.worker.known import Known
 from gclint.verify.worker.practices import ALL, PRACTICES, UnknownPractice, groups, practices_named
+from gclint.write.disk import output_place, write_text
 
 _EXAMPLES = (
     "  gclint verify modeling_mine.py               with configuration_mine.py next to it\n"
@@ -94,15 +100,54 @@ def _practices(_context: click.Context, _option: click.Parameter, values: tuple[
 _models = option_group("Models")
 _runs = option_group("Runs")
 _results = option_group("Results")
-_output = output_options(_results, formats_of_runs())
-_verbose = _results("--verbose", "-v", is_flag=True, help="Also list the classes that passed.")
-_write_repro = _results(
-    "--write-repro",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="For each failed class, write a script that reproduces the failure without gclint.",
+_shown = together(
+    [
+        output_options(_results, formats_of_runs()),
+        _results("--verbose", "-v", is_flag=True, help="Also list the classes that passed."),
+        _results(
+            "--write-repro",
+            metavar="DIR",
+            type=click.Path(path_type=Path, file_okay=False),
+            help="For each failed class, write a script that reproduces the failure without gclint.",
+        ),
+        page_option(_results),
+    ]
 )
-_page = page_option(_results)
+
+
+@dataclass(frozen=True)
+class _Output:
+    """The options about what is printed and written of results."""
+
+    output_format: str
+    output_files: tuple[OutputFile, ...]
+    verbose: bool
+    write_repro: Path | None
+    page_path: Path | None
+
+    @classmethod
+    def taken_from(cls, flags: dict[str, Any], *others: Path | None) -> _Output:
+        """Remove these options from ``flags``, and make sure that they name none of the ``others``."""
+        output = cls(**{each.name: flags.pop(each.name) for each in fields(cls)})
+        require_page(output.page_path)
+        require_own_files(output.output_files, (output.page_path, *others))
+        return output
+
+    def write(self, report: Report, results: Results, repeat: str) -> int:
+        """Print the report, write all that was asked for, and return the exit status."""
+        report = replace(report, verbose=self.verbose)
+        report = report.also(write_output_files(report, self.output_files))
+        print_report(report, self.output_format)
+        if self.write_repro is not None:
+            for name, text in scripts(results):
+                _write_script(self.write_repro / name, text)
+        write_notices(report, sys.stderr)
+        sys.stdout.flush()
+        if self.page_path is not None:
+            from gclint.report.page.building import page
+
+            write_page(self.page_path, page(report, origin(repeat)))
+        return 2 if report.problems else results.exit_status
 
 
 @click.command("run", cls=GroupedCommand, short_help="Run models and compare (the default).")
@@ -146,10 +191,7 @@ _page = page_option(_results)
 @_results(
     "--resume", is_flag=True, help="Keep the results in that file, and run only what is new or changed."
 )
-@_output
-@_verbose
-@_write_repro
-@_page
+@_shown
 @click.pass_context
 def run(
     context: click.Context,
@@ -162,11 +204,6 @@ def run(
     executor: str,
     results_path: Path | None,
     resume: bool,
-    output_format: str,
-    output_files: tuple[OutputFile, ...],
-    verbose: bool,
-    write_repro: Path | None,
-    page_path: Path | None,
     **about_runs: Any,
 ) -> None:
     """Train each model for a few steps, with and without gradient checkpointing, and compare.
@@ -176,8 +213,7 @@ def run(
 
     The exit status is 0 if everything passed, 1 if something failed, and 2 if something could not be run.
     """
-    require_page(page_path)
-    require_own_files(output_files, (page_path, results_path))
+    output = _Output.taken_from(about_runs, results_path)
     of_files = settings_of(paths or (Path(),), None, config, pop_settings(about_runs))
     known = of_files.known if paths or not models or config else _without_code(of_files.known)
     settings = run_settings(known, **about_runs)
@@ -192,7 +228,7 @@ def run(
             targets = shard(targets, *part)
             with (
                 _journal(place, folder, header, resume=resume) as written,
-                run_display(is_shown=FORMATS[output_format].is_for_people) as audience,
+                run_display(is_shown=FORMATS[output.output_format].is_for_people) as audience,
             ):
                 audience.expect(len(targets))
                 results, interruption = _run(targets, settings, written, audience)
@@ -200,12 +236,9 @@ def run(
                     results.problem = f"the run was {_interrupted(place)}"
     files = [target.path for target in targets]
     joined = _joined(results, files, settings.python, config)
-    report = replace(joined, problems=tuple(found.problems), outside=tuple(found.outside), verbose=verbose)
-    report = report.also(write_output_files(report, output_files))
-    _show(report, results, write_repro, output_format, page_path, _repeat(about_runs))
-    if interruption is not None:
-        context.exit(exit_status(interruption))
-    context.exit(2 if report.problems else results.exit_status)
+    report = replace(joined, problems=tuple(found.problems), outside=tuple(found.outside))
+    status = output.write(report, results, _repeat(about_runs))
+    context.exit(status if interruption is None else exit_status(interruption))
 
 
 @contextmanager
@@ -230,34 +263,19 @@ def _errors_in_one_line(context: click.Context, results: Path | None) -> Iterato
 
 
 @click.command("merge", cls=GroupedCommand, short_help="Merge the results of shards.")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-@_output
-@_verbose
-@_write_repro
-@_page
+@click.argument("files", nargs=-1, required=True, type=FILE_TYPE)
+@_shown
 @click.pass_context
-def merge(
-    context: click.Context,
-    files: tuple[Path, ...],
-    output_format: str,
-    output_files: tuple[OutputFile, ...],
-    verbose: bool,
-    write_repro: Path | None,
-    page_path: Path | None,
-) -> None:
+def merge(context: click.Context, /, files: tuple[Path, ...], **flags: Any) -> None:
     """Merge the results of all shards of a run. FILES are the files that --results named."""
-    require_page(page_path)
-    require_own_files(output_files, (page_path, *files))
+    output = _Output.taken_from(flags, *files)
     try:
         results = journal.merge(files)
     except (journal.UnusableResults, OSError) as error:
         raise CannotRun(_message(error)) from None
     files_at_hand = _unchanged(results)
     settle_interrupted_fixes(files_at_hand)
-    report = replace(_joined(results, files_at_hand, None, None), verbose=verbose)
-    report = report.also(write_output_files(report, output_files))
-    _show(report, results, write_repro, output_format, page_path, "gclint verify")
-    context.exit(2 if report.problems else results.exit_status)
+    context.exit(output.write(_joined(results, files_at_hand, None, None), results, "gclint verify"))
 
 
 verify_group = DefaultGroup("verify", default=run, others=[merge], examples=_EXAMPLES)
@@ -331,13 +349,10 @@ def _interrupted(results: Path | None) -> str:
 def _journal(
     path: Path | None, folder: UserFolder | None, header: journal.Header, *, resume: bool
 ) -> AbstractContextManager[journal.Journal | None]:
-    """Open the file of results.
+    """Open the file of results, which are about what the header says; none if there is no path.
 
-    Args:
-        path: the file; None if results are not kept.
-        folder: the user's folder that the file is in; None if the user has named the file.
-        header: what the results are about.
-        resume: whether the results in the file are kept.
+    The folder is the user's own that the file is in; None if the user has named the file. With ``resume``,
+    the results in the file are kept.
     """
     if path is None:
         return nullcontext()
@@ -359,27 +374,6 @@ def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{shown(error.filename)}: {error.strerror}"
     return str(error)
-
-
-def _show(
-    report: Report,
-    results: Results,
-    write_repro: Path | None,
-    output_format: str,
-    page_path: Path | None,
-    repeat: str,
-) -> None:
-    """Print the report, and write the repro scripts and the HTML report."""
-    print_report(report, output_format)
-    if write_repro is not None:
-        for name, text in scripts(results):
-            _write_script(write_repro / name, text)
-    write_notices(report, sys.stderr)
-    sys.stdout.flush()
-    if page_path is not None:
-        from gclint.report.page.building import page
-
-        write_page(page_path, page(report, origin(repeat)))
 
 
 def _write_script(path: Path, text: str) -> None:

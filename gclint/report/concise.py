@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from gclint.report.findings import headline, is_fixable
+from gclint.report.findings import placed
 from gclint.report.full import summary_lines
 from gclint.source.paths import printable
 
@@ -20,14 +20,11 @@ def write(report: Report, stream: TextIO) -> None:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    for finding in report.findings:
-        position = report.project.file(finding.path).position(finding.start)
-        star = " [*]" if is_fixable(finding, unsafe=report.unsafe) else ""
-        yield f"{finding.path}:{position.row}:{position.column}: {headline(finding)}{star}"
+    yield from (placed(each, report.project, unsafe=report.unsafe) for each in report.findings)
     if report.runs is None:
         yield from summary_lines(report)
         return
-    from gclint.report.outcomes import outcomes
+    from gclint.report.verification import outcomes
     from gclint.report.verification import summary_lines as summary_of_runs
 
     for each in outcomes(report):

@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from gclint import __version__
-from gclint.engine.explain import Outcome
 from gclint.report.findings import obstacle
-from gclint.report.objects import write_object
-from gclint.report.printing import write_lines
+from gclint.report.printing import write_lines, write_object
+from gclint.run.explain import Outcome
 from gclint.source.paths import shown
 
 if TYPE_CHECKING:
-    from gclint.engine.explain import Explanation, Opinion, Subject
     from gclint.finding import Finding
     from gclint.network.explaining.facts import Fact
+    from gclint.run.explain import Explanation, Opinion, Subject
     from gclint.source.project import Project
 
 

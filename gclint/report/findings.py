@@ -1,13 +1,17 @@
-"""What output formats have in common: whether a finding can be fixed, its headline, and its documentation."""
+"""What output formats say of findings: headline, documentation, whether they can be fixed, and counts."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from gclint.finding import Applicability, Finding, Refusal
 
 if TYPE_CHECKING:
+    from gclint.report.report import Files
     from gclint.rule import Level
 
 _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/docs/rules"
@@ -41,12 +45,7 @@ def level_of(finding: Finding) -> Level:
 
 
 def is_fixable(finding: Finding, *, unsafe: bool) -> bool:
-    """Return whether ``--fix`` repairs a finding without a run.
-
-    Args:
-        finding: the finding.
-        unsafe: whether unsafe fixes are included.
-    """
+    """Return whether ``--fix`` repairs a finding without a run, with or without unsafe fixes."""
     made = (Applicability.SAFE, Applicability.UNSAFE) if unsafe else (Applicability.SAFE,)
     return finding.fix is not None and finding.fix.applicability in made
 
@@ -71,6 +70,33 @@ def headline(finding: Finding) -> str:
     return f"{finding.code} {finding.message}{evidence}"
 
 
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun, such as ``1 finding`` or ``2 findings``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"
+def with_obstacle(finding: Finding) -> str:
+    """Return the headline, and why there is no safe fix, in one line."""
+    why = obstacle(finding)
+    return f"{headline(finding)}; {why}" if why else headline(finding)
+
+
+def placed(finding: Finding, project: Files, *, unsafe: bool) -> str:
+    """Return the headline after its place, with a star if ``--fix`` repairs it."""
+    position = project.file(finding.path).position(finding.start)
+    star = " [*]" if is_fixable(finding, unsafe=unsafe) else ""
+    return f"{finding.path}:{position.row}:{position.column}: {headline(finding)}{star}"
+
+
+@dataclass(frozen=True)
+class RuleCount:
+    """The number of findings of a rule, and how many of them ``--fix`` repairs."""
+
+    code: str
+    name: str
+    count: int
+    fixable: int
+
+
+def count_by_rule(findings: Iterable[Finding], *, unsafe: bool) -> list[RuleCount]:
+    """Return the counts of the rules with findings, the most frequent first."""
+    findings = list(findings)
+    rules = Counter((finding.code, finding.name) for finding in findings)
+    fixable = Counter(finding.code for finding in findings if is_fixable(finding, unsafe=unsafe))
+    counts = [RuleCount(code, name, count, fixable[code]) for (code, name), count in rules.items()]
+    return sorted(counts, key=lambda each: (-each.count, each.code))

@@ -63,12 +63,7 @@ def print_report(report: Report, name: str, *, statistics: bool = False) -> None
 
 
 def format_complaint(name: str, known: Mapping[str, Entry] | None = None) -> str | None:
-    """Return an error message if there is no format called ``name``, otherwise None.
-
-    Args:
-        name: the name that the user wrote.
-        known: the formats to choose from; by default, all in the table.
-    """
+    """Return an error message if no known format, by default of all, has this name; otherwise None."""
     known = FORMATS if known is None else known
     if name in known:
         return None

@@ -5,19 +5,18 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from gclint.finding import Applicability, Part, in_reading_order
-from gclint.report.findings import counted, headline, is_fixable, is_provable, obstacle
+from gclint.report.findings import count_by_rule, is_fixable, is_provable, obstacle, placed
 from gclint.report.printing import is_coloured, write_lines
 from gclint.report.report import Repairs, Report
-from gclint.report.statistics import count_by_rule
 from gclint.source.paths import shown
+from gclint.wording import counted, first_of
 
 if TYPE_CHECKING:
-    from gclint.engine.baseline import Baseline
     from gclint.finding import Finding
+    from gclint.run.baseline import Baseline
 
 _MODELS_SHOWN = 8
 _BASES_SHOWN = 8
@@ -69,34 +68,25 @@ def _notices(report: Report) -> Iterator[str]:
         position = f":{problem.position.row}:{problem.position.column}" if problem.position else ""
         yield f"{problem.path}{position}: error: {problem.message}"
     if report.overlooked and report.files and not report.quiet:
-        yield _overlooked(report.overlooked)
+        yield _about(
+            report.overlooked,
+            "1 file looks like a model but was not checked ({}); to check it, pass --include '*.py'.",
+            "{} files look like models but were not checked (such as {}); to check them, pass "
+            "--include '*.py'.",
+        )
     if report.outside and not report.quiet:
-        yield _outside(report.outside)
-
-
-def _overlooked(paths: Sequence[Path]) -> str:
-    """Return the note about files that look like models and were not checked."""
-    if len(paths) == 1:
-        return (
-            f"1 file looks like a model but was not checked ({paths[0]}); to check it, pass --include '*.py'."
+        yield _about(
+            report.outside,
+            "1 link leads out of the given paths and was not followed ({}); to check what it leads to, pass "
+            "the real path.",
+            "{} links lead out of the given paths and were not followed (such as {}); to check what they "
+            "lead to, pass the real paths.",
         )
-    return (
-        f"{len(paths)} files look like models but were not checked (such as {paths[0]}); to check them, "
-        "pass --include '*.py'."
-    )
 
 
-def _outside(links: Sequence[Path]) -> str:
-    """Return the note about links that were not followed."""
-    if len(links) == 1:
-        return (
-            f"1 link leads out of the given paths and was not followed ({links[0]}); to check what it leads "
-            "to, pass the real path."
-        )
-    return (
-        f"{len(links)} links lead out of the given paths and were not followed (such as {links[0]}); to "
-        "check what they lead to, pass the real paths."
-    )
+def _about(paths: Sequence[object], one: str, several: str) -> str:
+    """Return a note about a path, or about several with an example."""
+    return one.format(paths[0]) if len(paths) == 1 else several.format(len(paths), paths[0])
 
 
 def write_diff_notices(report: Report, stream: TextIO) -> None:
@@ -153,13 +143,9 @@ def _write_findings(report: Report, stream: TextIO) -> None:
         Findings(report.project, stream, unsafe=report.unsafe).show(report.findings)
         return
     for finding in report.findings:
-        position = report.project.file(finding.path).position(finding.start)
-        star = " [*]" if is_fixable(finding, unsafe=report.unsafe) else ""
-        place = f"{finding.path}:{position.row}:{position.column}"
-        write_lines((f"{place}: {headline(finding)}{star}",), stream)
         why = obstacle(finding)
-        if why:
-            write_lines((f"    {why}",), stream)
+        line = placed(finding, report.project, unsafe=report.unsafe)
+        write_lines((line, f"    {why}") if why else (line,), stream)
 
 
 def summary_lines(report: Report) -> Iterator[str]:
@@ -181,32 +167,20 @@ def summary_lines(report: Report) -> Iterator[str]:
         outcome = f"{fixed}; none left" if fixed else "No findings"
         yield f"{outcome} in {counted(report.files, 'file')}."
     if report.unknown_bases:
-        yield _unknown_bases(report.unknown_bases)
+        number = len(report.unknown_bases)
+        yield (
+            f"{'1 base class is' if number == 1 else f'{number} base classes are'} unknown: "
+            f"{first_of(report.unknown_bases, _BASES_SHOWN, ', and')} (their subclasses were not checked; "
+            "install transformers, or pass its folder with --library)"
+        )
     if report.unparsed:
-        yield _unparsed(report.unparsed)
+        python = "Python {}.{}".format(*sys.version_info)
+        yield _about(
+            [*map(shown, report.unparsed)],
+            f"1 file beside the given ones is no code for {python} ({{}}), and so unknown",
+            f"{{}} files beside the given ones are no code for {python} (such as {{}}), and so unknown",
+        )
     yield from _repair_lines(report)
-
-
-def _unknown_bases(names: tuple[str, ...]) -> str:
-    """Return the note about base classes that could not be found."""
-    more = len(names) - _BASES_SHOWN
-    listed = ", ".join(names[:_BASES_SHOWN]) + (f", and {more} more" if more > 0 else "")
-    what = "1 base class is unknown" if len(names) == 1 else f"{len(names)} base classes are unknown"
-    return (
-        f"{what}: {listed} (their subclasses were not checked; install transformers, or pass its folder "
-        "with --library)"
-    )
-
-
-def _unparsed(paths: Sequence[Path]) -> str:
-    """Return the note about files that the given ones import, or are around them, and that are unknown."""
-    own = ".".join(map(str, sys.version_info[:2]))
-    if len(paths) == 1:
-        return f"1 file beside the given ones is no code for Python {own} ({shown(paths[0])}), and so unknown"
-    return (
-        f"{len(paths)} files beside the given ones are no code for Python {own} (such as {shown(paths[0])}), "
-        "and so unknown"
-    )
 
 
 def _fixed_lines(report: Report) -> Iterator[str]:
@@ -252,9 +226,7 @@ def _repair_lines(report: Report) -> Iterator[str]:
         return
     yield f"  by rule: {', '.join(_shares(report, lambda each: each.code))}"
     by_model = _shares(report, lambda each: report.project.model(each.path))
-    more = len(by_model) - _MODELS_SHOWN
-    rest = f", and {more} more" if more > 0 else ""
-    yield f"  by model: {', '.join(by_model[:_MODELS_SHOWN])}{rest}"
+    yield f"  by model: {first_of(by_model, _MODELS_SHOWN, ', and')}"
 
 
 def _shares(report: Report, key: Callable[[Finding], str]) -> list[str]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from gclint.report.findings import counted, headline, obstacle
+from gclint.report.findings import with_obstacle
 from gclint.report.places import Places
 from gclint.source.paths import printable
+from gclint.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,8 +50,7 @@ def _finding(places: Places, finding: Finding) -> str:
     name = places.name(finding.path)
     # GitHub accepts columns only if the span is on one line.
     columns = {"col": start.column, "endColumn": end.column} if start.row == end.row else {}
-    why = obstacle(finding)
-    text = f"{name}:{start.row}:{start.column}: {headline(finding)}{f'; {why}' if why else ''}"
+    text = f"{name}:{start.row}:{start.column}: {with_obstacle(finding)}"
     title = f"gclint ({finding.code} {finding.name})"
     return _command("error", text, title=title, file=name, line=start.row, endLine=end.row, **columns)
 
@@ -67,7 +67,7 @@ def _runs(report: Report, places: Places) -> Iterator[tuple[str, bool]]:
     """Yield the annotations for results of runs, each with whether it is an error."""
     if report.runs is None:
         return
-    from gclint.report.outcomes import outcomes
+    from gclint.report.verification import outcomes
 
     if report.runs.problem:
         yield _command("error", report.runs.problem, title="gclint verify"), True

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, TextIO
 
-from gclint.report.findings import documentation_url, headline, level_of, obstacle
-from gclint.report.fingerprints import fingerprints
-from gclint.report.objects import write_object
-from gclint.report.places import Places
+from gclint.report.findings import documentation_url, level_of, with_obstacle
+from gclint.report.places import Places, fingerprints
+from gclint.report.printing import write_object
 
 if TYPE_CHECKING:
     from gclint.finding import Finding, Problem
@@ -23,29 +22,21 @@ def write(report: Report, stream: TextIO) -> None:
     places = Places(report.project)
     marks = fingerprints(report.project, places, report.findings)
     entries = [_finding(places, *each) for each in zip(report.findings, marks, strict=True)]
-    entries += _problems(places, report)
+    entries += [_problem(places, each, number) for number, each in enumerate(dict.fromkeys(report.problems))]
     write_object(entries, stream)
 
 
 def _finding(places: Places, finding: Finding, fingerprint: str) -> dict[str, object]:
-    why = obstacle(finding)
     start = places.position(finding.path, finding.start)
     end = places.last(finding.path, finding.start, finding.end)
     return {
-        "description": f"{headline(finding)}{f'; {why}' if why else ''}",
+        "description": with_obstacle(finding),
         "check_name": f"{finding.code} {finding.name}",
         "fingerprint": fingerprint,
         "severity": _SEVERITIES[level_of(finding)],
         "location": {"path": places.name(finding.path), "lines": {"begin": start.row, "end": end.row}},
         "content": {"body": documentation_url(finding)},
     }
-
-
-def _problems(places: Places, report: Report) -> list[dict[str, object]]:
-    entries = []
-    for number, problem in enumerate(dict.fromkeys(report.problems)):
-        entries.append(_problem(places, problem, number))
-    return entries
 
 
 def _problem(places: Places, problem: Problem, number: int) -> dict[str, object]:

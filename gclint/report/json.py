@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, TextIO
 
 from gclint import __version__
 from gclint.finding import in_reading_order
-from gclint.report.findings import documentation_url
-from gclint.report.objects import write_object
-from gclint.report.statistics import count_by_rule
+from gclint.report.findings import count_by_rule, documentation_url
+from gclint.report.printing import write_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from gclint.engine.evidence import Hint, Weighed
-    from gclint.engine.proof import Proof
-    from gclint.finding import Duty, Finding, Fix, Position, Problem, Step
+    from gclint.finding import Duty, Edit, Finding, Fix, Position, Problem, Step
+    from gclint.proof.evidence import Hint, Weighed
+    from gclint.proof.proving import Proof
     from gclint.report.report import Files, Report
     from gclint.verify.results import Results
     from gclint.verify.worker.protocol import ClassResult
@@ -56,7 +55,6 @@ def write_statistics(report: Report, stream: TextIO) -> None:
 
 
 def _finding(project: Files, finding: Finding) -> dict[str, object]:
-    file = project.file(finding.path)
     return {
         "code": finding.code,
         "name": finding.name,
@@ -65,8 +63,7 @@ def _finding(project: Files, finding: Finding) -> dict[str, object]:
         "symbol": finding.symbol,
         "evidence": finding.evidence.value if finding.evidence else None,
         "filename": str(finding.path),
-        "location": _location(file.position(finding.start)),
-        "end_location": _location(file.position(finding.end)),
+        **_span(project, finding),
         "fix": _fix(project, finding.fix) if finding.fix else None,
         "inherited_by": [
             {"filename": _spelled(project, heir.path), "symbol": heir.symbol}
@@ -79,12 +76,10 @@ def _finding(project: Files, finding: Finding) -> dict[str, object]:
 
 
 def _step(project: Files, step: Step) -> dict[str, object]:
-    file = project.file(step.path)
     return {
         "message": step.message,
         "filename": _spelled(project, step.path),
-        "location": _location(file.position(step.start)),
-        "end_location": _location(file.position(step.end)),
+        **_span(project, step),
     }
 
 
@@ -124,8 +119,7 @@ def _fix(project: Files, fix: Fix) -> dict[str, object]:
             {
                 "content": edit.content,
                 "filename": str(edit.path),
-                "location": _location(project.file(edit.path).position(edit.start)),
-                "end_location": _location(project.file(edit.path).position(edit.end)),
+                **_span(project, edit),
             }
             for edit in fix.edits
         ],
@@ -152,6 +146,12 @@ def _fixed(finding: Finding) -> dict[str, object]:
 
 def _duty(duty: Duty) -> dict[str, str]:
     return {"filename": str(duty.path), "message": duty.text}
+
+
+def _span(project: Files, place: Finding | Step | Edit) -> dict[str, object]:
+    file = project.file(place.path)
+    ends = {"location": place.start, "end_location": place.end}
+    return {name: _location(file.position(offset)) for name, offset in ends.items()}
 
 
 def _location(position: Position) -> dict[str, int]:

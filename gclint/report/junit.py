@@ -56,7 +56,7 @@ def _suites(report: Report, places: Places) -> dict[str, list[_Case]]:
     for finding in report.findings:
         suites[places.name(finding.path)].append(_finding(places, finding))
     if report.runs is not None:
-        from gclint.report.outcomes import outcomes
+        from gclint.report.verification import outcomes
 
         if report.runs.problem:
             why = report.runs.problem

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from gclint.cache.code import consulted
 from gclint.cache.codec import decoded, encoded
-from gclint.cache.consulted import Damaged, still_holds
+from gclint.cache.consulted import Damaged, consulted, still_holds
 from gclint.facts import digest, read_unnoted
 from gclint.finding import Finding
 from gclint.report import full
@@ -32,32 +31,29 @@ _VOLATILE = frozenset(("_", "OLDPWD", "PWD", "SHLVL", "PYTEST_CURRENT_TEST", "WI
 """Environment variables that differ from run to run, and of which no report depends."""
 
 
-class Shown(NamedTuple):
-    """How a report is printed."""
+_KEPT: Mapping[str, Any] = {
+    "findings": tuple[Finding, ...],
+    "files": int,
+    "unsafe": bool,
+    "quiet": bool,
+    "unknown_bases": tuple[str, ...],
+    "overlooked": tuple[Path, ...],
+    "outside": tuple[Path, ...],
+    "unparsed": tuple[Path, ...],
+    "exit_status": int,
+}
+"""What of a report is data, with its types; all else in it is as it is in any report without repairs."""
 
+
+@dataclass(frozen=True)
+class Shown:
+    """How a report on some files is printed."""
+
+    paths: tuple[Path, ...]
     format: str
     statistics: bool
     notes: tuple[str, ...]
     """What is printed to standard error before it."""
-
-
-@dataclass(frozen=True)
-class _Known:
-    """What of a report is data; all else in it is as it is in any report without repairs."""
-
-    paths: tuple[Path, ...]
-    findings: tuple[Finding, ...]
-    files: int
-    unsafe: bool
-    quiet: bool
-    unknown_bases: tuple[str, ...]
-    overlooked: tuple[Path, ...]
-    outside: tuple[Path, ...]
-    unparsed: tuple[Path, ...]
-    exit_status: int
-    format: str
-    statistics: bool
-    notes: tuple[str, ...]
 
 
 class _Files:
@@ -100,20 +96,9 @@ def keep(store: Store, arguments: Sequence[str], trace: Trace, report: Report, s
     code, facts = consulted(trace)
     if code is None or facts is None or report.problems:
         return
-    known = _Known(
-        report.project.paths,
-        report.findings,
-        report.files,
-        report.unsafe,
-        report.quiet,
-        report.unknown_bases,
-        report.overlooked,
-        report.outside,
-        report.unparsed,
-        report.exit_status,
-        *shown,
-    )
-    store.write(_key(arguments), {"code": code, "facts": facts, "report": encoded(known)})
+    kept = {name: encoded(getattr(report, name)) for name in _KEPT}
+    document = {"code": code, "facts": facts, "shown": encoded(shown), "report": kept}
+    store.write(_key(arguments), document)
 
 
 def show(store: Store, arguments: Sequence[str]) -> int | None:
@@ -128,29 +113,19 @@ def show(store: Store, arguments: Sequence[str]) -> int | None:
     try:
         if not (still_holds(document.get("code")) and still_holds(document.get("facts"))):
             return None
-        known = decoded(_Known, document.get("report"))
-    except Damaged:
+        shown = decoded(Shown, document.get("shown"))
+        kept = {name: decoded(kind, document["report"].get(name)) for name, kind in _KEPT.items()}
+    except (Damaged, AttributeError, KeyError):
         return None
-    files = _Files(known.paths)
-    if not files.has_places_of(known.findings):
+    files = _Files(shown.paths)
+    if not files.has_places_of(kept["findings"]):
         return None
-    report = Report(
-        files,
-        known.findings,
-        files=known.files,
-        unsafe=known.unsafe,
-        quiet=known.quiet,
-        unknown_bases=known.unknown_bases,
-        overlooked=known.overlooked,
-        outside=known.outside,
-        unparsed=known.unparsed,
-        exit_status=known.exit_status,
-    )
-    write_lines(known.notes, sys.stderr)
-    print_report(report, known.format, statistics=known.statistics)
+    report = Report(files, **kept)
+    write_lines(shown.notes, sys.stderr)
+    print_report(report, shown.format, statistics=shown.statistics)
     full.write_notices(report, sys.stderr)
     sys.stdout.flush()
-    return known.exit_status
+    return report.exit_status
 
 
 def _key(arguments: Sequence[str]) -> str:

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gclint.finding import Applicability, Part
-from gclint.report.findings import counted, obstacle
+from gclint.report.findings import obstacle
 from gclint.report.full import counted_parts
 from gclint.report.report import Report
 from gclint.source.paths import printable
+from gclint.wording import counted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -134,9 +134,8 @@ def _measured(each: Measurement, estimate: MemoryEstimate) -> str:
 
 
 def _option(each: Option) -> str:
-    name = "offload=True" if each.offload else f"every_n_layers={each.every_n_layers}"
     host = f" and {size(each.host_bytes)} in the host's memory" if each.offload else ""
-    return f"{name:<18} {size(each.saved_bytes):>10} saved{host}, {each.flops:.3g} FLOPs"
+    return f"{option_name(each):<18} {size(each.saved_bytes):>10} saved{host}, {each.flops:.3g} FLOPs"
 
 
 def _fit(each: Fit) -> str:
@@ -164,6 +163,15 @@ def _addition(each: Addition) -> Iterator[str]:
 
 def _line(saved: Saved) -> str:
     place = "" if saved.place is None else f"  {shown(saved.place.path)}:{saved.place.line}"
-    count = f"{saved.count} x " if saved.count > 1 else ""
+    return f"{size(saved.size):>10}  {saved.module or 'the model'}  {tensors(saved)}{place}"
+
+
+def tensors(saved: Saved) -> str:
+    """Return how many tensors of which type and shape are saved."""
     shape = " x ".join(map(str, saved.shape)) or "scalar"
-    return f"{size(saved.size):>10}  {saved.module or 'the model'}  {count}{saved.dtype} {shape}{place}"
+    return f"{f'{saved.count} x ' if saved.count > 1 else ''}{saved.dtype} {shape}"
+
+
+def option_name(each: Option) -> str:
+    """Return an option as it is written in a call."""
+    return "offload=True" if each.offload else f"every_n_layers={each.every_n_layers}"

@@ -1,17 +1,25 @@
-"""Paths and positions for reports that are read elsewhere, such as in CI: relative to the repository."""
+"""Paths, positions and fingerprints for reports that are read elsewhere, such as in CI.
+
+Paths are relative to the repository.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+from collections import Counter
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
 from gclint.facts import is_there, real_path
+from gclint.source.identity import code_hash
 
 if TYPE_CHECKING:
-    from gclint.finding import Position
+    from collections.abc import Iterable
+
+    from gclint.finding import Finding, Position
     from gclint.report.report import Files
 
 _UNRESERVED = "/~"
@@ -77,3 +85,23 @@ def file_uri(path: PurePath) -> str:
     if name.startswith("//"):  # A Windows share, whose host becomes the host of the URI.
         return f"file:{name}"
     return f"file://{name}" if name.startswith("/") else f"file:///{name}"
+
+
+def fingerprints(project: Files, places: Places, findings: Iterable[Finding]) -> list[str]:
+    """Return a unique fingerprint for each finding.
+
+    It is a digest of the rule, the file, the symbol and the flagged code, as in a baseline, and of a counter
+    for findings that share all of these. Line numbers and surrounding code make no difference.
+    """
+    met: Counter[str] = Counter()
+    hashes: dict[str, str] = {}
+    found = []
+    for finding in findings:
+        code = project.file(finding.path).text[finding.start : finding.end]
+        if code not in hashes:
+            hashes[code] = code_hash(code)
+        identity = "\0".join((finding.code, places.name(finding.path), finding.symbol, hashes[code]))
+        met[identity] += 1
+        numbered = f"{identity}\0{met[identity]}"
+        found.append(hashlib.sha256(numbered.encode(errors="backslashreplace")).hexdigest()[:32])
+    return found

@@ -1,11 +1,12 @@
-"""Prints text for people: wrapped at words on a terminal, and one line per text otherwise."""
+"""Prints text for people, wrapped at words on a terminal and otherwise a line each, and JSON for programs."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterable
-from typing import TextIO
+from collections.abc import Callable, Iterable
+from typing import Any, TextIO
 
 from gclint.source.paths import printable
 
@@ -23,11 +24,8 @@ def write_lines(texts: Iterable[str], stream: TextIO) -> None:
 def folded(text: str, stream: TextIO, *, prefix: str = "", hanging: int | None = None) -> list[str]:
     """Return the lines of a text, wrapped at words if the stream is a terminal.
 
-    Args:
-        text: the text.
-        stream: the stream to write to.
-        prefix: text before it that is never broken.
-        hanging: the indentation of continuation lines, in columns; None for four more than the first line's.
+    The prefix is never broken. Continuation lines are indented by ``hanging`` columns, or by four more than
+    the first line.
     """
     if not stream.isatty():
         return [f"{prefix}{text}"]
@@ -64,3 +62,20 @@ def is_coloured(stream: TextIO) -> bool:
     if os.environ.get("FORCE_COLOR"):
         return stream in (sys.stdout, sys.stderr) or stream.isatty()  # Never in a file.
     return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
+def write_object(
+    document: object, stream: TextIO, indent: int = 2, default: Callable[[Any], str] | None = None
+) -> None:
+    """Write a document as indented JSON in ASCII, which no CI system takes for commands.
+
+    The default returns text for what JSON cannot hold.
+    """
+    from gclint.source.paths import inert
+
+    text = json.dumps(document, indent=indent, default=default)
+    stream.write(f"{inert(text, _escaped)}\n")
+
+
+def _escaped(character: str) -> str:
+    return f"\\u{ord(character):04x}"

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gclint.finding import Applicability
-from gclint.report.findings import counted
 from gclint.source.paths import shown
+from gclint.wording import counted, first_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gclint.engine.proof import Proof
+    from gclint.proof.proving import Proof
     from gclint.verify.files import FileRun
     from gclint.verify.worker.protocol import ClassResult
 
@@ -25,12 +25,7 @@ _SHOWN = 3
 
 
 def proof_lines(proofs: Iterable[Proof], *, shows_runs: bool) -> Iterator[str]:
-    """Yield the outcome of each repair, and the reasons.
-
-    Args:
-        proofs: the repairs that were run.
-        shows_runs: whether to include the results of each class before and after.
-    """
+    """Yield the outcome of each repair with the reasons, and if wanted what came of each class."""
     for proof in proofs:
         names = " and ".join(map(str, proof.paths))
         yield f"{names}: {outcome(proof)}"
@@ -54,9 +49,8 @@ def outcome(proof: Proof) -> str:
 def reasons(proof: Proof, *, is_full: bool = True) -> Iterator[str]:
     """Yield why a repair is not proven, or the caveats of a proven one.
 
-    Args:
-        proof: the outcome of the repair.
-        is_full: whether to repeat an objection for each class, scenario and mode, instead of counting these.
+    Objections of one kind, for several classes, scenarios and modes, are only counted unless this
+    ``is_full``.
     """
     kinds = proof.kinds or proof.obstacles
     counts = Counter(kinds)
@@ -68,10 +62,8 @@ def reasons(proof: Proof, *, is_full: bool = True) -> Iterator[str]:
             yield f"not proven: {obstacle}{others}"
             told.add(kind)
     if proof.users_not_given:
-        more = len(proof.users_not_given) - _SHOWN
-        files = ", ".join(shown(str(path)) for path in proof.users_not_given[:_SHOWN])
-        others = f" and {more} more" if more > 0 else ""
-        yield f"not run, because not given: {files}{others} (they import the changed code)"
+        files = first_of((shown(path) for path in proof.users_not_given), _SHOWN)
+        yield f"not run, because not given: {files} (they import the changed code)"
     for finding in proof.repairs:
         if finding.fix is not None and finding.fix.reason:
             unsafe = "unsafe " if finding.fix.applicability is Applicability.UNSAFE else ""

@@ -5,54 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
-from gclint.report.objects import write_object
+from gclint.report.printing import write_object
+from gclint.wording import listed
 
 if TYPE_CHECKING:
-    from gclint.rule import Rule, Setting
+    from gclint.rule import Rule
 
 
-def write_list(stream: TextIO, rules: Iterable[Rule]) -> None:
-    """Write one line per rule."""
+def _write_list(stream: TextIO, rules: Iterable[Rule]) -> None:
     rules = list(rules)
     width = max(len(rule.name) for rule in rules)
     for rule in rules:
         stream.write(f"{rule.code}  {rule.name:<{width}}  {rule.summary()}\n")
 
 
-def write_list_as_json(stream: TextIO, rules: Iterable[Rule]) -> None:
-    """Write a list with an object for every rule."""
-    write_object([described(rule) for rule in rules], stream)
-
-
-def write_documentation(stream: TextIO, rule: Rule) -> None:
+def _write_formatted(stream: TextIO, rule: Rule) -> None:
     """Write the documentation of a rule, formatted on a terminal."""
     if stream.isatty():
         from gclint.report.terminal import console_on, show_documentation
 
         show_documentation(console_on(stream), documentation(rule))
     else:
-        write_markdown(stream, rule)
+        stream.write(documentation(rule))
 
 
-def write_markdown(stream: TextIO, rule: Rule) -> None:
-    """Write the documentation of a rule as Markdown."""
-    stream.write(documentation(rule))
-
-
-def write_json(stream: TextIO, rule: Rule) -> None:
-    """Write an object with everything about a rule."""
-    write_object(described(rule), stream)
-
-
-LISTS: Mapping[str, Callable[[TextIO, Iterable[Rule]], None]] = {
-    "full": write_list,
-    "json": write_list_as_json,
+LISTS: Mapping[str, Callable[[TextIO, Iterable[Rule]], object]] = {
+    "full": _write_list,
+    "json": lambda stream, rules: write_object([described(rule) for rule in rules], stream),
 }
 """The functions that write the list of rules, by the names that ``--output-format`` takes."""
-DOCUMENTS: Mapping[str, Callable[[TextIO, Rule], None]] = {
-    "full": write_documentation,
-    "json": write_json,
-    "markdown": write_markdown,
+DOCUMENTS: Mapping[str, Callable[[TextIO, Rule], object]] = {
+    "full": _write_formatted,
+    "json": lambda stream, rule: write_object(described(rule), stream),
+    "markdown": lambda stream, rule: stream.write(documentation(rule)),
 }
 """The functions that write the documentation of a rule, by the names that ``--output-format`` takes."""
 
@@ -80,18 +65,17 @@ def described(rule: Rule) -> dict[str, object]:
             "availability": "sometimes" if rule.fixes else "never",
             "applicability": [each.value for each in rule.fixes],
         },
-        "settings": [_setting(each) for each in rule.settings],
+        "settings": [
+            {
+                "name": each.name,
+                "type": "list of strings",
+                "default": [*each.default],
+                "documentation": each.documentation,
+            }
+            for each in rule.settings
+        ],
         "causes": sorted(cause.value for cause in rule.causes),
         "url": documentation_url(rule),
-    }
-
-
-def _setting(setting: Setting) -> dict[str, object]:
-    return {
-        "name": setting.name,
-        "type": "list of strings",
-        "default": [*setting.default],
-        "documentation": setting.documentation,
     }
 
 
@@ -99,9 +83,7 @@ def _fixes(rule: Rule) -> str:
     """Return which fixes a rule has, in words."""
     if not rule.fixes:
         return "*No fix.*"
-    *others, last = (each.value for each in rule.fixes)
-    kinds = f"{', '.join(others)} or {last}" if others else last
-    return f"*A fix is sometimes available: {kinds}.*"
+    return f"*A fix is sometimes available: {listed((each.value for each in rule.fixes), 'or')}.*"
 
 
 def _settings(rule: Rule) -> Iterator[str]:

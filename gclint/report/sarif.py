@@ -10,13 +10,13 @@ import re
 from typing import TYPE_CHECKING, TextIO
 
 from gclint import __version__
-from gclint.report.findings import counted, documentation_url, headline, level_of, obstacle
-from gclint.report.fingerprints import fingerprints
-from gclint.report.objects import write_object
-from gclint.report.places import Places, file_uri
+from gclint.report.findings import documentation_url, level_of, with_obstacle
+from gclint.report.places import Places, file_uri, fingerprints
+from gclint.report.printing import write_object
 from gclint.report.rules import documentation
 from gclint.rule import all_rules
 from gclint.source.paths import printable
+from gclint.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -125,18 +125,14 @@ class _Run:
         }
 
     def _result(self, finding: Finding, fingerprint: str) -> _Object:
-        why = obstacle(finding)
-        message = f"{headline(finding).removeprefix(f'{finding.code} ')}{f'; {why}' if why else ''}"
+        message = with_obstacle(finding).removeprefix(f"{finding.code} ")
         location = self._physical(finding.path, finding.start, finding.end)
         result: _Object = {
             "ruleId": finding.code,
             "level": level_of(finding),
             "message": {"text": _plain(message)},
             "locations": [
-                {
-                    "physicalLocation": location,
-                    "logicalLocations": [{"name": printable(finding.symbol)}],
-                }
+                {"physicalLocation": location, "logicalLocations": [{"name": printable(finding.symbol)}]}
             ],
             # GitHub identifies alerts by the second one, and if it is missing, computes it from the line.
             "partialFingerprints": {"gclint/v1": fingerprint, "primaryLocationLineHash": fingerprint},
@@ -211,14 +207,8 @@ class _Run:
 
     def _region(self, path: Path, start: int, end: int) -> _Object:
         """Return where ``[start, end)`` is; without an end it would be a whole line."""
-        start_line, start_column = self._utf16(path, start)
-        end_line, end_column = self._utf16(path, end)
-        return {
-            "startLine": start_line,
-            "startColumn": start_column,
-            "endLine": end_line,
-            "endColumn": end_column,
-        }
+        names = ("startLine", "startColumn", "endLine", "endColumn")
+        return dict(zip(names, (*self._utf16(path, start), *self._utf16(path, end)), strict=True))
 
     def _utf16(self, path: Path, offset: int) -> tuple[int, int]:
         file = self._report.project.file(path)

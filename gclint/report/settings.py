@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gclint.releases import Releases, Version
-from gclint.report.objects import write_object
+from gclint.report.printing import write_object
 from gclint.settings.definitions import DEFINITIONS, RULES, VERIFY, RuleWords
 from gclint.source.paths import inert, shown
 

@@ -1,24 +1,26 @@
-"""The results of runs as text: a story for each cause of failures, and a summary."""
+"""The results of runs as text: a story for each cause of failures, further set-ups, and a summary."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from gclint.report.findings import counted
 from gclint.report.report import Report
-from gclint.report.setups import setup_lines
+from gclint.source.file import UnreadableFile
 from gclint.source.paths import as_argument, shown
 from gclint.verify.proven import proven_setting
-from gclint.verify.results import Results, reasons
+from gclint.verify.results import Results, has_no_way, is_broken, reasons
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Failure, Place, Stability
+from gclint.verify.worker.protocol import Advice, ClassResult, Failure, Place, SetUp, Stability
+from gclint.wording import counted, first_of
 
 if TYPE_CHECKING:
-    from gclint.engine.evidence import Hint, Weighed
+    from gclint.proof.evidence import Hint, Weighed
+    from gclint.verify.worker.protocol import ClassResult, Failure
 
 _PARAMETERS = 6
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -27,10 +29,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
     """Yield the failures and what to do about them, what could not be run, and a summary.
 
-    Args:
-        report: the results of a run.
-        names_passed: whether to list the classes that passed, too: their numbers by file, and their names
-            if the report is verbose.
+    If the classes that passed are wanted too, they are counted by file, and named if the report is verbose.
     """
     assert report.runs is not None
     runs = report.runs
@@ -109,7 +108,7 @@ class Story:
             yield f"    also in {shown(other)}: {', '.join(inside)}"
         if self.first.parameters:
             of = f" of {names[0]}" if more else ""
-            yield f"    parameters{of}: {_listed(self.first.parameters)}"
+            yield f"    parameters{of}: {first_of(self.first.parameters, _PARAMETERS)}"
         yield from (f"    at {_position(place)}" for place in self.first.places)
         yield from (f"    {advice(hint)}" for hint in self.hints)
         for setting, users in self.settings.items():
@@ -202,7 +201,7 @@ def _unstable(results: Iterable[ClassResult]) -> Iterator[str]:
         does = "raises" if grade == "raises" else f"moves gradients by up to {furthest:.0%}"
         yield (
             f"Recomputation that is off by a rounding error of bfloat16 {does} with {experts} experts: "
-            f"{_listed(list(found))}."
+            f"{first_of(found, _PARAMETERS)}."
         )
 
 
@@ -218,12 +217,6 @@ def repair_command(hint: Hint) -> str:
     return f"gclint --fix{options} --select {hint.code} {paths}"
 
 
-def _listed(parameters: Sequence[str]) -> str:
-    names = parameters[:_PARAMETERS]
-    more = len(parameters) - len(names)
-    return f"{', '.join(names)}{f' and {more} more' if more else ''}"
-
-
 def _position(place: Place) -> str:
     return f"{shown(place.path)}:{place.line}:1"
 
@@ -234,3 +227,117 @@ def _classes(number: int) -> str:
 
 def _example(result: ClassResult) -> str:
     return f"{result.not_covered[0]} of {result.name}"
+
+
+_Rows = tuple[tuple[str, str, str, str], ...]
+
+
+def setup_lines(results: Iterable[ClassResult]) -> Iterator[str]:
+    """Yield which set-ups work and fail, for each group of set-ups and the classes with equal results."""
+    alike: defaultdict[tuple[str, str, _Rows], list[tuple[ClassResult, list[SetUp]]]] = defaultdict(list)
+    for result in results:
+        for group, rows in by_group(result.setups).items():
+            signature = tuple((each.name, each.data, each.outcome, each.symptom) for each in rows)
+            alike[group, advised(result.advice, group), signature].append((result, rows))
+    for (group, sentence, _), members in alike.items():
+        names = [result.name for result, _ in members]
+        yield f"{group}, {first_of(names, 1)}: {sentence}"
+        if len(names) > 1:
+            yield f"    classes: {', '.join(names)}"
+        yield from _row_lines(members[0][1])
+
+
+def by_group(rows: Iterable[SetUp]) -> dict[str, list[SetUp]]:
+    """Return set-ups by group."""
+    found: defaultdict[str, list[SetUp]] = defaultdict(list)
+    for each in rows:
+        found[each.group].append(each)
+    return dict(found)
+
+
+def advised(advice: Iterable[Advice], group: str) -> str:
+    """Return the recommendation for a group of set-ups."""
+    return next((each.sentence for each in advice if each.group == group), "no recommendation.")
+
+
+def _row_lines(rows: Iterable[SetUp]) -> Iterator[str]:
+    for fate in fates(rows):
+        first, names = fate[0], "; ".join(map(setup_name, fate))
+        kind = f" ({first.symptom})" if first.symptom else ""
+        yield f"    {first.outcome}: {names}{kind}{f': {first.message}' if first.message else ''}"
+
+
+def fates(rows: Iterable[SetUp]) -> list[list[SetUp]]:
+    """Return set-ups in lists with the same outcome; those that work come first."""
+    alike: defaultdict[tuple[str, str, str], list[SetUp]] = defaultdict(list)
+    for each in sorted(rows, key=lambda row: row.outcome != "works"):
+        alike[each.outcome, each.symptom, each.message].append(each)
+    return list(alike.values())
+
+
+def setup_name(row: SetUp) -> str:
+    """Return the name of a set-up within its group."""
+    return f"{row.name}, {row.data}" if row.data else row.name
+
+
+Status = Literal["passed", "failed", "not run", "error"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a class, or of a file that cannot be imported."""
+
+    path: Path
+    line: int
+    name: str
+    """The name of the class, or what was done with the whole file."""
+    status: Status
+    texts: tuple[str, ...] = ()
+    """What failed, or why it was not run."""
+    seconds: float = 0.0
+
+    @property
+    def headline(self) -> str:
+        """The outcome in one line; if there are several failures, only the first."""
+        more = f" (and {len(self.texts) - 1} more)" if len(self.texts) > 1 else ""
+        return f"{self.name} {self.status}{f': {self.texts[0]}{more}' if self.texts else ''}"
+
+
+def outcomes(report: Report) -> Iterator[Outcome]:
+    """Yield the outcomes of all classes by file, and of files that cannot be imported."""
+    assert report.runs is not None
+    for source in sorted(report.runs.unusable):
+        yield Outcome(Path(source), 1, "import", "error", (report.runs.unusable[source].message,))
+    lines: dict[str, Mapping[str, int]] = {}
+    for result in report.runs.sorted():
+        if result.source not in lines:
+            lines[result.source] = _class_lines(report, Path(result.source))
+        yield _outcome(result, lines[result.source])
+
+
+def _outcome(result: ClassResult, lines: Mapping[str, int]) -> Outcome:
+    path, line = Path(result.source), lines.get(result.name, 1)
+    if result.outcome == "not run":
+        status: Status = "error" if is_broken(result) else "not run"
+        return Outcome(
+            path, line, result.name, status, (f"{result.category}: {result.reason}",), result.seconds
+        )
+    texts = [_failure_text(failure) for failure in result.failures]
+    if has_no_way(result):
+        texts += (f"{each.group}: {each.sentence}" for each in result.advice if not each.setting)
+    status = "failed" if texts or result.outcome == "failed" else "passed"
+    return Outcome(path, line, result.name, status, tuple(texts), result.seconds)
+
+
+def _failure_text(failure: Failure) -> str:
+    where = "".join(f" (at line {place.line} of {Path(place.path).name})" for place in failure.places[:1])
+    return f"{failure.check} ({failure.mode} {failure.scenario}): {failure.text}{where}"
+
+
+def _class_lines(report: Report, path: Path) -> Mapping[str, int]:
+    """Return the line in which each class of a file begins; empty if the file no longer exists."""
+    try:
+        file = report.project.file(path)
+    except (OSError, UnreadableFile):
+        return {}
+    return {each.name: file.position(each.header).row for each in file.outline.definitions if each.is_class}

@@ -12,9 +12,9 @@ from lsprotocol import types
 
 from gclint.codemod.edits import by_file
 from gclint.codemod.ignoring import ignoring
-from gclint.engine.fix import fix
 from gclint.finding import Applicability, Edit, Finding
 from gclint.rule import all_rules, codes_by_word
+from gclint.run.fix import fix
 from gclint.server.messages import diagnostics_of, places
 
 if TYPE_CHECKING:

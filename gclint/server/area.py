@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gclint.engine.check import CheckResult
-from gclint.engine.live import Live
 from gclint.finding import Edit, Finding, Problem
+from gclint.run.check import CheckResult
+from gclint.run.live import Live
 from gclint.source.discovery import survey
 from gclint.source.file import UnreadableFile
 from gclint.source.project import Project

@@ -193,7 +193,8 @@ class Session:
 
         That is a write in the area, or in the workspace. An edit would mix with what is finished or undone.
         """
-        from gclint.engine.recovery import Unfinished, refuse_unfinished
+        from gclint.write.journal import Unfinished
+        from gclint.write.recovery import refuse_unfinished
 
         try:
             refuse_unfinished([area.root, *self._areas])

@@ -136,15 +136,6 @@ SWITCH = Kind(
 
 
 @dataclass(frozen=True)
-class Option:
-    """The command line option for a setting."""
-
-    name: str
-    help: str
-    metavar: str | None = None
-
-
-@dataclass(frozen=True)
 class Definition:
     """One setting."""
 
@@ -157,9 +148,17 @@ class Definition:
     """Sentences in Markdown."""
     example: str
     """A value in TOML."""
-    option: Option | None = None
+    help: str
+    """What the command line says about it."""
+    metavar: str | None = None
+    """What stands there for its value; None for a switch."""
     adds: bool = False
     """Whether values from the command line are added to those in the table, instead of replacing them."""
+
+    @property
+    def option(self) -> str:
+        """The name of the option, for a switch with that of its opposite."""
+        return f"--{self.name}/--no-{self.name}" if self.kind is SWITCH else f"--{self.name}"
 
     @property
     def field(self) -> str:
@@ -207,9 +206,8 @@ DEFINITIONS = (
         ["ALL"],
         f"The rules to run: {_RULES_HINT}, or `ALL`.",
         '["GC001", "positional-cache"]',
-        Option(
-            "--select", ("Run only these rules: codes, prefixes, names or ALL, separated by commas."), "RULES"
-        ),
+        "Run only these rules: codes, prefixes, names or ALL, separated by commas.",
+        "RULES",
     ),
     Definition(
         "extend-select",
@@ -218,7 +216,8 @@ DEFINITIONS = (
         "Rules to run in addition to those in `select`. On the command line, they are added to those in "
         "the file.",
         '["GC3"]',
-        Option("--extend-select", "Run these rules in addition to the selected ones.", "RULES"),
+        "Run these rules in addition to the selected ones.",
+        "RULES",
         adds=True,
     ),
     Definition(
@@ -227,7 +226,8 @@ DEFINITIONS = (
         [],
         "Rules not to run; this overrides `select` and `extend-select`.",
         '["unused-ignore"]',
-        Option("--ignore", "Do not run these rules, even if they are selected.", "RULES"),
+        "Do not run these rules, even if they are selected.",
+        "RULES",
     ),
     Definition(
         "per-file-ignores",
@@ -236,11 +236,8 @@ DEFINITIONS = (
         "Rules to ignore in the files that match a pattern. A pattern that starts with `!` stands for all "
         "files that it does not match.",
         '{ "src/legacy/*" = ["GC001"] }',
-        Option(
-            "--per-file-ignores",
-            "Ignore RULE in files that match PATTERN; separate pairs by commas.",
-            "PATTERN:RULE",
-        ),
+        "Ignore RULE in files that match PATTERN; separate pairs by commas.",
+        "PATTERN:RULE",
     ),
     Definition(
         "preview",
@@ -248,7 +245,7 @@ DEFINITIONS = (
         False,
         "Whether rules in preview may run. Without it no selection runs them, not even `ALL`.",
         "true",
-        Option("--preview/--no-preview", "Also run selected rules that are in preview."),
+        "Also run selected rules that are in preview.",
     ),
     Definition(
         "include",
@@ -257,11 +254,8 @@ DEFINITIONS = (
         "Patterns of files to check in folders, in addition to `modeling_*.py` and `modular_*.py`. On the "
         "command line, they are added to those in the file.",
         '["encoder_*.py"]',
-        Option(
-            "--include",
-            "In folders, also check files that match PATTERN, such as '*.py', except tests and builds.",
-            "PATTERN",
-        ),
+        "In folders, also check files that match PATTERN, such as '*.py', except tests and builds.",
+        "PATTERN",
         adds=True,
     ),
     Definition(
@@ -270,7 +264,8 @@ DEFINITIONS = (
         [],
         "Patterns of files and folders to skip, even if they are given as paths.",
         '["src/generated"]',
-        Option("--exclude", "Skip files and folders that match PATTERN, even if they are given.", "PATTERN"),
+        "Skip files and folders that match PATTERN, even if they are given.",
+        "PATTERN",
     ),
     Definition(
         "extend-exclude",
@@ -279,7 +274,8 @@ DEFINITIONS = (
         "Patterns of files and folders to skip in addition to those in `exclude`. On the command line, "
         "they are added to those in the file.",
         '["*_old.py"]',
-        Option("--extend-exclude", "Skip these in addition to what the settings exclude.", "PATTERN"),
+        "Skip these in addition to what the settings exclude.",
+        "PATTERN",
         adds=True,
     ),
     Definition(
@@ -288,7 +284,7 @@ DEFINITIONS = (
         False,
         "Whether to include fixes that need a review, and to make them with `--fix`.",
         "true",
-        Option("--unsafe-fixes/--no-unsafe-fixes", "Include fixes that need a review."),
+        "Include fixes that need a review.",
     ),
     Definition(
         "target-version",
@@ -297,12 +293,9 @@ DEFINITIONS = (
         "The releases of transformers that the code may run with. By default they come from the project's "
         "metadata, or from the installed release.",
         '">=4.53,<5"',
-        Option(
-            "--target-version",
-            "Releases that the code may run with: 4.57 or '>=4.53,<5'.  [default: from the project, or the "
-            "installed one]",
-            "RELEASES",
-        ),
+        "Releases that the code may run with: 4.57 or '>=4.53,<5'.  [default: from the project, or the "
+        "installed one]",
+        "RELEASES",
     ),
     Definition(
         "library",
@@ -311,12 +304,8 @@ DEFINITIONS = (
         "The source of transformers, to look up base classes; it is never changed. By default the "
         "installed one.",
         '"../transformers/src"',
-        Option(
-            "--library",
-            "Source of transformers, to look up base classes; it is never changed.  [default: the "
-            "installed one]",
-            "PATH",
-        ),
+        "Source of transformers, to look up base classes; it is never changed.  [default: the installed one]",
+        "PATH",
     ),
     Definition(
         "baseline",
@@ -324,7 +313,8 @@ DEFINITIONS = (
         None,
         "A file of known findings, which are not reported.",
         '"gclint-baseline.json"',
-        Option("--baseline", "Do not report the findings in FILE.", "FILE"),
+        "Do not report the findings in FILE.",
+        "FILE",
     ),
     Definition(
         "output-format",
@@ -332,7 +322,7 @@ DEFINITIONS = (
         "full",
         "The format in which `gclint check` prints findings.",
         '"concise"',
-        Option("--output-format", "Format of the report."),
+        "Format of the report.",
     ),
 )
 """All settings except those of rules and of model classes, in the order in which they are shown."""

@@ -59,17 +59,12 @@ def from_folder(pattern: str, folder: Path) -> str:
 
 
 def matches(pattern: str, path: Path, inside: tuple[str, ...], *, folders: bool = True) -> bool:
-    """Return whether a normalised pattern, which is not negative, matches a file.
+    """Return whether a normalised pattern, which is not negative, matches a file with an absolute path.
 
-    ``*`` also matches slashes, and ``**/`` matches any number of folders, including none. A pattern without
-    a slash matches a name, one with a slash the path relative to the folder of the settings, and an absolute
-    one the absolute path.
-
-    Args:
-        pattern: the pattern.
-        path: the absolute path.
-        inside: its parts relative to the folder of the settings; empty if it is outside.
-        folders: whether it is enough that the pattern matches a folder that contains the file.
+    ``*`` also matches slashes, and ``**/`` matches any number of folders, including none. A pattern without a
+    slash matches a name, one with a slash the parts of the path ``inside`` the folder of the settings, which
+    are empty if it is outside, and an absolute one the absolute path. With ``folders``, it is enough that the
+    pattern matches a folder that contains the file.
     """
     expression = _expression(pattern, folders=folders)
     if is_absolute(pattern):

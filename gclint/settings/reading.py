@@ -23,7 +23,7 @@ from gclint.settings.definitions import (
     Vocabulary,
 )
 from gclint.settings.settings import Origin, Settings, absolute, working_directory
-from gclint.spelling import closest
+from gclint.wording import closest
 
 if TYPE_CHECKING:
     from gclint.verify.worker.known import Known
@@ -33,13 +33,10 @@ _TABLE = ("tool", "gclint")
 
 
 def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = None) -> Settings:
-    """Read a settings file: the nearest ``pyproject.toml`` that has a ``[tool.gclint]`` table.
+    """Read the nearest ``pyproject.toml``, from ``start`` upwards, that has a ``[tool.gclint]`` table.
 
-    Args:
-        start: the folder in which the search starts; it continues in the folders above.
-        vocabulary: the rules and formats that settings may name.
-        config: the file to read instead. It has a ``[tool.gclint]`` table; a file that is not called
-            ``pyproject.toml`` may have the settings at top level.
+    If ``config`` is given, that file is read instead. It has such a table; a file that is not called
+    ``pyproject.toml`` may have the settings at top level.
 
     Raises:
         SettingsError: a file on the way is not TOML, or a setting is invalid.
@@ -216,7 +213,7 @@ class _Reader:
         try:
             known = class_settings(table, self._path.parent)
         except ClassSettingsError as error:
-            self._fail((VERIFY, *error.keys), str(error))
+            self._fail((VERIFY,), str(error))
         self._origins[VERIFY] = Origin(self._path, (*self._keys, VERIFY))
         return known
 

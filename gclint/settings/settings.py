@@ -41,34 +41,24 @@ class Origin:
 
 @dataclass(frozen=True)
 class Settings:
-    """Which rules run on which files, and how their findings are handled."""
+    """Which rules run on which files, and how their findings are handled.
+
+    The table of definitions says what the fields that are not documented here mean.
+    """
 
     select: tuple[str, ...] = ("ALL",)
-    """Codes, prefixes of codes, or names of the rules to run, or ``ALL``."""
     extend_select: tuple[str, ...] = ()
-    """Rules to run in addition, in the same form."""
     ignore: tuple[str, ...] = ()
-    """Codes, prefixes of codes, or names of the rules not to run; overrides ``select``."""
     per_file_ignores: Ignores = ()
-    """Patterns of files, each with the rules that are ignored there; see :meth:`ignored_in`."""
     preview: bool = False
-    """Whether rules in preview may run."""
     include: tuple[str, ...] = ()
-    """Glob patterns of files to check in addition to the modeling files; see :meth:`includes`."""
     exclude: tuple[str, ...] = ()
-    """Glob patterns of files and folders to skip; see :meth:`excludes`."""
     extend_exclude: tuple[str, ...] = ()
-    """Further patterns to skip."""
     unsafe_fixes: bool = False
-    """Whether unsafe fixes are included."""
     target_version: Releases | None = None
-    """The releases of transformers that the code may run with; None to detect them."""
     library: Path | None = None
-    """The path of the source of transformers; None to search for it."""
     baseline: Path | None = None
-    """A file of known findings."""
     output_format: str = "full"
-    """The name of an output format."""
     of_rules: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The settings that rules declare: pairs of name and values."""
     environments: tuple[Path, ...] = ()
@@ -129,11 +119,7 @@ class Settings:
         return any(matches(pattern, whole, inside, folders=folders) for pattern in patterns)
 
     def overridden(self, **values: object) -> Settings:
-        """Return these settings with values from the command line.
-
-        Args:
-            values: the values by field; None or an empty tuple stands for an option that was not given.
-        """
+        """Return these settings with values from the command line, by field; None and () were not given."""
         given = {name: value for name, value in values.items() if value not in (None, ())}
         joined = {name: self._joined(name.replace("_", "-"), value) for name, value in given.items()}
         origins = {**self.origins, **{name.replace("_", "-"): Origin() for name in given}}

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from gclint.kept import own_folder
-from gclint.userfolder import UserFolder, cache_home, lock
+from gclint.userfolder import UserFolder, cache_home, lock, own_folder
 
 _PREFIX = "gclint-home-"
 _REGISTER = "homes"

@@ -21,9 +21,8 @@ from typing import Any
 
 from gclint import __version__
 from gclint.facts import read_bytes
-from gclint.kept import own_folder
 from gclint.source.paths import shown
-from gclint.userfolder import UserFolder, lock, state_home
+from gclint.userfolder import UserFolder, lock, own_folder, state_home
 from gclint.verify.results import Results
 from gclint.verify.run import Heard
 from gclint.verify.settings import RunSettings

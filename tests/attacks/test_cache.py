@@ -14,9 +14,8 @@ import pytest
 
 from gclint.cache.place import Place, named_in, place_of
 from gclint.cache.store import NAME, Store
-from gclint.engine import proof
-from gclint.kept import key_of, own_file, own_folder
-from gclint.userfolder import NotPrivate, cache_home, state_home
+from gclint.proof import proving
+from gclint.userfolder import NotPrivate, cache_home, key_of, own_file, own_folder, state_home
 from gclint.verify import process
 from gclint.verify.home import temporary_home
 from gclint.verify.journal import Journal, UnusableResults, header
@@ -104,8 +103,7 @@ def _plant(clone: Repository, name: str, *options: str, variables: Mapping[str, 
     assert len(forged) == 3
     for key, body in forged.items():
         if "report" in body:
-            body["report"]["_Known"][1] = []  # The findings.
-            body["report"]["_Known"][9] = 0  # The exit status.
+            body["report"] |= {"findings": [], "exit_status": 0}
         text = json.dumps(body).replace("GradientCheckpointingLayer", "ForgedLayer")
         store.write(key, json.loads(text))
     return folder
@@ -421,7 +419,7 @@ def test_runs_for_proofs_that_a_repository_brings_are_not_resumed(
     def interrupted(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(proof, "prove", interrupted)
+    monkeypatch.setattr(proving, "prove", interrupted)
     options = ("--diff", "--verify", "modeling_toy.py")
     for more, runs in (((), "x"), (("--resume",), "x"), (("--resume",), "xx")):
         assert gclint(*options, *more).status == 130

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from gclint import patience, toml
-from gclint.engine.check import check
+from gclint import interruption, toml
 from gclint.finding import Applicability, Finding
 from gclint.network.evaluation.modules import library_of
 from gclint.network.explaining.bases import bases_of
 from gclint.network.model import Network
 from gclint.rule import Rule, all_rules
+from gclint.run.check import check
 from gclint.server.actions import _differences
 from gclint.settings import Settings
 from gclint.source.project import Project
@@ -182,7 +182,7 @@ class _Endless(Rule):
     code, name = "GC999", "endless"
 
     def check(self, network: Network) -> Iterable[Finding]:
-        with patience.limited():
+        with interruption.limited():
             pass  # The end of one limit is not that of the one around it.
         while network.file.path.name == "modeling_slow.py":
             with suppress(Exception):
@@ -194,7 +194,7 @@ class _Endless(Rule):
 def test_a_file_that_takes_for_ever_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:
-    monkeypatch.setattr(patience, "SECONDS", 0.2)
+    monkeypatch.setattr(interruption, "SECONDS", 0.2)
     names = ["modeling_slow.py", "modeling_x.py", "modeling_y.py"]
     for name in names:
         (tmp_path / name).write_text(BROKEN)

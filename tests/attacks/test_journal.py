@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 
 from gclint.commands import CannotRun
-from gclint.commands.page import require_page
-from gclint.engine import recovery
-from gclint.engine.disk import output_place
-from gclint.engine.journal import digest_of
-from gclint.engine.unfinished import leftovers
-from gclint.engine.write import write_all
+from gclint.commands.output import require_page
 from gclint.rule import selected_rules
 from gclint.server.session import Session
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.userfolder import state_home
+from gclint.write import recovery
+from gclint.write.disk import output_place
+from gclint.write.journal import Unfinished, digest_of
+from gclint.write.transaction import write_all
+from gclint.write.unfinished import leftovers
 from tests.kills import killed_at
 from tests.sample import BROKEN
 from tests.terminal import Outcome, runner
@@ -292,7 +292,7 @@ def test_links_that_came_later_are_not_followed(victim: Path) -> None:
     Path("sub").symlink_to(victim.parent)
     before = _contents(victim.parent)
     for _ in range(2):
-        with pytest.raises(recovery.Unfinished, match=r"sub/valuable\.py changed since then"):
+        with pytest.raises(Unfinished, match=r"sub/valuable\.py changed since then"):
             recovery.recover([Path()])
     assert _contents(victim.parent) == before
     assert path.exists()
@@ -344,7 +344,7 @@ def _write() -> None:
 
 
 def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gclint.engine.unfinished.state_home", lambda: None)
+    monkeypatch.setattr("gclint.write.unfinished.state_home", lambda: None)
 
 
 def _read_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -342,7 +342,7 @@ import sys
 sys.path.remove("")
 import threading
 threading.Thread(target=threading.Event().wait, daemon=True).start()
-from gclint.engine import jobs
+from gclint.run import jobs
 starts = []
 original = jobs._fresh
 jobs._fresh = lambda work: starts.append(1) or original(work)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.cache import code
+from gclint.cache import consulted
 
 
 @pytest.fixture(autouse=True)
@@ -29,4 +29,4 @@ def _is_settled(path: Path) -> bool:
     if not path.exists():
         return False
     status = path.stat()
-    return max(status.st_mtime_ns, status.st_ctime_ns) < code._BEGAN
+    return max(status.st_mtime_ns, status.st_ctime_ns) < consulted._BEGAN

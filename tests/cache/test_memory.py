@@ -12,10 +12,10 @@ import pytest
 
 from gclint.cache.place import Place
 from gclint.cache.store import NAME, Store
-from gclint.engine.check import CheckResult, Recalled, check
-from gclint.engine.fix import fix
-from gclint.engine.memory import Memory
 from gclint.rule import Rule, all_rules
+from gclint.run.check import CheckResult, Recalled, check
+from gclint.run.fix import fix
+from gclint.run.memory import Memory
 from gclint.settings import Settings
 from gclint.source.discovery import survey
 from gclint.source.project import Project

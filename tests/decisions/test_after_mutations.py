@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
-from gclint.engine.check import CheckResult
-from gclint.engine.evidence import weigh
-from gclint.engine.fix import fix
-from gclint.engine.proof import prove
 from gclint.finding import Evidence, Finding, Heir, Refusal
+from gclint.proof.evidence import weigh
+from gclint.proof.proving import prove
 from gclint.rule import all_rules
+from gclint.run.check import CheckResult
+from gclint.run.fix import fix
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.files import FileRun

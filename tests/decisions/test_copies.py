@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.fix import fix
 from gclint.finding import Edit, Refusal
+from gclint.run.fix import fix
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.decisions.outside import (

@@ -11,13 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gclint.engine.damage import damage
 from gclint.facts import package_locations
 from gclint.finding import Edit
 from gclint.network.checkpoints import checkpoint_calls
 from gclint.network.model import Network
 from gclint.report.formats import format_named
 from gclint.report.report import Report
+from gclint.run.fix import damage
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.cluster.driver import Answer, messages

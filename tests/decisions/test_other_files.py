@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.check import check
 from gclint.finding import Edit, Refusal
+from gclint.run.check import check
 from gclint.settings import Settings
 from gclint.source.project import Project
 from tests.decisions.outside import (

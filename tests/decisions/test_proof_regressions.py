@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gclint.engine.regression import Regression, regressions, summarised, was_run
+from gclint.proof.regression import Regression, regressions, summarised, was_run
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import (
     ClassResult,

@@ -10,16 +10,15 @@ import pytest
 
 from gclint.codemod.edits import edited
 from gclint.codemod.removal import remove_functions
-from gclint.engine.baseline import Baseline
-from gclint.engine.check import CheckResult, check
-from gclint.engine.evidence import weigh
-from gclint.engine.fix import FixResult
-from gclint.engine.live import Live
-from gclint.engine.provable import Reached
-from gclint.engine.selection import Selection
 from gclint.finding import Applicability, Evidence, Finding, Refusal
 from gclint.observations import Observations, Observed
+from gclint.proof.evidence import weigh
+from gclint.proof.provable import Reached
 from gclint.rule import all_rules
+from gclint.run.baseline import Baseline, Selection
+from gclint.run.check import CheckResult, check
+from gclint.run.fix import FixResult
+from gclint.run.live import Live
 from gclint.server.hover import hover
 from gclint.settings import Settings
 from gclint.source.file import SourceFile

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gclint.engine.check import check
 from gclint.finding import Applicability
 from gclint.observations import Observations, Observed
 from gclint.rule import all_rules
+from gclint.run.check import check
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.worker.cause import Cause

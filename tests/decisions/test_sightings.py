@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from gclint.engine.check import CheckResult, check
-from gclint.engine.evidence import weigh
-from gclint.engine.fix import FixResult
-from gclint.engine.provable import Reached
 from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Heir, Part, Refusal, Repair
 from gclint.observations import Observations, Observed
+from gclint.proof.evidence import weigh
+from gclint.proof.provable import Reached
 from gclint.rule import all_rules
+from gclint.run.check import CheckResult, check
+from gclint.run.fix import FixResult
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.worker.cause import Cause

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gclint.kept import key_of
+from gclint.userfolder import key_of
 from gclint.verify.journal import read, results_folder
 from gclint.verify.proven import proven_setting
 from gclint.verify.worker.cause import Cause

@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from gclint.engine.evidence import Hint, Weighed
-from gclint.engine.proof import Proof
 from gclint.finding import Edit, Evidence, Finding, Fix
+from gclint.proof.evidence import Hint, Weighed
+from gclint.proof.proving import Proof
 from gclint.report.page.building import page
 from gclint.report.page.view import Origin, Page
 from gclint.report.report import Report

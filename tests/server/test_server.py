@@ -14,7 +14,7 @@ import pytest_asyncio
 from lsprotocol import types
 from pytest_lsp import LanguageClient, make_test_lsp_client
 
-from gclint.engine.journal import Change, Journal, new_temporary
+from gclint.write.journal import Change, Journal, new_temporary
 from tests.server.models import BAD, BASE, BROKEN, GOOD, HEIR, UNSAFE
 
 _ALL = types.Range(types.Position(0, 0), types.Position(999, 0))

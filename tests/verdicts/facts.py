@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gclint.codemod.ignoring import suppressed
-from gclint.engine.baseline import Baseline
-from gclint.engine.check import CheckResult, check, known_codes
-from gclint.engine.explain import Explainer
-from gclint.engine.fix import fix
 from gclint.finding import Finding, Position
 from gclint.report import json
 from gclint.report.diff import unified_diff
 from gclint.report.explanation import write_text
-from gclint.report.fingerprints import fingerprints
-from gclint.report.places import Places
+from gclint.report.places import Places, fingerprints
 from gclint.report.report import Report
 from gclint.rule import all_rules
+from gclint.run.baseline import Baseline
+from gclint.run.check import CheckResult, check, known_codes
+from gclint.run.explain import Explainer
+from gclint.run.fix import fix
 from gclint.source.project import Project
 from tests.environment import CACHE
 from tests.verdicts.samples import Tree

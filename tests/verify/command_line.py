@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gclint.kept import key_of
+from gclint.userfolder import key_of
 
 _HEAD = "from dataclasses import replace\nfrom gclint.verify.worker.protocol import *\n"
 MODEL = "\nclass PreTrainedModel: ...\nclass Unused(PreTrainedModel): ...\n"

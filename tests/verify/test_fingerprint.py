@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gclint.engine.regression import regressions
+from gclint.proof.regression import regressions
 from gclint.verify.worker.protocol import ClassResult, Fingerprint
 from gclint.verify.worker.scenarios import scenario_named
 

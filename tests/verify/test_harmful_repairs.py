@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine.fix import FixResult
-from gclint.engine.proof import Proof, prove
 from gclint.finding import Edit, Finding, Fix
+from gclint.proof.proving import Proof, prove
 from gclint.rule import all_rules
+from gclint.run.fix import FixResult
 from gclint.settings import Settings
 from gclint.source.project import Project
 from gclint.verify.files import FileRunner

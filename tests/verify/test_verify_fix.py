@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.engine import proof
+from gclint.proof import proving
 from gclint.verify.files import FileRunner
 from gclint.verify.settings import RunSettings
 from tests.verify.command_line import Gclint
@@ -288,7 +288,7 @@ def test_a_run_that_was_interrupted_is_resumed(gclint: Gclint, monkeypatch: pyte
 
     options = ("--fix", "--verify", "--device", "cpu", str(path))
     with monkeypatch.context() as patched:
-        patched.setattr(proof, "prove", interrupted)
+        patched.setattr(proving, "prove", interrupted)
         outcome = gclint(*options, command=())
     assert (outcome.status, outcome.err) == (
         130,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.commands import page
+from gclint.commands import output
 from tests.verify.command_line import Gclint, failing, kept_results, passing, write
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
@@ -36,7 +36,7 @@ def test_a_missing_library_is_told_before_anything_is_run(
     command: str, gclint: Gclint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("toy", passing("A"))
-    monkeypatch.setattr(page, "find_spec", lambda name: None if name == "altair" else find_spec(name))
+    monkeypatch.setattr(output, "find_spec", lambda name: None if name == "altair" else find_spec(name))
     outcome = gclint(command, "." if command == "run" else "r.jsonl", "--report", "report.html")
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err == ("Error: --report needs altair; install it with: pip install 'gclint[report]'\n")
@@ -64,7 +64,7 @@ def test_what_is_there_stays_where_the_page_cannot_be_written_after_all(
     def fail(*_arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gclint.engine.disk.os.replace", fail)
+    monkeypatch.setattr("gclint.write.disk.os.replace", fail)
     outcome = gclint("--report", "report.html")
     assert outcome.status == 2
     assert "No space left on device" in outcome.err

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gclint import __version__
-from gclint.engine.evidence import Weighed
+from gclint.proof.evidence import Weighed
 from gclint.report.findings import headline, obstacle
 from gclint.report.page import classes, matrix, repairs
 from gclint.report.page.classes import Ran
@@ -106,10 +106,8 @@ def _facts(report: Report, origin: Origin) -> Iterator[Fact]:
     yield Fact("Made", origin.moment)
     yield Fact("gclint", __version__)
     for environment in _environments(report):
-        yield Fact("transformers", environment.transformers)
-        yield Fact("torch", environment.torch)
-        yield Fact("Python", environment.python)
-        yield Fact("Device", environment.device)
+        for name in ("transformers", "torch", "Python", "Device"):
+            yield Fact(name, getattr(environment, name.lower()))
         if environment.isolation:
             yield Fact("Isolation", "; ".join(environment.isolation))
         if environment.numerics:

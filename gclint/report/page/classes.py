@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from gclint.report import setups
 from gclint.report.live import size
 from gclint.report.page import matrix
 from gclint.report.page.excerpts import Sources, brief
@@ -30,7 +29,7 @@ from gclint.report.page.view import (
     Story,
     Trial,
 )
-from gclint.report.verification import stories
+from gclint.report.verification import advised, by_group, fates, setup_name, stories
 from gclint.source.paths import shown
 from gclint.verify.proven import proven_setting
 from gclint.verify.worker.modes import CHECKPOINTED
@@ -252,15 +251,15 @@ def _trials(result: ClassResult) -> Iterator[Trial]:
 
 
 def _setups(result: ClassResult) -> Iterator[SetUpGroup]:
-    for group, rows in setups.by_group(result.setups).items():
+    for group, rows in by_group(result.setups).items():
         has_way = any(each.setting for each in result.advice if each.group == group)
-        fates = tuple(_fate(each) for each in setups.fates(rows))
-        yield SetUpGroup(group, setups.advised(result.advice, group), has_way, fates)
+        outcomes = tuple(_fate(each) for each in fates(rows))
+        yield SetUpGroup(group, advised(result.advice, group), has_way, outcomes)
 
 
 def _fate(rows: Sequence[SetUp]) -> Fate:
     first = rows[0]
-    names = tuple(Fact(setups.setup_name(each), _recomputed(each)) for each in rows)
+    names = tuple(Fact(setup_name(each), _recomputed(each)) for each in rows)
     title = f"{first.outcome}: {first.symptom}" if first.symptom else first.outcome
     return Fate(matrix.setup_cell(first).state, title, first.message, names, first.parameters)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gclint import __version__
-from gclint.report.memory import NAMES, size
+from gclint.report.memory import NAMES, option_name, size, tensors
 from gclint.report.page.excerpts import brief
 from gclint.report.page.view import Depth, Fact, Origin, Page, Table, Trade
 from gclint.verify.memory import Estimated
@@ -55,9 +55,8 @@ def _facts(estimate: MemoryEstimate, environment: Environment, origin: Origin) -
     yield Fact("Gradients", size(estimate.gradient_bytes))
     yield Fact("Optimizer", f"{estimate.optimizer}, {size(estimate.optimizer_bytes)}")
     yield Fact("gclint", __version__)
-    yield Fact("transformers", environment.transformers)
-    yield Fact("torch", environment.torch)
-    yield Fact("Python", environment.python)
+    for name in ("transformers", "torch", "Python"):
+        yield Fact(name, getattr(environment, name.lower()))
     if estimate.settings:
         yield Fact("Sizes", ", ".join(f"{name}={value}" for name, value in estimate.settings.items()))
     if estimate.inputs:
@@ -143,13 +142,9 @@ def _fit(each: Fit) -> str:
     return f"{each.largest:,} or more" if each.is_limit else f"{each.largest:,}"
 
 
-def _option(each: Option) -> str:
-    return "offload=True" if each.offload else f"every_n_layers={each.every_n_layers}"
-
-
 def _option_row(each: Option, state: int) -> tuple[str, ...]:
     sizes = (each.saved_bytes, each.host_bytes, each.peak_bytes + state)
-    return _option(each), *map(size, sizes), f"{each.flops:.3g}"
+    return option_name(each), *map(size, sizes), f"{each.flops:.3g}"
 
 
 def _added(each: Addition) -> tuple[str, ...]:
@@ -168,17 +163,12 @@ def _added(each: Addition) -> tuple[str, ...]:
 
 
 def _saved(each: Saved) -> str:
-    return f"{size(each.size)} of {each.module or 'the model'} ({_shape(each)})"
-
-
-def _shape(each: Saved) -> str:
-    shape = " x ".join(map(str, each.shape)) or "scalar"
-    return f"{each.count} x {each.dtype} {shape}" if each.count > 1 else f"{each.dtype} {shape}"
+    return f"{size(each.size)} of {each.module or 'the model'} ({tensors(each)})"
 
 
 def _largest(each: Saved) -> tuple[str, ...]:
     place = "" if each.place is None else f"{brief(each.place.path)}:{each.place.line}"
-    return size(each.size), each.module or "the model", _shape(each), each.operation, place
+    return size(each.size), each.module or "the model", tensors(each), each.operation, place
 
 
 def _depths(estimate: MemoryEstimate) -> Iterator[Depth]:
@@ -209,7 +199,7 @@ def _trades(estimate: MemoryEstimate) -> Iterator[Trade]:
     if plain is None or not plain.flops or not estimate.options:
         return
     points = [(_NOTHING, plain.saved_bytes, plain.flops)]
-    points += [(_option(each), each.saved_bytes, each.flops) for each in estimate.options]
+    points += [(option_name(each), each.saved_bytes, each.flops) for each in estimate.options]
     for name, saved, flops in points:
         more = flops / plain.flops - 1
         yield Trade(name, more, saved, f"{name}: {size(saved)}, {more:+.1%} FLOPs")

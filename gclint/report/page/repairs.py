@@ -16,9 +16,9 @@ from gclint.report.proofs import outcome, reasons, run_lines
 from gclint.report.verification import repair_command
 
 if TYPE_CHECKING:
-    from gclint.engine.evidence import Hint
-    from gclint.engine.proof import Proof
     from gclint.finding import Finding
+    from gclint.proof.evidence import Hint
+    from gclint.proof.proving import Proof
     from gclint.report.report import Files, Report
 
 _STARTS = {"---": "file", "+++": "file", "@@": "hunk", "+": "added", "-": "removed", "\\": "same"}

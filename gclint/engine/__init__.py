@@ -1,1 +1,0 @@
-"""Runs rules over files, makes their fixes, and writes what changed."""

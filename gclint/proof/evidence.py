@@ -1,0 +1,304 @@
+"""What runs say: observations for the linter to use beside the text, and evidence for or against findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gclint.finding import Applicability, Evidence, Finding, Heir, Refusal, in_reading_order
+from gclint.observations import Changed, Feeding, Observations, Observed
+from gclint.rule import Rule, all_rules, codes_by_word
+from gclint.run.check import CheckResult
+from gclint.source.file import UnreadableFile
+from gclint.source.generated import is_modular
+from gclint.source.project import Project
+from gclint.source.suppressions import Suppressions
+from gclint.verify.files import FileRun, Runner
+from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
+
+_ONLY_SEEN = "this was seen in a run, and the text alone does not say how to repair it"
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What repairs a failure: the fixes of findings of one rule at its places."""
+
+    code: str
+    paths: tuple[Path, ...]
+    """The files that the fixes change: all of them have to be given."""
+    is_unsafe: bool
+    is_whole: bool
+    """Whether each place of the failure has such a finding."""
+    needs_run: bool = False
+    """Whether a fix rests on what a run saw, so that only a run that proves it makes it."""
+    findings: tuple[Finding, ...] = field(default=(), compare=False)
+    """The findings with these fixes; hints that say the same are equal."""
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """The combined results of the linter and of runs."""
+
+    findings: tuple[Finding, ...] = ()
+    """Those of the linter with what the runs say about them, and those that only the runs have."""
+    hints: Mapping[tuple[str, str, Failure], tuple[Hint, ...]] = field(default_factory=dict)
+    """By source, class and failure; none where nothing can be repaired."""
+
+    def hints_of(self, result: ClassResult, failure: Failure) -> tuple[Hint, ...]:
+        """Return what repairs a failure of a class."""
+        return self.hints.get((result.source, result.name, failure), ())
+
+
+def weigh(
+    project: Project, result: CheckResult, runs: Iterable[ClassResult], rules: Sequence[Rule]
+) -> Weighed:
+    """Combine what the linter found in the texts that were run with what happened in the runs."""
+    return _Scales(project, result, rules).weigh(list(runs))
+
+
+class _Scales:
+    def __init__(self, project: Project, result: CheckResult, rules: Sequence[Rule]) -> None:
+        self._project = project
+        self._result = result
+        self._rules = {rule.code: rule for rule in rules}
+
+    def weigh(self, runs: Sequence[ClassResult]) -> Weighed:
+        sites = [site for run in runs for site in run.sites if site.calls]
+        weighed = [
+            replace(each, evidence=self._evidence(each, sites, runs)) for each in self._result.findings
+        ]
+        seen: dict[tuple[Path, int, str], Finding] = {}
+        hints: dict[tuple[str, str, Failure], tuple[Hint, ...]] = {}
+        for run in runs:
+            for failure in run.failures:
+                claims = [rule for rule in self._rules.values() if failure.cause in rule.causes]
+                hints[run.source, run.name, failure] = tuple(
+                    hint for rule in claims for hint in self._hints(rule, failure, run)
+                )
+                for finding in self._seen_only(claims, failure, run.sites):
+                    seen.setdefault((finding.path, finding.start, finding.code), finding)
+        return Weighed(tuple(in_reading_order([*weighed, *seen.values()])), hints)
+
+    def _evidence(
+        self, finding: Finding, sites: Iterable[RunSite], runs: Iterable[ClassResult]
+    ) -> Evidence | None:
+        rule = self._rules.get(finding.code)
+        if rule is None:
+            return None
+        if self._is_shown(rule, finding, runs):
+            return Evidence.CONFIRMED
+        matching = [site for site in sites if self._is_about(rule, finding, site)]
+        return rule.evidence(matching, self._text) if matching else None
+
+    def _is_shown(self, rule: Rule, finding: Finding, runs: Iterable[ClassResult]) -> bool:
+        row = self._project.file(finding.path).position(finding.start).row
+        return any(
+            is_shown(rule, finding, row, run, failure, self._project)
+            for run in runs
+            for failure in run.failures
+        )
+
+    def _is_about(self, rule: Rule, finding: Finding, site: RunSite) -> bool:
+        files = {self._project.identify(Path(place.path)) for place in (site.place, site.definition)}
+        if any(site.block == heir.symbol and heir.path in files for heir in finding.heirs):
+            return True
+        return any(self._covers(place, finding) for place in rule.places(finding, site))
+
+    def _covers(self, place: Place, finding: Finding) -> bool:
+        if self._project.identify(Path(place.path)) != finding.path:
+            return False
+        row = self._project.file(finding.path).position(finding.start).row
+        return place.line <= row <= place.end_line
+
+    def _text(self, place: Place) -> str:
+        file = self._project.file(Path(place.path))
+        last = min(place.end_line, len(file.line_starts))
+        return "\n".join(file.line(row) for row in range(place.line, last + 1))
+
+    def _about(self, rule: Rule, place: Place, sites: Iterable[RunSite]) -> list[Finding]:
+        """Return the findings of a rule about a place where something failed."""
+        here = [site for site in sites if site.place == place]
+        return [
+            each
+            for each in self._result.findings
+            if each.code == rule.code
+            and (self._covers(place, each) or any(self._is_about(rule, each, site) for site in here))
+        ]
+
+    def _hints(self, rule: Rule, failure: Failure, run: ClassResult) -> Iterator[Hint]:
+        about = [self._about(rule, place, run.sites) for place in failure.places]
+        if not failure.places:
+            own = (each for each in self._result.findings if each.code == rule.code)
+            about = [[each for each in own if rule.concerns(each, failure, run)]]
+        repairable = [[each for each in found if each.fix] for found in about]
+        made = [other for found in repairable for each in found for other in self._made_with(each)]
+        fixes = [each.fix for each in made if each.fix is not None]
+        if fixes:
+            yield Hint(
+                rule.code,
+                tuple(dict.fromkeys(edit.path for fix in fixes for edit in fix.edits)),
+                any(fix.applicability is Applicability.UNSAFE for fix in fixes),
+                all(repairable),
+                any(_rests_on_run(each) for found in repairable for each in found),
+                in_reading_order(set(made)),
+            )
+
+    def _made_with(self, finding: Finding) -> Iterator[Finding]:
+        """Yield a finding, and those whose fixes are made together with it."""
+        groups = (group for group in self._result.groups if finding in group)
+        yield from next(groups, frozenset((finding,)))
+
+    def _seen_only(
+        self, claims: Sequence[Rule], failure: Failure, sites: Sequence[RunSite]
+    ) -> Iterator[Finding]:
+        """Yield findings for a failure that no other finding is about, at its places in given files."""
+        explaining = [rule for rule in claims if rule.explains_all]
+        for place in failure.places if explaining else ():
+            path = self._project.identify(Path(place.path))
+            if path in self._project.paths and not any(self._about(rule, place, sites) for rule in claims):
+                finding = self._seen(explaining[0], failure, place, path, sites)
+                if not Suppressions(self._project.file(path), codes_by_word(all_rules())).covers(finding):
+                    yield finding
+
+    def _seen(
+        self, rule: Rule, failure: Failure, place: Place, path: Path, sites: Sequence[RunSite]
+    ) -> Finding:
+        file = self._project.file(path)
+        start = file.line_starts[place.line - 1]
+        line = file.line(place.line)
+        return Finding(
+            rule.code,
+            rule.name,
+            failure.text,
+            path,
+            start + len(line) - len(line.lstrip()),
+            start + len(line),
+            next((site.block for site in sites if site.place == place), ""),
+            Refusal(_ONLY_SEEN),
+            evidence=Evidence.CONFIRMED,
+        )
+
+
+def _rests_on_run(finding: Finding) -> bool:
+    """Return whether a finding of a rule, or its fix, exists only because of what a run saw."""
+    is_provable = finding.fix is not None and finding.fix.applicability is Applicability.PROVABLE
+    return is_provable or finding.evidence is not None
+
+
+def is_shown(
+    rule: Rule, finding: Finding, row: int, run: ClassResult, failure: Failure, project: Project
+) -> bool:
+    """Return whether a failure is the damage of a defect: at its place, or in a run of its model.
+
+    The row is that of the finding in the text that was run.
+    """
+    if failure.cause not in (rule.causes if rule.shown_by is None else rule.shown_by):
+        return False
+    if not failure.places:
+        return rule.concerns(finding, failure, run)
+    for place in failure.places:
+        path = project.identify(Path(place.path))
+        if path == finding.path and place.line <= row <= place.end_line:
+            return True
+        blocks = {site.block for site in run.sites if site.place == place}
+        for heir in finding.heirs:
+            if heir.path == path and (heir.symbol in blocks or _defines(project, heir, place)):
+                return True
+    return False
+
+
+def _defines(project: Project, heir: Heir, place: Place) -> bool:
+    """Return whether a place is in the class that a finding names in another file."""
+    try:
+        file = project.file(heir.path)
+    except (OSError, UnreadableFile):
+        return False
+    definition = file.outline.classes.get(heir.symbol)
+    if definition is None:
+        return False
+    return file.position(definition.start).row <= place.line <= file.position(definition.end).row
+
+
+_LEFT_OUT = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
+"""Why checkpointing does not recompute a block that does not inherit from the base class."""
+_Key = tuple[Path, int, int, str, Path]
+
+
+def observe(project: Project, paths: Iterable[Path], run: Runner) -> Mapping[Path, FileRun]:
+    """Run files as they are, let ``project`` know what was seen, and return it.
+
+    Raises:
+        NothingRuns: nothing at all can be run.
+        OSError: a file cannot be read.
+    """
+    ran = run([path for path in paths if not is_modular(path)], {})
+    project.observe(observations(project, [result for each in ran.values() for result in each.results]))
+    return ran
+
+
+def observations(project: Project, runs: Sequence[ClassResult]) -> Observations:
+    """Return what runs of the files, as ``project`` has them now, saw of their calls."""
+    found: dict[_Key, Observed] = {}
+    for run in runs:
+        for site in run.sites:
+            if site.calls:
+                one = _observed(project, run, site)
+                key = (one.path, one.first, one.last, one.block, one.definition)
+                found[key] = _united(found[key], one) if key in found else one
+    return Observations(found.values(), _feeding(project, runs), _changed(project, runs))
+
+
+def _feeding(project: Project, runs: Iterable[ClassResult]) -> Iterator[Feeding]:
+    found: dict[tuple[Path, str], Feeding] = {}
+    for run in runs:
+        for each in run.embeddings:
+            path = project.identify(Path(each.place.path))
+            feeding = Feeding(path, each.model, each.module, each.present, each.fails)
+            found.setdefault((path, each.model), feeding)
+    yield from found.values()
+
+
+def _changed(project: Project, runs: Iterable[ClassResult]) -> Iterator[Changed]:
+    for run in runs:
+        for failure in run.failures:
+            if failure.cause is Cause.LEAF:
+                for place in failure.places:
+                    yield Changed(project.identify(Path(place.path)), place.line)
+
+
+def _observed(project: Project, run: ClassResult, site: RunSite) -> Observed:
+    causes = {each.cause for each in run.failures if each.cause and site.place in each.places}
+    is_left_out = site.is_trunk and not site.is_layer and site.recomputed is False
+    return Observed(
+        project.identify(Path(site.place.path)),
+        site.place.line,
+        site.place.end_line,
+        site.block,
+        project.identify(Path(site.definition.path)),
+        # What an override disables, for example, is another matter.
+        is_left_out=is_left_out and not causes.isdisjoint(_LEFT_OUT),
+        keywords=frozenset(site.keyword_activations),
+        containers=frozenset(site.contained_activations),
+        shared=frozenset(site.shared_activations),
+        causes=frozenset(causes),
+        shown=frozenset(
+            rule.code
+            for rule in all_rules()
+            if rule.shows(site)
+            or not causes.isdisjoint(rule.causes if rule.shown_by is None else rule.shown_by)
+        ),
+    )
+
+
+def _united(one: Observed, other: Observed) -> Observed:
+    return replace(
+        one,
+        is_left_out=one.is_left_out or other.is_left_out,
+        keywords=one.keywords | other.keywords,
+        containers=one.containers | other.containers,
+        shared=one.shared | other.shared,
+        causes=one.causes | other.causes,
+        shown=one.shown | other.shown,
+    )

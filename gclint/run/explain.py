@@ -1,0 +1,248 @@
+"""Explains a place: what is there, and what each rule reports about it, or why it is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from gclint.finding import Finding, Position
+from gclint.network.explaining.facts import Section
+from gclint.network.explaining.places import Kind, Spot, spots_at
+from gclint.network.explaining.understanding import headline, sections
+from gclint.network.model import Network
+from gclint.rule import CommentRule, Rule, ignored_codes
+from gclint.run.baseline import Baseline
+from gclint.run.check import CheckResult, collector_paused, judge, summarise
+from gclint.source.file import SourceFile
+from gclint.source.generated import is_modular, modeling_path, modular_path
+from gclint.source.project import Project
+from gclint.source.suppressions import Ignore
+
+
+class Outcome(Enum):
+    """What became of a place under a rule."""
+
+    FOUND = "found"
+    SUPPRESSED = "suppressed by a comment"
+    BASELINE = "known from the baseline"
+    IGNORED = "ignored by the settings"
+    ELSEWHERE = "reported where it is written"
+    SILENT = "silent"
+    UNCONCERNED = "not about this"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What a rule reports about a place, and why."""
+
+    rule: Rule
+    outcome: Outcome
+    reasons: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One thing at a place."""
+
+    spot: Spot
+    headline: str
+    sections: tuple[Section, ...]
+    opinions: tuple[Opinion, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """All that is known about a place."""
+
+    project: Project
+    file: SourceFile
+    place: Position
+    """The column is 0 if none was given."""
+    subjects: tuple[Subject, ...]
+    comments: tuple[tuple[Ignore, tuple[Finding, ...]], ...]
+    """The ignore comments that apply to it, with what they suppress."""
+    releases: str
+    origin: str
+    """Where the releases come from."""
+    notes: tuple[str, ...] = ()
+
+
+def related(project: Project, path: Path) -> tuple[Path, ...]:
+    """Return the given files whose verdicts affect the report on one: itself, its source, its copies."""
+    file = project.file(path)
+    source = modeling_path(file.path) if is_modular(file.path) else modular_path(file)
+    beside = () if source is None else (project.identify(source),)
+    return tuple(each for each in (file.path, *beside) if each in project.given)
+
+
+def explain(
+    project: Project,
+    path: Path,
+    place: Position,
+    rules: Sequence[Rule],
+    selected: Sequence[Rule],
+    *,
+    baseline: Baseline | None = None,
+    notes: Iterable[str] = (),
+) -> Explanation:
+    """Explain a place in a file of a project.
+
+    Args:
+        project: the files of a run as it would be.
+        path: the file.
+        place: the row, and the column or 0.
+        rules: all rules.
+        selected: those that would run.
+        baseline: the findings that would not be reported.
+        notes: further remarks about the file.
+    """
+    return Explainer(project, path, rules, selected, baseline=baseline).explain(place, notes)
+
+
+class Explainer:
+    """Explains places in a file, which is judged once for all of them."""
+
+    def __init__(
+        self,
+        project: Project,
+        path: Path,
+        rules: Sequence[Rule],
+        selected: Sequence[Rule],
+        *,
+        baseline: Baseline | None = None,
+        known: CheckResult | None = None,
+    ) -> None:
+        """Judge the file at ``path``, or use what a run of all rules has ``known``; see :func:`explain`."""
+        self._project = project
+        self._file = project.file(path)
+        self._rules = rules
+        self._network = Network(project, self._file)
+        if known is None:
+            with collector_paused():
+                paths = related(project, self._file.path)
+                known = summarise(project, judge(project, paths, rules), rules)
+        self._judge = _Judge(project, self._network, rules, selected, baseline, known)
+
+    def explain(self, place: Position, notes: Iterable[str] = ()) -> Explanation:
+        """Explain a place in the file, with further remarks about the file."""
+        file, network = self._file, self._network
+        row = file.row_start(place.row)
+        start, end = row, row + len(file.line(place.row))
+        if place.column:
+            start = end = row + place.column - 1
+        else:
+            start += len(file.line(place.row)) - len(file.line(place.row).lstrip())
+        subjects = []
+        for spot in spots_at(network, start, end, is_exact=bool(place.column)):
+            opinions = tuple(self._judge.opinion(rule, spot, start, end) for rule in self._rules)
+            subjects.append(Subject(spot, headline(network, spot), tuple(sections(network, spot)), opinions))
+        releases, origin = self._project.releases_and_origin(file)
+        return Explanation(
+            self._project,
+            file,
+            place,
+            tuple(subjects),
+            tuple(self._judge.comments(start, end)),
+            str(releases),
+            origin,
+            tuple(notes),
+        )
+
+
+class _Judge:
+    """What the rules find in a file, before and after comments, settings and baseline are applied."""
+
+    def __init__(
+        self,
+        project: Project,
+        network: Network,
+        rules: Sequence[Rule],
+        selected: Sequence[Rule],
+        baseline: Baseline | None,
+        result: CheckResult,
+    ) -> None:
+        self._network = network
+        self._selected = selected
+        self._reported = result.findings
+        self._verdict = result.verdicts[network.file.path]
+        self._raw = [
+            each
+            for verdict in result.verdicts.values()
+            for each in verdict.findings
+            if each.path == self._path
+        ]
+        known = self._reported if baseline is None else baseline.without_known(project, self._reported)
+        self._new = {*known}
+        self._ignored = ignored_codes(project.settings, self._path, rules)
+
+    @property
+    def _path(self) -> Path:
+        return self._network.file.path
+
+    def opinion(self, rule: Rule, spot: Spot, start: int, end: int) -> Opinion:
+        """Return what a rule says about the code at ``[start, end)``."""
+        found = self._about(self._reported, rule, spot, start, end)
+        if found:
+            if rule not in self._selected:
+                return Opinion(rule, Outcome.IGNORED, (), found)
+            is_new = any(each in self._new for each in found)
+            return Opinion(rule, Outcome.FOUND if is_new else Outcome.BASELINE, (), found)
+        raw = self._about(self._raw, rule, spot, start, end)
+        if raw and rule.code in self._ignored:
+            return Opinion(rule, Outcome.IGNORED, (), raw)
+        if raw:
+            covers = self._verdict.suppressions
+            if covers is not None and any(map(covers.covers, raw)):
+                return Opinion(rule, Outcome.SUPPRESSED, (), raw)
+            elsewhere = tuple(
+                each for each in self._reported if each.code == rule.code and self._stands_for(each, raw)
+            )
+            return Opinion(rule, Outcome.ELSEWHERE, (), elsewhere or raw)
+        has_run = rule.code in self._verdict.ran or rule.code in self._ignored
+        if not has_run and not isinstance(rule, CommentRule):
+            return Opinion(rule, Outcome.CRASHED, tuple(each.message for each in self._verdict.problems))
+        reasons = tuple(dict.fromkeys(rule.silence(self._network, spot)))
+        return Opinion(rule, Outcome.SILENT if reasons else Outcome.UNCONCERNED, reasons)
+
+    def _about(
+        self, findings: Iterable[Finding], rule: Rule, spot: Spot, start: int, end: int
+    ) -> tuple[Finding, ...]:
+        """Return the findings of a rule that what stands at a place is about."""
+        return tuple(
+            each
+            for each in findings
+            if each.code == rule.code and each.path == self._path and self._is_about(each, spot, start, end)
+        )
+
+    def _is_about(self, finding: Finding, spot: Spot, start: int, end: int) -> bool:
+        if finding.start < max(end, start + 1) and start < finding.end:
+            return True
+        if spot.kind is Kind.CLASS and spot.start <= finding.start < spot.end:
+            return True
+        is_class = any(finding.start == info.definition.header for info in spot.classes)
+        return is_class or self._within(finding, spot)
+
+    def _within(self, finding: Finding, spot: Spot) -> bool:
+        """Return whether a finding stands in one of the call sites of a place."""
+        for site in spot.sites:
+            start, end = site.span(site.call)
+            if site.scope.module.file.path == finding.path and start <= finding.start < end:
+                return True
+        return False
+
+    def _stands_for(self, finding: Finding, raw: Iterable[Finding]) -> bool:
+        """Return whether a finding at the source of a generated file stands for others."""
+        symbols = {each.symbol for each in raw}
+        return any(heir.path == self._path and heir.symbol in symbols for heir in finding.heirs)
+
+    def comments(self, start: int, end: int) -> Iterable[tuple[Ignore, tuple[Finding, ...]]]:
+        """Yield the ignore comments that apply to a place, or are there, with what they suppress."""
+        suppressions = self._verdict.suppressions
+        for ignore in () if suppressions is None else suppressions.ignores:
+            first, last = ignore.covered
+            if first <= start < last or ignore.start < max(end, start + 1) <= ignore.end + 1:
+                yield ignore, tuple(filter(ignore.suppresses, self._raw))

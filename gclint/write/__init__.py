@@ -1,0 +1,1 @@
+"""One write for all files, or none: with a journal, so that what a kill interrupts is finished or undone."""
