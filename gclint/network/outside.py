@@ -18,11 +18,11 @@ from gclint.source.remembered import remembered
 from gclint.source.surroundings import files_mentioning
 from gclint.source.tree import Places, Tree, Unparsable, blocks_of, line_starts
 from gclint.source.walk import FUNCTIONS, children, dotted_name, is_constant, text_of, walk
+from gclint.source.words import word_ends
 
 FLAG = "gradient_checkpointing"
 CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"
 LIBRARY_SWITCH = "_set_gradient_checkpointing"
-_MENTION = re.compile(rf"(?<!\w){FLAG}(?!\w)")
 _PIECE = re.compile(r"\n[^\s#)\]}]")
 """Before a line on which a statement of a module may begin."""
 _SETTING_CALLS = ("setattr", "__setattr__")
@@ -95,12 +95,13 @@ def sets_only_own_flags(file: SourceFile) -> bool:
     """
     text = file.text
     pieces: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
-    for mention in _MENTION.finditer(text):
-        start = text.rfind("\nclass", 0, mention.start()) + 1
-        if not start or _PIECE.search(text, start, mention.start()):
+    for after in word_ends(text, FLAG, 0, len(text)):
+        mention = after - len(FLAG)
+        start = text.rfind("\nclass", 0, mention) + 1
+        if not start or _PIECE.search(text, start, mention):
             return False  # It is in no class.
-        end = _PIECE.search(text, mention.start())
-        pieces[start, end.start() + 1 if end else len(text)].add(mention.start() - start)
+        end = _PIECE.search(text, mention)
+        pieces[start, end.start() + 1 if end else len(text)].add(mention - start)
     return all(_own_flags(text[start:end]) >= found for (start, end), found in pieces.items())
 
 

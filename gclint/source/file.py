@@ -109,6 +109,11 @@ class SourceFile:
             self._unparsed.add(self.path)
         return tree
 
+    @property
+    def parses(self) -> bool:
+        """Whether the running Python can parse the text, which is known from its first tree on."""
+        return self.latest_tree is not _no_tree or self.tree is not None
+
     @cached_property
     def outline(self) -> Outline:
         """The definitions and imports of the text."""

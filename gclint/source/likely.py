@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.lines import normal
 from gclint.source.project import Project
 from gclint.source.remembered import remembered
 
@@ -90,5 +90,4 @@ def _headers(text: str) -> Iterator[str]:
 
 def words(texts: Iterable[str]) -> frozenset[str]:
     """Return the words of texts, each in the letters that Python takes it for."""
-    normal = (unicodedata.normalize("NFKC", text) for text in texts)
-    return frozenset(map(sys.intern, {word for text in normal for word in _WORD.findall(text)}))
+    return frozenset(map(sys.intern, {word for text in texts for word in _WORD.findall(normal(text))}))

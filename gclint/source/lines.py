@@ -137,4 +137,9 @@ def _is_string(node: ast.AST) -> bool:
 
 def mentions(text: str, name: str) -> bool:
     """Return whether a text has a name, or a part of one, also in letters that Python takes for the same."""
-    return name in text or (not text.isascii() and name in unicodedata.normalize("NFKC", text))
+    return name in text or (not text.isascii() and name in normal(text))
+
+
+def normal(text: str) -> str:
+    """Return a text in the letters that Python takes its names for."""
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from gclint.source.names import names
-from gclint.source.tree import DEFINITIONS
+from gclint.source.tree import DEFINITIONS, blocks_of
 
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -202,7 +202,10 @@ def is_constant(node: ast.AST, *values: object) -> bool:
 
 def statements_in(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield statements and those in them, without those of nested functions and classes."""
-    for statement in body:
+    waiting = body[::-1]
+    while waiting:
+        statement = waiting.pop()
         yield statement
-        if type(statement) not in _NEW_SCOPES:
-            yield from (each for each in walk_scope(statement) if isinstance(each, ast.stmt))
+        if not isinstance(statement, DEFINITIONS):
+            for block in reversed([*blocks_of(statement)]):
+                waiting += block[::-1]

@@ -22,7 +22,7 @@ from gclint.network.evaluation.values import (
 )
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
-from gclint.source.lines import mentions
+from gclint.source.lines import mentions, normal
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
 from gclint.source.remembered import remembered
@@ -257,7 +257,15 @@ class ClassInfo:
 
     def assigns(self, name: str) -> bool:
         """Return whether the class body itself assigns to a name."""
-        return mentions(self.definition.text, name) and name in self._body.bindings
+        return any(mentions(each, name) for each in self._own_text()) and name in self._body.bindings
+
+    def _own_text(self) -> Iterator[str]:
+        """Yield the text of the class without the functions and classes in it."""
+        start, text = self.definition.start, self.file.text
+        for child in self.definition.children:
+            yield text[start : child.start]
+            start = child.end
+        yield text[start : self.definition.end]
 
     def switch(self, name: str) -> bool | None:
         """Return the value True or False that the class body itself assigns to a name; None for any other."""
@@ -354,8 +362,9 @@ def _created(info: ClassInfo) -> frozenset[str]:
 
     What a parameter is annotated with may be passed to it, and be kept.
     """
-    names, text = info.module.part_names, info.definition.text
-    wanted = {name for name in names if mentions(text, name)}
+    text = normal(info.definition.text)
+    # Its own name stands in its header, too.
+    wanted = {name for name in info.module.part_names if text.count(name) > (name == info.name)}
     found: set[str] = set()
     left_out: set[ast.AST] = set()
     for node in info.nodes if wanted else ():
