@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 
@@ -12,7 +13,7 @@ from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
 from gclint.network.traits import last_name, mixes_sequence
 from gclint.source.file import SourceFile
-from gclint.source.lines import mentions
+from gclint.source.lines import normal
 from gclint.source.remembered import remembered
 from gclint.source.tree import statements_around
 from gclint.source.walk import arguments, statements_in, walk
@@ -21,6 +22,8 @@ _STACKS = ("ModuleList", "ModuleDict")
 _SEQUENCE = "Sequential"
 _CHECKPOINT_CALLS = ("checkpoint", "checkpointing_func")
 """What the names of checkpoint functions end with."""
+_CALLED = re.compile(r"checkpoint(?:ing_func)?(?!\w)")
+"""Matches where such a name ends in a text."""
 
 
 def holding_attributes(info: ClassInfo) -> Iterator[str]:
@@ -93,7 +96,7 @@ def _is_item(value: ast.expr, names: Collection[str]) -> bool:
 @remembered
 def _calls_checkpoint(info: ClassInfo) -> bool:
     """Return whether a class's own methods call a checkpoint function themselves."""
-    return mentions(info.definition.text, "checkpoint") and any(
+    return _CALLED.search(normal(info.definition.text)) is not None and any(
         (_called_name(node) or "").endswith(_CHECKPOINT_CALLS) for node in info.nodes
     )
 

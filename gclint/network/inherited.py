@@ -53,7 +53,7 @@ def _inherited(module: Module, holders: Holders) -> Iterator[tuple[ClassInfo, Cl
             names = [
                 name
                 for name in holders.attributes
-                if _stands_in(base.definition, name)
+                if mentions(base.definition.text, name)
                 and not held_classes(info.attribute(name)) <= held_classes(base.attribute(name))
             ]
             for method in base.methods() if names else ():

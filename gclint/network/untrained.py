@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from gclint.network.assignments import GRADIENT_SWITCHES
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, all_nodes
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
 from gclint.network.holders import single_attributes
@@ -100,8 +100,7 @@ def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
 def _mentions(file: SourceFile) -> Counter[str]:
     """Return how often the code of a file names each of its classes, beside defining it."""
     classes = file.outline.classes
-    words = map(_mentioned, () if file.tree is None else walk(file.tree.module))
-    return Counter(word for word in words if word in classes)
+    return Counter(word for word in map(_mentioned, all_nodes(file)) if word in classes)
 
 
 def _mentioned(node: ast.AST) -> str | None:

@@ -26,6 +26,7 @@ from gclint.source.lines import mentions, normal
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
 from gclint.source.remembered import remembered
+from gclint.source.tree import Tree
 from gclint.source.walk import FUNCTIONS, is_constant, listed, walk
 
 if TYPE_CHECKING:
@@ -319,21 +320,24 @@ def _may_assign(method: Definition, name: str) -> bool:
 
 
 def nodes_of(definition: Definition) -> Sequence[ast.AST]:
-    """Return all nodes of a definition, each before those below it.
-
-    They are listed once for each tree and outermost definition.
-    """
+    """Return all nodes of a definition, each before those below it."""
     tree = definition.outline.file.tree
     assert tree is not None  # the definition was found in it
-    outermost = definition
-    while outermost.parent is not None:
-        outermost = outermost.parent
-    key = (nodes_of, outermost.number)
-    if key not in tree.facts:
-        tree.facts[key] = listed(outermost.node)
-    nodes, parts = cast("tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]]", tree.facts[key])
-    start, end = parts[definition.node]
-    return nodes if definition is outermost else nodes[start:end]
+    nodes, parts = _listing(tree)
+    start, end = parts[definition.number]
+    return nodes[start:end]
+
+
+def all_nodes(file: SourceFile) -> Sequence[ast.AST]:
+    """Return all nodes of a file, each before those below it; none if it cannot be parsed."""
+    return () if file.tree is None else _listing(file.tree)[0]
+
+
+@remembered
+def _listing(tree: Tree) -> tuple[list[ast.AST], list[tuple[int, int]]]:
+    """Return all nodes of a tree, and which of them its definitions are: they are walked once."""
+    nodes, parts = listed(tree.module)
+    return nodes, [parts[definition] for definition in tree.definitions]
 
 
 def words_of(definition: Definition) -> frozenset[str]:
@@ -347,13 +351,14 @@ def words_of(definition: Definition) -> frozenset[str]:
 
 
 def _word(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) and node.value.isidentifier() else None
-    for field in ("id", "attr", "arg", "name"):
-        word = getattr(node, field, None)
-        if isinstance(word, str):
-            return word
-    return None
+    word = getattr(node, "arg", None) or getattr(node, "name", None)
+    return word if isinstance(word, str) else None
 
 
 @remembered
