@@ -89,17 +89,7 @@ def explain(
     baseline: Baseline | None = None,
     notes: Iterable[str] = (),
 ) -> Explanation:
-    """Explain a place in a file of a project.
-
-    Args:
-        project: the files of a run as it would be.
-        path: the file.
-        place: the row, and the column or 0.
-        rules: all rules.
-        selected: those that would run.
-        baseline: the findings that would not be reported.
-        notes: further remarks about the file.
-    """
+    """Explain a place of a file: a row, and a column or 0; the ``baseline`` holds what is not reported."""
     return Explainer(project, path, rules, selected, baseline=baseline).explain(place, notes)
 
 

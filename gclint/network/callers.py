@@ -40,13 +40,7 @@ class Callers:
     """Finds the calls of methods in one file."""
 
     def __init__(self, project: Project, module: Module, sites: Sequence[RunSite]) -> None:
-        """Prepare the search.
-
-        Args:
-            project: the files of the run, to find out whether others import the class.
-            module: the file.
-            sites: the call sites in the file.
-        """
+        """Prepare the search; the call ``sites`` of the file are not looked for again."""
         self._project = project
         self._module = module
         self._sites = sites
@@ -81,10 +75,7 @@ class Callers:
     def may_be_elsewhere(self, info: ClassInfo, method: str, *, only_users: bool) -> bool:
         """Return whether code outside of the file may call a class's method with any arguments.
 
-        Args:
-            info: the class.
-            method: the name of the method.
-            only_users: whether to consider only users of the model, not the other files of the run.
+        With ``only_users``, only users of the model count, not the other files of the run.
         """
         if self.is_for_users(info, method):
             return True

@@ -143,9 +143,7 @@ def _creates(node: ast.AST, layers: frozenset[str]) -> bool:
 def _may_run_blocks(value: Value, checkpoints: bool) -> bool:
     """Return whether calls of the value of an attribute may matter to a rule.
 
-    Args:
-        value: the value of the attribute.
-        checkpoints: whether the class with the attribute calls a checkpoint function itself.
+    They may if the class with the attribute ``checkpoints`` something itself.
     """
     if isinstance(value, Instance):
         return value.info.is_module and (value.info.is_checkpointing or checkpoints)

@@ -52,13 +52,7 @@ def users(file: Module) -> tuple[Module, ...]:
 
 
 def given_importing(project: Project, user: SourceFile, name: str) -> Sequence[Path]:
-    """Return the given files that import a name, from any module.
-
-    Args:
-        project: the files of the run.
-        user: the file whose verdict depends on the answer.
-        name: the imported name.
-    """
+    """Return the given files that import a name from any module, for the verdict on ``user``."""
     known = project.questions.standing_answer(IMPORTED, name)
     if known is None:
         with project.read_for(None):

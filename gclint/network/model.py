@@ -197,12 +197,7 @@ class Network:
         return found
 
     def reasons(self, info: ClassInfo, sites: Collection[RunSite]) -> tuple[str, ...]:
-        """Return the reasons why a class is not an unprotected block; none if it is one.
-
-        Args:
-            info: the class.
-            sites: the call sites to consider; there may be none.
-        """
+        """Return why a class, which ``sites`` may run, is not an unprotected block; nothing if it is one."""
         if any(block.info is info for block in self.unprotected_blocks):
             return ()
         if not info.is_module:

@@ -50,9 +50,7 @@ class OutsideSwitch:
 def outside_switches(project: Project, user: SourceFile) -> tuple[OutsideSwitch, ...]:
     """Return the statements that set flags from outside, in the files of a run and around them.
 
-    Args:
-        project: the files of the run.
-        user: the file whose verdict depends on the answer.
+    The verdict on ``user`` depends on the answer.
     """
     known = project.derived.get(outside_switches)
     if not isinstance(known, tuple):

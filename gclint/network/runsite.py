@@ -175,10 +175,7 @@ class _Place:
 def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset()) -> list[RunSite]:
     """Return the calls in a method that run an instance of a class of the project, in text order.
 
-    Args:
-        scope: the scope of the method, or of a function inside it.
-        holders: the attributes and methods that hold blocks; calls of others are not examined.
-        outer: names in the enclosing scope that refer to the content of such an attribute.
+    The method may be a function inside one, around which the names ``outer`` stand for what ``holders`` hold.
     """
     search = search_blocks(scope, holders, outer)
     sites = [
@@ -202,10 +199,7 @@ def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset(
 def calls_as_sites(scope: Scope, offset: int, blocks: tuple[ClassInfo, ...]) -> Iterator[RunSite]:
     """Yield each call in a statement of a method as the call site that it is if it runs ``blocks``.
 
-    Args:
-        scope: the scope of the method.
-        offset: an offset in the statement.
-        blocks: the classes that are run according to a run, since the code does not show it.
+    That they are run is known from a run, since the code does not show it.
     """
     row = scope.module.file.places.row(offset)
     for root in () if scope.body is None else scope.body.roots:

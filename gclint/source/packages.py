@@ -53,13 +53,7 @@ class Packages:
     def __init__(
         self, given: Callable[[], Iterable[Path]], library: Path | None, environments: Iterable[Path]
     ) -> None:
-        """Look at nothing yet.
-
-        Args:
-            given: returns the folders of the given files.
-            library: the path of transformers that the user gave.
-            environments: where else it may be.
-        """
+        """Look at nothing yet; ``given`` returns the folders of the given files."""
         self._given = given
         self._library = library
         self._environments = environments
@@ -70,12 +64,9 @@ class Packages:
         self._found: dict[tuple[Path, str], tuple[Path | None, tuple[Path, ...]]] = {}
 
     def base(self, folder: Path, name: str, level: int) -> Path | None:
-        """Return the path, without suffix, of a module that a file in ``folder`` imports.
+        """Return the path, without suffix, of a module that a file in the resolved ``folder`` imports.
 
-        Args:
-            folder: the resolved folder.
-            name: the dotted module name, without leading dots.
-            level: how many leading dots it has.
+        The ``level`` is the number of dots before its name.
         """
         parts = [part for part in name.split(".") if part]
         if level:

@@ -148,10 +148,7 @@ class Project:
     def asked(self, topic: Topic, key: str, found: Callable[[], Iterable[Path]]) -> frozenset[Path]:
         """Return the answer to a question to all given files, and record it as a dependency.
 
-        Args:
-            topic: the kind of question.
-            key: the rest of it.
-            found: finds the answer, if that of an earlier run is not valid.
+        It is ``found`` only if that of an earlier run is not valid.
         """
         known = self.questions.standing_answer(topic, key)
         if known is None:
@@ -185,9 +182,7 @@ class Project:
     def hold(self, path: Path, data: bytes | None) -> None:
         """Give the file at ``path``, which need not exist, the content ``data``, in memory only.
 
-        Args:
-            path: the file.
-            data: its bytes; None to read those on the disk again.
+        With None, its bytes on the disk count again.
         """
         identity = self._identified(path)
         if data is None:

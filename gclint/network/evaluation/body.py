@@ -64,13 +64,7 @@ class Body:
     """The statements of a function, or a comprehension, or an expression."""
 
     def __init__(self, file: Text, nodes: Sequence[ast.AST], definition: Definition | None = None) -> None:
-        """Hold the nodes of one body.
-
-        Args:
-            file: the file that contains it.
-            nodes: the code.
-            definition: the function, if it is the body of one that is defined in a file.
-        """
+        """Hold the code of one body; ``definition`` is its function, if a file defines it."""
         self.file = file
         self.roots = nodes
         self.definition = definition

@@ -143,12 +143,7 @@ class Scope:
     # -- names
 
     def name(self, name: str, at: ast.AST | None = None) -> Values:
-        """Return the possible values of a name.
-
-        Args:
-            name: the name.
-            at: the node that uses it, if known: some of several bindings may not reach it.
-        """
+        """Return the possible values of a name; not all of several bindings may reach the node ``at``."""
         if name == self.self_name and self.owner is not None:
             return frozenset((Instance(self.owner),))
         entries = self._entries(name, at)

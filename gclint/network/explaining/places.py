@@ -55,13 +55,9 @@ class Spot:
 
 
 def spots_at(network: Network, start: int, end: int, *, is_exact: bool) -> list[Spot]:
-    """Return what is at ``[start, end)`` in a file's text: at least one spot.
+    """Return what is at ``[start, end)``, a line of a file's text: at least one spot.
 
-    Args:
-        network: the network of the file.
-        start: the offset of the line, or of the character.
-        end: the end of that.
-        is_exact: whether this is a single character, which selects one of several spots on a line.
+    With ``is_exact`` it is a single character, which selects one of several spots on a line.
     """
     finder = _Finder(network, start, end)
     if is_exact:
