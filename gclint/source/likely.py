@@ -12,6 +12,7 @@ from typing import cast
 from gclint.source.file import SourceFile, UnreadableFile
 from gclint.source.lines import normal
 from gclint.source.project import Project
+from gclint.source.questions import Topic
 from gclint.source.remembered import remembered
 
 _WORD = re.compile(r"\w+")
@@ -59,6 +60,25 @@ def given_by_word(
                     found[word].append(path)
         project.derived[words_of] = dict(found)
     return cast("Mapping[str, Sequence[Path]]", project.derived[words_of])
+
+
+def given_answer(
+    project: Project,
+    topic: Topic,
+    key: str,
+    words_of: Callable[[SourceFile], frozenset[str]],
+    user: SourceFile,
+) -> tuple[Path, ...]:
+    """Return the given files for which a topic holds, in order; the verdict on ``user`` depends on them.
+
+    Only those are asked among whose ``words_of`` is the first word of the key: it is parted by ``|``.
+    """
+
+    def found() -> Iterator[Path]:
+        likely = given_by_word(project, words_of).get(key.partition("|")[0], ())
+        return (path for path in likely if topic.holds(project.file(path), key))
+
+    return project.in_order(project.asked(topic, key, found, user.path))
 
 
 def _imports(file: SourceFile) -> Iterator[str]:

@@ -145,17 +145,21 @@ class Project:
         finally:
             self._reader = before
 
-    def asked(self, topic: Topic, key: str, found: Callable[[], Iterable[Path]]) -> frozenset[Path]:
-        """Return the answer to a question to all given files, and record it as a dependency.
+    def asked(
+        self, topic: Topic, key: str, found: Callable[[], Iterable[Path]], user: Path | None = None
+    ) -> frozenset[Path]:
+        """Return the answer to a question to all given files, on which the verdict on ``user`` depends.
 
-        It is ``found`` only if that of an earlier run is not valid.
+        By default, that is the file that is read for. It is ``found`` only if that of an earlier run is not
+        valid.
         """
         known = self.questions.standing_answer(topic, key)
         if known is None:
             with self.read_for(None):
                 known = frozenset(found())
-        if self._reader is not None:
-            self.questions.ask(self._reader, topic, key, known)
+        user = user or self._reader
+        if user is not None:
+            self.questions.ask(user, topic, key, known)
         return known
 
     def read_bytes(self, path: Path) -> bytes:
