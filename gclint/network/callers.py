@@ -20,9 +20,8 @@ from gclint.source.file import SourceFile
 from gclint.source.project import Project
 from gclint.source.remembered import remembered
 from gclint.source.tree import DEFINITIONS
-from gclint.source.walk import Arg, arguments, dotted_name, text_of, walk
+from gclint.source.walk import Arg, arguments, is_super, text_of, walk
 
-_SUPER = "super"
 _ALL = "__all__"
 
 
@@ -160,20 +159,19 @@ def _calls_in(
 
 def _super_calls(info: ClassInfo, method: str) -> Iterator[tuple[Scope, ast.Call]]:
     """Yield the calls ``super().method(…)`` in methods of a class."""
-    return _calls_in(info, frozenset((_SUPER,)), lambda func: _is_super(func, method))
+    return _calls_in(info, frozenset(("super",)), lambda func: _is_call_of_base(func, method))
 
 
 def _caller(scope: Scope, call: ast.Call) -> Caller:
     return Caller(scope, arguments(call), scope.span(call)[0])
 
 
-def _is_super(func: ast.expr, method: str) -> bool:
+def _is_call_of_base(func: ast.expr, method: str) -> bool:
     """Return whether a call is one of ``super().method(…)``."""
     return (
         isinstance(func, ast.Attribute)
         and (func.attr == method or {func.attr, method} <= RUNNING_METHODS)
-        and isinstance(func.value, ast.Call)
-        and dotted_name(func.value.func) == _SUPER
+        and is_super(func.value)
     )
 
 

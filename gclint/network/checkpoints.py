@@ -16,7 +16,7 @@ from gclint.network.search import CHECKPOINT_METHODS
 from gclint.source.file import SourceFile
 from gclint.source.remembered import remembered
 from gclint.source.tree import DEFINITIONS
-from gclint.source.walk import dotted_name, text_of, walk, walk_scope
+from gclint.source.walk import assigned, dotted_name, last_name, text_of, walk, walk_scope
 from gclint.source.words import any_between
 
 # A text without any of these neither calls a checkpoint function nor passes one on.
@@ -91,7 +91,7 @@ def _read_names(file: SourceFile) -> Iterator[ast.Call | ast.Name | ast.Attribut
 
 def _offset(file: SourceFile, node: ast.Name | ast.Attribute) -> int:
     """Return where a name begins, or that of an attribute."""
-    return file.places.end(node) - len(_word(node))
+    return file.places.end(node) - len(last_name(node) or "")
 
 
 def _got(call: ast.Call) -> ast.expr | None:
@@ -101,19 +101,14 @@ def _got(call: ast.Call) -> ast.expr | None:
 
 def _is_function(node: ast.Name | ast.Attribute, imported: frozenset[str], *, is_called: bool) -> bool:
     """Return whether a name or attribute is a checkpoint function, which is called or passed on."""
-    word = _word(node)
+    word = last_name(node) or ""
     is_imported = isinstance(node, ast.Name) and word in imported
     if word in _SWITCHES or _HINT.search(word) is None:
         return is_imported
     if is_called:
         return _OTHER.match(word) is None
-    is_member = isinstance(node, ast.Attribute) and _word(node.value).endswith("checkpoint")
+    is_member = isinstance(node, ast.Attribute) and (last_name(node.value) or "").endswith("checkpoint")
     return is_imported or is_member or word in CHECKPOINT_METHODS
-
-
-def _word(node: ast.expr) -> str:
-    """Return a name, or that of an attribute; nothing for any other expression."""
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 @remembered
@@ -171,10 +166,9 @@ def _assigned(file: SourceFile) -> Iterator[tuple[str, int, int]]:
     """Yield the names that a module's own statements assign, each with the place of its statement."""
     for statement in () if file.tree is None else file.tree.module.body:
         for node in () if isinstance(statement, DEFINITIONS) else (statement, *walk_scope(statement)):
-            if isinstance(node, (ast.Assign, ast.AnnAssign)):
-                for target in node.targets if isinstance(node, ast.Assign) else (node.target,):
-                    if isinstance(target, ast.Name):
-                        yield target.id, *file.places.span(node)
+            for target, _ in assigned(node):
+                if isinstance(target, ast.Name):
+                    yield target.id, *file.places.span(node)
 
 
 def _closed(module: Module, names: set[str]) -> set[str]:

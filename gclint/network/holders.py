@@ -11,12 +11,12 @@ from gclint.network.evaluation.body import COMPUTED, COMPUTING, Binding, Body, c
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
-from gclint.network.traits import last_name, mixes_sequence
+from gclint.network.traits import mixes_sequence
 from gclint.source.file import SourceFile
 from gclint.source.lines import normal
 from gclint.source.remembered import remembered
 from gclint.source.tree import statements_around
-from gclint.source.walk import arguments, statements_in, walk
+from gclint.source.walk import arguments, called_name, last_name, statements_in, walk
 
 _STACKS = ("ModuleList", "ModuleDict")
 _SEQUENCE = "Sequential"
@@ -55,15 +55,11 @@ def _creations(file: SourceFile) -> tuple[tuple[str, frozenset[str]], ...]:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)):
             collect_bindings(found, statement)
     return tuple(
-        (key.partition(".")[2], frozenset(filter(None, map(_called_name, walk(binding.literal)))))
+        (key.partition(".")[2], frozenset(filter(None, map(called_name, walk(binding.literal)))))
         for key, bindings in found.items()
         for binding in bindings
         if "." in key and not binding.added
     )
-
-
-def _called_name(node: ast.AST) -> str | None:
-    return last_name(node.func) if isinstance(node, ast.Call) else None
 
 
 def accessors(module: Module, names: Collection[str]) -> frozenset[str]:
@@ -97,7 +93,7 @@ def _is_item(value: ast.expr, names: Collection[str]) -> bool:
 def _calls_checkpoint(info: ClassInfo) -> bool:
     """Return whether a class's own methods call a checkpoint function themselves."""
     return _CALLED.search(normal(info.definition.text)) is not None and any(
-        (_called_name(node) or "").endswith(_CHECKPOINT_CALLS) for node in info.nodes
+        (called_name(node) or "").endswith(_CHECKPOINT_CALLS) for node in info.nodes
     )
 
 
@@ -131,7 +127,7 @@ def _layers(module: Module) -> frozenset[str]:
 
 def _creates(node: ast.AST, layers: frozenset[str]) -> bool:
     """Return whether a node creates a stack that may hold blocks, or a checkpointing layer."""
-    name = _called_name(node)
+    name = called_name(node)
     if not isinstance(node, ast.Call) or name is None:
         return False
     if name == _SEQUENCE:

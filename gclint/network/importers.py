@@ -10,7 +10,7 @@ from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module, library_of
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.outside import FLAG
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.likely import given_answer, given_by_word, likely_imported, words
 from gclint.source.project import Project
 from gclint.source.questions import Topic
@@ -66,14 +66,8 @@ def read_imports(project: Project) -> None:
 
 def _around(project: Project, user: SourceFile, name: str) -> Iterator[Path]:
     """Yield the files around the given ones that mention checkpointing and a name."""
-    found = []
     with project.read_for(None):
-        for path in _beside(project):
-            try:
-                if name in words_in(project.file(path)):
-                    found.append(path)
-            except (OSError, UnreadableFile):
-                continue  # The file is not part of the run, so this is not reported.
+        found = [file.path for file in project.readable(_beside(project)) if name in words_in(file)]
     project.questions.ask(user.path, BESIDE, name, found)
     yield from found
 

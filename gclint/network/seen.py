@@ -10,7 +10,6 @@ from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
 from gclint.network.runsite import RunSite, calls_as_sites
 from gclint.observations import Observed
-from gclint.source.file import UnreadableFile
 from gclint.source.walk import walk
 
 
@@ -49,12 +48,8 @@ def _take_up(site: RunSite, observed: Observed, info: ClassInfo) -> None:
 
 def _block(module: Module, observed: Observed) -> ClassInfo | None:
     """Return the class of the blocks that were run, if its file is available."""
-    project = module.library.project
-    try:
-        file = project.consult(module.file, observed.definition)
-    except (OSError, UnreadableFile):
-        return None
-    info = module.library.module(file).classes.get(observed.block)
+    file = module.library.project.available(module.file, observed.definition)
+    info = None if file is None else module.library.module(file).classes.get(observed.block)
     return info if info is not None and info.is_module else None
 
 

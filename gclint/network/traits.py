@@ -13,7 +13,7 @@ from gclint.network.evaluation.signature import listed_parameters
 from gclint.source.names import names
 from gclint.source.remembered import remembered
 from gclint.source.tree import DEFINITIONS
-from gclint.source.walk import FUNCTIONS, dotted_name, is_constant, text_of, walk
+from gclint.source.walk import FUNCTIONS, called_name, dotted_name, is_constant, last_name, text_of, walk
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.modules import Module
@@ -77,20 +77,11 @@ def _mixes_itself(info: ClassInfo) -> bool:
 @remembered
 def _called(info: ClassInfo) -> frozenset[str]:
     """Return the names of what a class's code calls or defines, without the objects they belong to."""
-    return frozenset(name for node in info.nodes if (name := _called_name(node)) is not None)
+    return frozenset(filter(None, map(_called_name, info.nodes)))
 
 
 def _called_name(node: ast.AST) -> str | None:
-    if isinstance(node, DEFINITIONS):
-        return node.name
-    return last_name(node.func) if isinstance(node, ast.Call) else None
-
-
-def last_name(node: ast.AST) -> str | None:
-    """Return the name that an expression ends with: ``c`` for ``c`` and ``a.b.c``."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else None
+    return node.name if isinstance(node, DEFINITIONS) else called_name(node)
 
 
 def is_named_as_mixer(info: ClassInfo) -> bool:

@@ -7,22 +7,18 @@ import ast
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.evaluation.values import External
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
-from gclint.source.walk import Arg, arguments, dotted_name
+from gclint.source.walk import Arg, arguments, dotted_name, is_super
 
 
 def unknown_bases(project: Project) -> tuple[str, ...]:
     """Return the names of unavailable classes of transformers that modules in the given files derive from."""
     found: set[str] = set()
     library = library_of(project)
-    for path in project.paths:
-        try:
-            file = project.file(path)
-        except (OSError, UnreadableFile):
-            continue  # The run reports that it cannot be read.
+    for file in project.readable(project.paths):
         # If transformers is available, as in nearly all runs, no file has to be searched.
         if project.library(file) is None and _uses_library(file):
             for info in library.module(file).classes.values():
@@ -50,9 +46,9 @@ def _is_of_module(node: ast.AST) -> bool:
         return (dotted_name(node.value) or "").rpartition(".")[2] == "nn"
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
-    holder, given = node.func.value, arguments(node)
-    is_super = isinstance(holder, ast.Call) and dotted_name(holder.func) == "super"
-    return is_super and node.func.attr == "__init__" and bool(given) and _is_configuration(given[0])
+    given = arguments(node)
+    is_initial = is_super(node.func.value) and node.func.attr == "__init__"
+    return is_initial and bool(given) and _is_configuration(given[0])
 
 
 def _is_configuration(arg: Arg) -> bool:

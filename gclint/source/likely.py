@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.lines import normal
 from gclint.source.project import Project
 from gclint.source.questions import Topic
@@ -51,13 +51,9 @@ def given_by_word(
     if words_of not in project.derived:
         found: defaultdict[str, list[Path]] = defaultdict(list)
         with project.read_for(None):
-            for path in project.paths:
-                try:
-                    file = project.file(path)
-                except (OSError, UnreadableFile):
-                    continue  # The run reports that it cannot be read.
+            for file in project.readable(project.paths):
                 for word in words_of(file):
-                    found[word].append(path)
+                    found[word].append(file.path)
         project.derived[words_of] = dict(found)
     return cast("Mapping[str, Sequence[Path]]", project.derived[words_of])
 

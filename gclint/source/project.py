@@ -136,6 +136,15 @@ class Project:
             self._use(self._reader, known.path)
         return known
 
+    def readable(self, paths: Iterable[Path]) -> Iterator[SourceFile]:
+        """Yield the files at some paths, but those that cannot be read; the run reports its own."""
+        for path in paths:
+            try:
+                file = self.file(path)
+            except (OSError, UnreadableFile):
+                continue
+            yield file
+
     @contextmanager
     def read_for(self, path: Path | None) -> Iterator[None]:
         """Record all that is read inside as dependencies of the verdict on the file at ``path``, if any."""
@@ -300,10 +309,10 @@ class Project:
         # Only dots: the package itself.
         for candidate in (base.with_name(base.name + ".py"), package) if name else (package,):
             if candidate not in self._missing and self._may_read(user, candidate):
-                try:
-                    return self.consult(user, candidate)
-                except (OSError, UnreadableFile):
-                    self._missing.add(candidate)
+                file = self.available(user, candidate)
+                if file is not None:
+                    return file
+                self._missing.add(candidate)
             # A missing file is a dependency as well: it may have been deleted just now.
             self._use(user.path, candidate)
         return None
@@ -321,6 +330,13 @@ class Project:
         roots = [self.location(path) for path in self._within or ()]
         # Without a repository, everything would be allowed.
         return any(map(real.is_relative_to, [*roots, *([repository] if repository.name else [])]))
+
+    def available(self, user: SourceFile, path: Path) -> SourceFile | None:
+        """Return the same as :meth:`consult`; None if the file cannot be read as Python text."""
+        try:
+            return self.consult(user, path)
+        except (OSError, UnreadableFile):
+            return None
 
     def consult(self, user: SourceFile, path: Path) -> SourceFile:
         """Return the file at ``path``, and record it as a dependency of the verdict on ``user``.

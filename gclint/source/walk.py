@@ -182,6 +182,31 @@ def dotted_name(node: ast.AST) -> str | None:
     return None
 
 
+def last_name(node: ast.AST) -> str | None:
+    """Return the name that an expression ends with: ``c`` for ``c`` and ``a.b.c``."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def called_name(node: ast.AST) -> str | None:
+    """Return the last name of what a call calls; None for any other node."""
+    return last_name(node.func) if isinstance(node, ast.Call) else None
+
+
+def is_super(node: ast.AST) -> bool:
+    """Return whether an expression is ``super()``, with arguments or without."""
+    return isinstance(node, ast.Call) and dotted_name(node.func) == "super"
+
+
+def assigned(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the targets of a plain or annotated assignment, each with the value."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        yield node.target, node.value
+    elif isinstance(node, ast.Assign):
+        yield from ((target, node.value) for target in node.targets)
+
+
 def conjuncts(test: ast.expr) -> Iterator[ast.expr]:
     """Yield the operands of ``and`` in a test, or the test itself."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):

@@ -22,7 +22,7 @@ from gclint.network.evaluation.values import (
     Value,
     Values,
 )
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition, ImportedName
@@ -190,13 +190,8 @@ class Module:
         if is_elsewhere or not name[:1].isupper():
             return NOTHING
         path = self.library.exports(home.folder).file_of(name)
-        if path is None:
-            return NOTHING
-        try:
-            file = self.library.project.consult(self.file, path)
-        except (OSError, UnreadableFile):
-            return NOTHING
-        return self.library.module(file).lookup(name)
+        file = None if path is None else self.library.project.available(self.file, path)
+        return NOTHING if file is None else self.library.module(file).lookup(name)
 
     def _submodule(self, name: str, full: str) -> Values:
         if self.file.path.name != _INIT:
