@@ -37,7 +37,7 @@ class Untrained(Enum):
 def untrained(site: RunSite, _depth: int = _MAX_DEPTH) -> Untrained | None:
     """Return why checkpointing never recomputes what a call runs; None if it may."""
     method = None if site.scope.body is None else site.scope.body.definition
-    if not site.records or (method is not None and is_decorated_unrecorded(method)):
+    if not site.place.records or (method is not None and is_decorated_unrecorded(method)):
         return Untrained.UNRECORDED
     choices: list[tuple[ast.If | ast.IfExp, bool]] = [(arm.node, arm.taken) for arm in site.arms]
     choices += _choices(site)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from gclint.facts import Places, is_dir, read_bytes, search
 from gclint.observations import Observations
@@ -19,6 +19,21 @@ from gclint.trace import phase
 
 OF_FILES = "files"
 """The phase of facts about the contents of files that verdicts depend on."""
+
+
+_Thing = TypeVar("_Thing")
+
+
+def reachable(starts: Iterable[_Thing], following: Callable[[_Thing], Iterable[_Thing]]) -> set[_Thing]:
+    """Return some things, those that follow from them, and so on."""
+    found: set[_Thing] = set()
+    waiting = [*starts]
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            waiting.extend(following(each))
+    return found
 
 
 class Surroundings(Protocol):
@@ -269,25 +284,11 @@ class Project:
         for user, used in self._uses.items():
             for path in used:
                 users[self._known_or_location(path)].add(user)
-        found: set[Path] = set()
-        waiting = [self._known_or_location(path) for path in changed]
-        while waiting:
-            path = waiting.pop()
-            if path not in found:
-                found.add(path)
-                waiting.extend(users[path])
-        return found
+        return reachable(map(self._known_or_location, changed), users.__getitem__)
 
     def used_by(self, path: Path) -> set[Path]:
         """Return the file at ``path``, and those that the verdict on it may depend on."""
-        found: set[Path] = set()
-        waiting = [self.identify(path)]
-        while waiting:
-            user = waiting.pop()
-            if user not in found:
-                found.add(user)
-                waiting.extend(map(self.identify, self._uses.get(user, ())))
-        return found
+        return reachable([self.identify(path)], lambda user: map(self.identify, self._uses.get(user, ())))
 
     def _known_or_location(self, path: Path) -> Path:
         location = self.location(path)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from gclint.network.evaluation.body import COMPUTED, COMPUTING, Body
+from gclint.network.evaluation.body import COMPUTING, Body
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Signature, method_signature
 from gclint.network.evaluation.values import (
@@ -25,6 +25,7 @@ from gclint.source.generated import is_modular
 from gclint.source.lines import mentions, normal
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
+from gclint.source.project import reachable
 from gclint.source.remembered import remembered
 from gclint.source.tree import Tree
 from gclint.source.walk import FUNCTIONS, is_constant, listed, walk
@@ -237,10 +238,6 @@ class ClassInfo:
                 return Instance(heirs[0])
         return value
 
-    def computed_attributes(self) -> Values:
-        """Return the values of attributes whose names are computed, as with ``setattr``."""
-        return self.attribute(COMPUTED)
-
     def class_attribute(self, name: str) -> Values:
         """Return the values that the body of the class or a base assigns to ``name``."""
         for info in self.mro:
@@ -292,14 +289,7 @@ class ClassInfo:
     @cached_property
     def all_parts(self) -> frozenset[ClassInfo]:
         """The class, its parts, their parts, and so on."""
-        found: set[ClassInfo] = set()
-        waiting = [self]
-        while waiting:
-            info = waiting.pop()
-            if info not in found:
-                found.add(info)
-                waiting.extend(info.parts)
-        return frozenset(found)
+        return frozenset(reachable([self], lambda info: info.parts))
 
 
 _KNOWN_BASES = {
