@@ -11,12 +11,11 @@ from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.callers import Callers
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.modules import library_of
+from gclint.network.further_sites import foreign_sites, with_seen, with_substitutes
 from gclint.network.gradient import Gradients
 from gclint.network.holders import accessors, holding_attributes, single_attributes
-from gclint.network.inherited import foreign_sites, with_substitutes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
-from gclint.network.seen import with_seen
 from gclint.network.standing import (
     Standing,
     disqualified,

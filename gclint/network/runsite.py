@@ -319,8 +319,7 @@ def _run_inside(
     scope: Scope, function: Function, args: Sequence[Arg], search: Search
 ) -> tuple[ClassInfo, ...]:
     """Return the blocks that an inner function runs if it is called with these arguments."""
-    found = {info for site in _sites_inside(scope, function, args, search) for info in site.blocks}
-    return tuple(sorted(found, key=lambda info: info.name))
+    return in_order({info for site in _sites_inside(scope, function, args, search) for info in site.blocks})
 
 
 def _sites_inside(scope: Scope, function: Function, args: Sequence[Arg], search: Search) -> list[RunSite]:
@@ -355,11 +354,11 @@ def is_checkpoint_function(scope: Scope, func: ast.expr) -> bool:
 
 def _instances(values: Values) -> tuple[ClassInfo, ...]:
     found = {value.info for value in values if isinstance(value, Instance)}
-    found |= {
-        value.instance.info
-        for value in values
-        if isinstance(value, Bound) and value.method in RUNNING_METHODS
-    }
-    return tuple(
-        sorted((info for info in found if info.is_module), key=lambda info: (info.name, str(info.file.path)))
-    )
+    bound = (value for value in values if isinstance(value, Bound) and value.method in RUNNING_METHODS)
+    found.update(value.instance.info for value in bound)
+    return in_order(info for info in found if info.is_module)
+
+
+def in_order(blocks: Iterable[ClassInfo]) -> tuple[ClassInfo, ...]:
+    """Return classes in an order that does not depend on how they were found."""
+    return tuple(sorted(blocks, key=lambda info: (info.name, str(info.file.path))))

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from gclint.facts import exists, is_dir, is_file, real_path
+from gclint.facts import exists, is_dir, is_file, read_text, real_path
 from gclint.releases import Releases, releases
-from gclint.source.disk import text_or_nothing
 from gclint.source.environments import package_folders
 
 LIBRARY = "transformers"
@@ -45,6 +44,14 @@ class LibraryTree:
         # In another package, a class of that name derives from the one of transformers.
         is_library = found is not None and "PreTrainedModel" not in found[1]
         return cls(folder, is_context) if is_library else None
+
+
+def text_or_nothing(path: Path) -> str:
+    """Return the text of a UTF-8 file, with invalid bytes replaced; an empty one if it cannot be read."""
+    try:
+        return read_text(path, "replace")
+    except OSError:
+        return ""
 
 
 class Packages:
