@@ -81,19 +81,16 @@ class Callers:
         if only_users or method not in RUNNING_METHODS:
             return False
         if info not in self._open:
-            self._open[info] = self._is_named_elsewhere(info) or self._is_super(info)
+            naming = given_importing(self._project, info.file, info.name)
+            self._open[info] = any(path != info.file.path for path in naming) or self._is_super(info)
         return self._open[info]
 
     def is_for_users(self, info: ClassInfo, method: str) -> bool:
         """Return whether users of the model may call a class's method, with any arguments."""
-        return (method in RUNNING_METHODS or not method.startswith("_")) and self._is_public(info)
-
-    def _is_public(self, info: ClassInfo) -> bool:
+        if method not in RUNNING_METHODS and method.startswith("_"):
+            return False
         exported = _exported(info.file)
         return info.is_model if exported is None else info.name in exported
-
-    def _is_named_elsewhere(self, info: ClassInfo) -> bool:
-        return any(path != info.file.path for path in given_importing(self._project, info.file, info.name))
 
     def _is_super(self, info: ClassInfo) -> bool:
         classes = self._module.classes.values()

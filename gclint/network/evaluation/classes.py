@@ -153,10 +153,6 @@ class ClassInfo:
                 return info, method
         return None
 
-    def has_method(self, name: str) -> bool:
-        """Return whether instances have a method ``name``; every module has ``__call__``."""
-        return name == "__call__" or self.find_method(name) is not None
-
     def method_scope(self, name: str) -> Scope | None:
         """Return the scope of a method of the class or of a base."""
         found = self.find_method(name)

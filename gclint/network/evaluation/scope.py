@@ -187,7 +187,7 @@ class Scope:
             return NOTHING
         found: set[object] = set()
         for arg in arguments(binding.value):
-            if isinstance(arg.value, ast.Name) and arg.value.id == name:
+            if dotted_name(arg.value) == name:
                 found |= self.evaluate(arg.value)
         return frozenset(found)  # type: ignore[arg-type]
 
@@ -307,16 +307,19 @@ class Scope:
                 found |= value.module.member(node.attr, value.name)
             elif isinstance(value, Instance):
                 attribute = value.info.attribute(node.attr)
-                if not attribute and value.info.has_method(node.attr):
-                    attribute = self._method(value, node.attr)
-                found |= attribute
+                found |= attribute or self._method(value, node.attr)
             elif isinstance(value, ClassValue):
                 found |= value.info.class_attribute(node.attr)
         return frozenset(found)  # type: ignore[arg-type]
 
     def _method(self, instance: Instance, name: str) -> Values:
-        """Return a method of an object; for a property that returns a stack, the values that it returns."""
+        """Return a method of an object; for a property that returns a stack, the values that it returns.
+
+        Every module has ``__call__``.
+        """
         found = instance.info.find_method(name)
+        if found is None and name != "__call__":
+            return NOTHING
         if found is not None and is_property(found[1].function):
             inner = self.enter_method(instance.info, name, ())
             given = NOTHING if inner is None else inner.returned()
@@ -340,8 +343,10 @@ class Scope:
                 found |= self._external_call(value.name, given)
             elif isinstance(value, Function):
                 found |= self.call_function(value, given)
-            elif isinstance(value, Bound):
-                found |= self._method_call(value, given)
+            # The output of a block is not a block.
+            elif isinstance(value, Bound) and value.method not in ("__call__", "forward"):
+                inner = self.enter_method(value.instance.info, value.method, given)
+                found |= NOTHING if inner is None else inner.returned()
         return frozenset(found)  # type: ignore[arg-type]
 
     def _getattr(self, given: Sequence[Arg]) -> Values:
@@ -381,12 +386,6 @@ class Scope:
             else:
                 found.add(value)
         return frozenset(found)  # type: ignore[arg-type]
-
-    def _method_call(self, bound: Bound, args: Sequence[Arg]) -> Values:
-        if bound.method in ("__call__", "forward"):
-            return NOTHING  # The output of a block is not a block.
-        inner = self.enter_method(bound.instance.info, bound.method, args)
-        return NOTHING if inner is None else inner.returned()
 
     def enter_method(self, info: ClassInfo, method: str, args: Sequence[Arg]) -> Scope | None:
         """Return the scope of a method's body in a call from this scope; None if calls are too deep."""
