@@ -12,6 +12,7 @@ import pytest
 from gclint.source.file import SourceFile
 from gclint.source.lines import begins_in_string, logical_lines
 from gclint.source.tree import Tree, Unparsable
+from gclint.source.walk import listed
 
 
 def _file(text: str) -> SourceFile:
@@ -199,3 +200,14 @@ def test_a_row_behind_a_string_is_known(text: str) -> None:
     file = _file(text)
     assert file.tree is not None
     assert not begins_in_string(file, file.position(text.index("@")).row)
+
+
+def test_nodes_are_freed_without_the_collector() -> None:
+    nodes = "class Otter:\n    def forward(self, x):\n        def inner(y):\n            return y\n        return x\n"
+    gc.collect()
+    gc.disable()
+    try:
+        assert len(listed(ast.parse(nodes))[1]) == 3
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

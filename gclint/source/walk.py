@@ -151,20 +151,20 @@ def listed(node: ast.AST) -> tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]
     """Return what ``walk`` yields, and which part of that the definitions in it are."""
     found: list[ast.AST] = []
     parts: dict[ast.AST, tuple[int, int]] = {}
-
-    def add(node: ast.AST) -> None:
-        # Python's parser allows a hundred definitions in each other.
-        start = len(found)
-        found.append(node)
-        for each in _walk(_backwards(node), _ENDS_OF_DEFINITION):
-            if each.__class__ in _DEFINITIONS:
-                add(each)
-            else:
-                found.append(each)
-        parts[node] = start, len(found)
-
-    add(node)
+    _list(node, found, parts)
     return found, parts
+
+
+def _list(node: ast.AST, found: list[ast.AST], parts: dict[ast.AST, tuple[int, int]]) -> None:
+    # Python's parser allows a hundred definitions in each other.
+    start = len(found)
+    found.append(node)
+    for each in _walk(_backwards(node), _ENDS_OF_DEFINITION):
+        if each.__class__ in _DEFINITIONS:
+            _list(each, found, parts)
+        else:
+            found.append(each)
+    parts[node] = start, len(found)
 
 
 def names_in(node: ast.AST) -> Iterator[str]:
