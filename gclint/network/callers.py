@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gclint.network.evaluation.body import Body
-from gclint.network.evaluation.classes import ClassInfo, words_of
+from gclint.network.evaluation.classes import ClassInfo, may_have, words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, External, Instance
@@ -119,8 +119,7 @@ class Callers:
         attributes = frozenset(single_attributes(self._module, {each.name for each in kinds}))
         for user in self._module.classes.values():
             for method in user.methods():
-                is_near = any(name in method.text for name in attributes)
-                if not is_near or attributes.isdisjoint(words_of(method)):
+                if not may_have(method, attributes) or attributes.isdisjoint(words_of(method)):
                     continue
                 scope = user.scope(method)
                 for call in () if scope.body is None else scope.body.calls():
@@ -147,7 +146,7 @@ def _calls_in(
 ) -> Iterator[tuple[Scope, ast.Call]]:
     """Yield the calls in methods of a class that are meant, which one of ``words`` stands in."""
     for method in info.methods():
-        if any(word in method.text for word in words):
+        if may_have(method, words):
             scope = info.scope(method)
             for call in () if scope.body is None else scope.body.calls():
                 if is_meant(call.func):

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 
 from gclint.network.evaluation.body import COMPUTED, COMPUTING, Binding, Body, collect_bindings
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, may_have
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
 from gclint.network.traits import mixes_sequence
@@ -68,7 +68,7 @@ def accessors(module: Module, names: Collection[str]) -> frozenset[str]:
         definition.name
         for definition in module.file.outline.definitions
         if not definition.is_class
-        and any(name in definition.text for name in names)
+        and may_have(definition, names)
         and any(
             isinstance(node, ast.Return) and node.value is not None and _is_item(node.value, names)
             for node in statements_in(definition.function.body)
@@ -105,7 +105,7 @@ def _assigned_attributes(base: ClassInfo) -> frozenset[str]:
     found: set[str] = set()
     for method in base.methods():
         all_of_it = _calls_checkpoint(base) and method.name == "__init__"
-        if not all_of_it and not any(word in method.text for word in words):
+        if not all_of_it and not may_have(method, words):
             continue
         scope = base.scope(method)
         if scope.self_name is None or scope.body is None:

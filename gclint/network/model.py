@@ -9,7 +9,7 @@ from functools import cached_property
 
 from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.callers import Callers
-from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, may_have
 from gclint.network.evaluation.modules import library_of
 from gclint.network.further_sites import foreign_sites, with_seen, with_substitutes
 from gclint.network.gradient import Gradients
@@ -136,7 +136,7 @@ class Network:
         sites: list[RunSite] = []
         for info in self.module.classes.values():
             for method in info.methods():
-                if method.name != "__init__" and any(word in method.text for word in words):
+                if method.name != "__init__" and may_have(method, words):
                     sites.extend(run_sites(info.scope(method), holders))
         return with_seen(self.module, with_substitutes(self.module, sites, holders))
 

@@ -27,6 +27,7 @@ from gclint.source.walk import (
     children,
     dotted_name,
     structure,
+    walk_scope,
 )
 
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
@@ -256,9 +257,10 @@ def _calls(node: ast.AST, place: Place) -> Iterator[tuple[ast.Call, Place]]:
         yield from _calls_in(node.body, replace(place, arms=(*place.arms, Arm(node, True))))
         yield from _calls_in(node.orelse, replace(place, arms=(*place.arms, Arm(node, False))))
         return
-    if isinstance(node, ast.Call):
-        yield node, place
-    elif isinstance(node, WITHS) and any(stops_gradients(item.context_expr) for item in node.items):
+    if isinstance(node, ast.expr):
+        yield from ((each, place) for each in (node, *walk_scope(node)) if isinstance(each, ast.Call))
+        return
+    if isinstance(node, WITHS) and any(stops_gradients(item.context_expr) for item in node.items):
         inner = replace(place, records=False)
     elif isinstance(node, ast.stmt) and not any(blocks_of(node)):
         inner = replace(place, statement=node)

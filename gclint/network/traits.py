@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gclint.network.evaluation.body import Body, unstarred
-from gclint.network.evaluation.classes import ClassInfo, words_of
+from gclint.network.evaluation.classes import ClassInfo, may_have, words_of
 from gclint.network.evaluation.signature import listed_parameters
 from gclint.source.names import names
 from gclint.source.remembered import remembered
@@ -122,8 +122,7 @@ def statistics_class(info: ClassInfo) -> str | None:
 
 def _has_statistics(info: ClassInfo) -> bool:
     """Return whether a class's own code mentions layers that keep statistics."""
-    text = info.definition.text
-    return any(each in text for each in _ABOUT_STATISTICS) and any(map(_keeps_statistics, info.nodes))
+    return may_have(info.definition, _ABOUT_STATISTICS) and any(map(_keeps_statistics, info.nodes))
 
 
 def _keeps_statistics(node: ast.AST) -> bool:

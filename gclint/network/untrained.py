@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from gclint.network.assignments import GRADIENT_SWITCHES
-from gclint.network.evaluation.classes import ClassInfo, all_nodes
+from gclint.network.evaluation.classes import ClassInfo, all_nodes, may_have
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
 from gclint.network.holders import single_attributes
@@ -84,7 +84,7 @@ def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
     for info in module.classes.values():
         for method in info.methods():
             # Not where the object is only made.
-            if method.name == "__init__" or not any(name in method.text for name in attributes):
+            if method.name == "__init__" or not may_have(method, attributes):
                 continue
             scope = info.scope(method)
             for use in _uses(scope, attributes):

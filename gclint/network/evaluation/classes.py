@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
@@ -24,11 +24,11 @@ from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
 from gclint.source.lines import mentions, normal
 from gclint.source.naming import MODEL_BASE
-from gclint.source.outline import Definition
+from gclint.source.outline import Definition, Text
 from gclint.source.project import reachable
 from gclint.source.remembered import remembered
-from gclint.source.tree import Tree
-from gclint.source.walk import FUNCTIONS, is_constant, listed, walk
+from gclint.source.tree import DEFINITIONS
+from gclint.source.walk import FUNCTIONS, is_constant, last_name, listed, walk
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.modules import Module
@@ -136,8 +136,7 @@ class ClassInfo:
 
     def names(self, *parts: str) -> bool:
         """Return whether a name or attribute in the class, or a text of one word, has one of ``parts``."""
-        text = self.definition.text
-        return any(part in text for part in parts) and any(
+        return may_have(self.definition, parts) and any(
             part in word for word in words_of(self.definition) for part in parts
         )
 
@@ -200,7 +199,7 @@ class ClassInfo:
         for info in self.mro:
             values: Values = NOTHING
             for method in info.methods():
-                if not _may_assign(method, name):
+                if not may_have(method, (name, *COMPUTING)):
                     continue
                 scope = self.scope(method, info.module)
                 if scope.self_name is not None:
@@ -299,31 +298,40 @@ _KNOWN_BASES = {
 }
 
 
-def _may_assign(method: Definition, name: str) -> bool:
-    """Return whether a method may assign or add to the attribute ``name``; it only saves a walk."""
-    text = method.text
-    return name in text or any(word in text for word in COMPUTING)
+def may_have(definition: Definition, words: Iterable[str]) -> bool:
+    """Return whether the text of a definition contains one of some words; this may only save a walk."""
+    text = definition.text
+    return any(word in text for word in words)
 
 
 def nodes_of(definition: Definition) -> Sequence[ast.AST]:
-    """Return all nodes of a definition, each before those below it."""
-    tree = definition.outline.file.tree
-    assert tree is not None  # the definition was found in it
-    nodes, parts = _listing(tree)
-    start, end = parts[definition.number]
+    """Return all nodes of a definition, each before those below it.
+
+    They are listed once for each tree and outermost definition.
+    """
+    outermost = definition
+    while outermost.parent is not None:
+        outermost = outermost.parent
+    nodes, parts = _listing(definition.outline.file, outermost.node)
+    if definition is outermost:
+        return nodes
+    start, end = parts[definition.node]
     return nodes[start:end]
 
 
-def all_nodes(file: SourceFile) -> Sequence[ast.AST]:
-    """Return all nodes of a file, each before those below it; none if it cannot be parsed."""
-    return () if file.tree is None else _listing(file.tree)[0]
+def all_nodes(file: SourceFile) -> Iterator[ast.AST]:
+    """Yield the nodes of all statements of a file, each before those below it."""
+    for statement in () if file.tree is None else file.tree.module.body:
+        yield from _listing(file, statement)[0] if isinstance(statement, DEFINITIONS) else walk(statement)
 
 
-@remembered
-def _listing(tree: Tree) -> tuple[list[ast.AST], list[tuple[int, int]]]:
-    """Return all nodes of a tree, and which of them its definitions are: they are walked once."""
-    nodes, parts = listed(tree.module)
-    return nodes, [parts[definition] for definition in tree.definitions]
+def _listing(file: Text, node: ast.AST) -> tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]]:
+    tree = file.tree
+    assert tree is not None  # the node is a part of it
+    key = (listed, node)
+    if key not in tree.facts:
+        tree.facts[key] = listed(node)
+    return cast("tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]]", tree.facts[key])
 
 
 def words_of(definition: Definition) -> frozenset[str]:
@@ -359,15 +367,16 @@ def _created(info: ClassInfo) -> frozenset[str]:
     found: set[str] = set()
     left_out: set[ast.AST] = set()
     for node in info.nodes if wanted else ():
-        if isinstance(node, ast.Attribute):
-            left_out.add(node.value)
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            name = last_name(node)
+            if name in wanted and node not in left_out:
+                found.add(name)
+            if isinstance(node, ast.Attribute):
+                left_out.add(node.value)
         elif isinstance(node, ast.AnnAssign):
             left_out.update(walk(node.annotation))
         elif isinstance(node, FUNCTIONS) and node.returns is not None:
             left_out.update(walk(node.returns))
-        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-        if name in wanted and node not in left_out:
-            found.add(name)
     return frozenset(found)
 
 
