@@ -31,7 +31,7 @@ from gclint.source.generated import is_modular
 from gclint.source.lines import mentions
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
-from gclint.source.walk import walk
+from gclint.source.tree import statements_around
 
 _LIBRARY_MODULES = frozenset(("modeling_utils", "modeling_outputs", "modeling_layers"))
 _BASE_MODULE = "modeling_layers"
@@ -99,7 +99,7 @@ class Network:
         tree = self.file.tree if mentions(self.file.text, CHECKPOINTING_BASE) else None
         return tree is not None and any(
             isinstance(each, ast.ImportFrom) and any(name.name == CHECKPOINTING_BASE for name in each.names)
-            for node in walk(tree.module)
+            for node, _ in statements_around(tree.module.body)
             if isinstance(node, ast.Try) and node.handlers
             for each in node.body
         )
