@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 import warnings
+import weakref
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from gclint.source.file import SourceFile
 from gclint.source.lines import begins_in_string, logical_lines
 from gclint.source.tree import Tree, Unparsable
+from gclint.source.walk import listed
 
 
 def _file(text: str) -> SourceFile:
@@ -199,3 +201,15 @@ def test_a_row_behind_a_string_is_known(text: str) -> None:
     file = _file(text)
     assert file.tree is not None
     assert not begins_in_string(file, file.position(text.index("@")).row)
+
+
+def test_nodes_are_freed_without_the_collector() -> None:
+    tree = ast.parse("class Otter:\n    def forward(self, x):\n        def inner(y):\n            return y\n")
+    gone = weakref.ref(tree)
+    gc.disable()
+    try:
+        assert len(listed(tree)[1]) == 4
+        del tree
+        assert gone() is None
+    finally:
+        gc.enable()

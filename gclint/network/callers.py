@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gclint.network.evaluation.body import Body
-from gclint.network.evaluation.classes import ClassInfo, words_of
+from gclint.network.evaluation.classes import ClassInfo, may_have, words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Bound, External, Instance
@@ -20,9 +20,8 @@ from gclint.source.file import SourceFile
 from gclint.source.project import Project
 from gclint.source.remembered import remembered
 from gclint.source.tree import DEFINITIONS
-from gclint.source.walk import Arg, arguments, dotted_name, text_of, walk
+from gclint.source.walk import Arg, arguments, is_super, text_of, walk
 
-_SUPER = "super"
 _ALL = "__all__"
 
 
@@ -40,13 +39,7 @@ class Callers:
     """Finds the calls of methods in one file."""
 
     def __init__(self, project: Project, module: Module, sites: Sequence[RunSite]) -> None:
-        """Prepare the search.
-
-        Args:
-            project: the files of the run, to find out whether others import the class.
-            module: the file.
-            sites: the call sites in the file.
-        """
+        """Prepare the search; the call ``sites`` of the file are not looked for again."""
         self._project = project
         self._module = module
         self._sites = sites
@@ -81,29 +74,23 @@ class Callers:
     def may_be_elsewhere(self, info: ClassInfo, method: str, *, only_users: bool) -> bool:
         """Return whether code outside of the file may call a class's method with any arguments.
 
-        Args:
-            info: the class.
-            method: the name of the method.
-            only_users: whether to consider only users of the model, not the other files of the run.
+        With ``only_users``, only users of the model count, not the other files of the run.
         """
         if self.is_for_users(info, method):
             return True
         if only_users or method not in RUNNING_METHODS:
             return False
         if info not in self._open:
-            self._open[info] = self._is_named_elsewhere(info) or self._is_super(info)
+            naming = given_importing(self._project, info.file, info.name)
+            self._open[info] = any(path != info.file.path for path in naming) or self._is_super(info)
         return self._open[info]
 
     def is_for_users(self, info: ClassInfo, method: str) -> bool:
         """Return whether users of the model may call a class's method, with any arguments."""
-        return (method in RUNNING_METHODS or not method.startswith("_")) and self._is_public(info)
-
-    def _is_public(self, info: ClassInfo) -> bool:
+        if method not in RUNNING_METHODS and method.startswith("_"):
+            return False
         exported = _exported(info.file)
         return info.is_model if exported is None else info.name in exported
-
-    def _is_named_elsewhere(self, info: ClassInfo) -> bool:
-        return any(path != info.file.path for path in given_importing(self._project, info.file, info.name))
 
     def _is_super(self, info: ClassInfo) -> bool:
         classes = self._module.classes.values()
@@ -132,8 +119,7 @@ class Callers:
         attributes = frozenset(single_attributes(self._module, {each.name for each in kinds}))
         for user in self._module.classes.values():
             for method in user.methods():
-                is_near = any(name in method.text for name in attributes)
-                if not is_near or attributes.isdisjoint(words_of(method)):
+                if not may_have(method, attributes) or attributes.isdisjoint(words_of(method)):
                     continue
                 scope = user.scope(method)
                 for call in () if scope.body is None else scope.body.calls():
@@ -160,7 +146,7 @@ def _calls_in(
 ) -> Iterator[tuple[Scope, ast.Call]]:
     """Yield the calls in methods of a class that are meant, which one of ``words`` stands in."""
     for method in info.methods():
-        if any(word in method.text for word in words):
+        if may_have(method, words):
             scope = info.scope(method)
             for call in () if scope.body is None else scope.body.calls():
                 if is_meant(call.func):
@@ -169,20 +155,19 @@ def _calls_in(
 
 def _super_calls(info: ClassInfo, method: str) -> Iterator[tuple[Scope, ast.Call]]:
     """Yield the calls ``super().method(…)`` in methods of a class."""
-    return _calls_in(info, frozenset((_SUPER,)), lambda func: _is_super(func, method))
+    return _calls_in(info, frozenset(("super",)), lambda func: _is_call_of_base(func, method))
 
 
 def _caller(scope: Scope, call: ast.Call) -> Caller:
     return Caller(scope, arguments(call), scope.span(call)[0])
 
 
-def _is_super(func: ast.expr, method: str) -> bool:
+def _is_call_of_base(func: ast.expr, method: str) -> bool:
     """Return whether a call is one of ``super().method(…)``."""
     return (
         isinstance(func, ast.Attribute)
         and (func.attr == method or {func.attr, method} <= RUNNING_METHODS)
-        and isinstance(func.value, ast.Call)
-        and dotted_name(func.value.func) == _SUPER
+        and is_super(func.value)
     )
 
 

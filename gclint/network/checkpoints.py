@@ -16,7 +16,7 @@ from gclint.network.search import CHECKPOINT_METHODS
 from gclint.source.file import SourceFile
 from gclint.source.remembered import remembered
 from gclint.source.tree import DEFINITIONS
-from gclint.source.walk import dotted_name, last_name, text_of, walk, walk_scope
+from gclint.source.walk import assigned, dotted_name, last_name, text_of, walk, walk_scope
 from gclint.source.words import any_between
 
 # A text without any of these neither calls a checkpoint function nor passes one on.
@@ -166,10 +166,9 @@ def _assigned(file: SourceFile) -> Iterator[tuple[str, int, int]]:
     """Yield the names that a module's own statements assign, each with the place of its statement."""
     for statement in () if file.tree is None else file.tree.module.body:
         for node in () if isinstance(statement, DEFINITIONS) else (statement, *walk_scope(statement)):
-            if isinstance(node, (ast.Assign, ast.AnnAssign)):
-                for target in node.targets if isinstance(node, ast.Assign) else (node.target,):
-                    if isinstance(target, ast.Name):
-                        yield target.id, *file.places.span(node)
+            for target, _ in assigned(node):
+                if isinstance(target, ast.Name):
+                    yield target.id, *file.places.span(node)
 
 
 def _closed(module: Module, names: set[str]) -> set[str]:

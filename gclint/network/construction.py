@@ -12,6 +12,7 @@ from gclint.network.outside import FLAG
 from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
 from gclint.source.naming import MODEL_BASE
+from gclint.source.walk import assigned
 
 _CONSTRUCTOR = "__init__"
 
@@ -62,7 +63,6 @@ def _in_body(base: ClassInfo) -> Iterator[FlagSetting]:
     """Yield the assignments in the class body."""
     file = base.file
     for node in Body.of_definition(base.definition).own_nodes:
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
-            for target in node.targets if isinstance(node, ast.Assign) else (node.target,):
-                if isinstance(target, ast.Name) and target.id == FLAG:
-                    yield FlagSetting(file, file.places.start(target), None, file.source(node.value))
+        for target, value in assigned(node):
+            if isinstance(target, ast.Name) and target.id == FLAG:
+                yield FlagSetting(file, file.places.start(target), None, file.source(value))

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 
 from gclint.network.evaluation.body import COMPUTED, COMPUTING, Binding, Body, collect_bindings
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, may_have
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
 from gclint.network.traits import mixes_sequence
 from gclint.source.file import SourceFile
-from gclint.source.lines import mentions
+from gclint.source.lines import normal
 from gclint.source.remembered import remembered
 from gclint.source.tree import statements_around
-from gclint.source.walk import arguments, last_name, statements_in, walk
+from gclint.source.walk import arguments, called_name, statements_in, walk
 
 _STACKS = ("ModuleList", "ModuleDict")
 _SEQUENCE = "Sequential"
 _CHECKPOINT_CALLS = ("checkpoint", "checkpointing_func")
 """What the names of checkpoint functions end with."""
+_CALLED = re.compile(r"checkpoint(?:ing_func)?(?!\w)")
+"""Matches where such a name ends in a text."""
 
 
 def holding_attributes(info: ClassInfo) -> Iterator[str]:
@@ -52,15 +55,11 @@ def _creations(file: SourceFile) -> tuple[tuple[str, frozenset[str]], ...]:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)):
             collect_bindings(found, statement)
     return tuple(
-        (key.partition(".")[2], frozenset(filter(None, map(_called_name, walk(binding.literal)))))
+        (key.partition(".")[2], frozenset(filter(None, map(called_name, walk(binding.literal)))))
         for key, bindings in found.items()
         for binding in bindings
         if "." in key and not binding.added
     )
-
-
-def _called_name(node: ast.AST) -> str | None:
-    return last_name(node.func) if isinstance(node, ast.Call) else None
 
 
 def accessors(module: Module, names: Collection[str]) -> frozenset[str]:
@@ -96,8 +95,8 @@ def _holders(value: ast.expr) -> Iterator[str]:
 @remembered
 def _calls_checkpoint(info: ClassInfo) -> bool:
     """Return whether a class's own methods call a checkpoint function themselves."""
-    return mentions(info.definition.text, "checkpoint") and any(
-        (_called_name(node) or "").endswith(_CHECKPOINT_CALLS) for node in info.nodes
+    return _CALLED.search(normal(info.definition.text)) is not None and any(
+        (called_name(node) or "").endswith(_CHECKPOINT_CALLS) for node in info.nodes
     )
 
 
@@ -109,7 +108,7 @@ def _assigned_attributes(base: ClassInfo) -> frozenset[str]:
     found: set[str] = set()
     for method in base.methods():
         all_of_it = _calls_checkpoint(base) and method.name == "__init__"
-        if not all_of_it and not any(word in method.text for word in words):
+        if not all_of_it and not may_have(method, words):
             continue
         scope = base.scope(method)
         if scope.self_name is None or scope.body is None:
@@ -131,7 +130,7 @@ def _layers(module: Module) -> frozenset[str]:
 
 def _creates(node: ast.AST, layers: frozenset[str]) -> bool:
     """Return whether a node creates a stack that may hold blocks, or a checkpointing layer."""
-    name = _called_name(node)
+    name = called_name(node)
     if not isinstance(node, ast.Call) or name is None:
         return False
     if name == _SEQUENCE:
@@ -143,9 +142,7 @@ def _creates(node: ast.AST, layers: frozenset[str]) -> bool:
 def _may_run_blocks(value: Value, checkpoints: bool) -> bool:
     """Return whether calls of the value of an attribute may matter to a rule.
 
-    Args:
-        value: the value of the attribute.
-        checkpoints: whether the class with the attribute calls a checkpoint function itself.
+    They may if the class with the attribute ``checkpoints`` something itself.
     """
     if isinstance(value, Instance):
         return value.info.is_module and (value.info.is_checkpointing or checkpoints)

@@ -11,7 +11,7 @@ from gclint.network.evaluation.modules import Module, library_of
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.outside import FLAG
 from gclint.source.file import SourceFile
-from gclint.source.likely import given_by_word, likely_imported, words
+from gclint.source.likely import given_answer, given_by_word, likely_imported, words
 from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.remembered import remembered
@@ -40,7 +40,10 @@ def is_imported_from(project: Project, file: SourceFile, name: str) -> bool:
 
 
 def _importing(project: Project, file: SourceFile, name: str) -> Iterator[Path]:
-    yield from dict.fromkeys((*_given(project, file, name), *_around(project, file, name)))
+    """Yield the files that import a name from a module named like a file, or its package."""
+    key = "|".join((name, *sorted({file.path.stem, project.model(file.path), ""})))
+    given = given_answer(project, IMPORTERS, key, likely_imported, file)
+    yield from dict.fromkeys((*given, *_around(project, file, name)))
 
 
 @remembered
@@ -52,21 +55,8 @@ def users(file: Module) -> tuple[Module, ...]:
 
 
 def given_importing(project: Project, user: SourceFile, name: str) -> Sequence[Path]:
-    """Return the given files that import a name, from any module.
-
-    Args:
-        project: the files of the run.
-        user: the file whose verdict depends on the answer.
-        name: the imported name.
-    """
-    known = project.questions.standing_answer(IMPORTED, name)
-    if known is None:
-        with project.read_for(None):
-            candidates = given_by_word(project, likely_imported).get(name, ())
-            known = frozenset(path for path in candidates if _imports(project.file(path), name))
-    found = project.in_order(known)
-    project.questions.ask(user.path, IMPORTED, name, found)
-    return found
+    """Return the given files that import a name from any module, for the verdict on ``user``."""
+    return given_answer(project, IMPORTED, name, likely_imported, user)
 
 
 def read_imports(project: Project) -> None:
@@ -89,20 +79,6 @@ def _beside(project: Project) -> Sequence[Path]:
         found = (path for path in files_mentioning(project, FLAG) if path not in project.given)
         known = project.derived[_beside] = tuple(found)
     return known
-
-
-def _given(project: Project, file: SourceFile, name: str) -> Iterator[Path]:
-    """Yield the given files that import a name from a module named like a file, or its package."""
-    names = frozenset((file.path.stem, project.model(file.path), ""))
-    key = "|".join((name, *sorted(names)))
-    known = project.questions.standing_answer(IMPORTERS, key)
-    if known is None:
-        with project.read_for(None):
-            candidates = given_by_word(project, likely_imported).get(name, ())
-            known = frozenset(path for path in candidates if _imports_from(project.file(path), key))
-    found = project.in_order(known)
-    project.questions.ask(file.path, IMPORTERS, key, found)
-    yield from found
 
 
 @remembered

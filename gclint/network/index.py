@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.modules import Module, library_of
+from gclint.network.evaluation.modules import library_of
 from gclint.source.file import SourceFile
-from gclint.source.likely import given_by_word, likely_bases
+from gclint.source.likely import given_answer, likely_bases
 from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.remembered import remembered
@@ -20,24 +20,13 @@ def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
     waiting = [info]
     while waiting:
         base = waiting.pop()
-        with project.read_for(None):
-            candidates = _based_on(project, base.name)
-        project.questions.ask(info.file.path, BASES, base.name, (each.file.path for each in candidates))
-        for module in candidates:
-            project.consult(info.file, module.file.path)
+        for path in given_answer(project, BASES, base.name, likely_bases, info.file):
+            module = library_of(project).module(project.consult(info.file, path))
             for candidate in map(module.classes.__getitem__, _by_base(module.file)[base.name]):
                 if candidate not in seen and base in candidate.bases:
                     seen.add(candidate)
                     waiting.append(candidate)
                     yield candidate
-
-
-def _based_on(project: Project, name: str) -> list[Module]:
-    """Return the modules that have classes with a base of this name."""
-    known = project.questions.standing_answer(BASES, name)
-    likely = given_by_word(project, likely_bases).get(name, ()) if known is None else project.in_order(known)
-    modules = (library_of(project).module(project.file(path)) for path in likely)
-    return [each for each in modules if name in _by_base(each.file)]
 
 
 @remembered

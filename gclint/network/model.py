@@ -9,14 +9,13 @@ from functools import cached_property
 
 from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.callers import Callers
-from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, may_have
 from gclint.network.evaluation.modules import library_of
+from gclint.network.further_sites import foreign_sites, with_seen, with_substitutes
 from gclint.network.gradient import Gradients
 from gclint.network.holders import accessors, holding_attributes, single_attributes
-from gclint.network.inherited import foreign_sites, with_substitutes
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
-from gclint.network.seen import with_seen
 from gclint.network.standing import (
     Standing,
     disqualified,
@@ -32,7 +31,7 @@ from gclint.source.generated import is_modular
 from gclint.source.lines import mentions
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
-from gclint.source.walk import walk
+from gclint.source.tree import statements_around
 
 _LIBRARY_MODULES = frozenset(("modeling_utils", "modeling_outputs", "modeling_layers"))
 _BASE_MODULE = "modeling_layers"
@@ -100,7 +99,7 @@ class Network:
         tree = self.file.tree if mentions(self.file.text, CHECKPOINTING_BASE) else None
         return tree is not None and any(
             isinstance(each, ast.ImportFrom) and any(name.name == CHECKPOINTING_BASE for name in each.names)
-            for node in walk(tree.module)
+            for node, _ in statements_around(tree.module.body)
             if isinstance(node, ast.Try) and node.handlers
             for each in node.body
         )
@@ -137,7 +136,7 @@ class Network:
         sites: list[RunSite] = []
         for info in self.module.classes.values():
             for method in info.methods():
-                if method.name != "__init__" and any(word in method.text for word in words):
+                if method.name != "__init__" and may_have(method, words):
                     sites.extend(run_sites(info.scope(method), holders))
         return with_seen(self.module, with_substitutes(self.module, sites, holders))
 
@@ -197,12 +196,7 @@ class Network:
         return found
 
     def reasons(self, info: ClassInfo, sites: Collection[RunSite]) -> tuple[str, ...]:
-        """Return the reasons why a class is not an unprotected block; none if it is one.
-
-        Args:
-            info: the class.
-            sites: the call sites to consider; there may be none.
-        """
+        """Return why a class, which ``sites`` may run, is not an unprotected block; nothing if it is one."""
         if any(block.info is info for block in self.unprotected_blocks):
             return ()
         if not info.is_module:

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gclint.network.evaluation.classes import nodes_of
+from gclint.network.evaluation.classes import all_nodes, nodes_of
 from gclint.source.file import SourceFile
 from gclint.source.outline import Definition
 from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.remembered import remembered
 from gclint.source.surroundings import files_mentioning
-from gclint.source.tree import Places, Tree, Unparsable, blocks_of, line_starts
-from gclint.source.walk import FUNCTIONS, children, dotted_name, is_constant, last_name, text_of, walk
+from gclint.source.tree import Places, Tree, Unparsable, line_starts
+from gclint.source.walk import FUNCTIONS, assigned, dotted_name, is_constant, last_name, text_of, walk
+from gclint.source.words import word_ends
 
 FLAG = "gradient_checkpointing"
 CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"
 LIBRARY_SWITCH = "_set_gradient_checkpointing"
-_MENTION = re.compile(rf"(?<!\w){FLAG}(?!\w)")
 _PIECE = re.compile(r"\n[^\s#)\]}]")
 """Before a line on which a statement of a module may begin."""
-_SETTING_CALLS = ("setattr", "__setattr__")
+_SETTING_CALLS = frozenset(("setattr", "__setattr__"))
 # Objects with these names hold options, not modules.
 _OPTIONS = (
     *("config", "cfg", "conf", "args", "arguments"),
@@ -50,9 +49,7 @@ class OutsideSwitch:
 def outside_switches(project: Project, user: SourceFile) -> tuple[OutsideSwitch, ...]:
     """Return the statements that set flags from outside, in the files of a run and around them.
 
-    Args:
-        project: the files of the run.
-        user: the file whose verdict depends on the answer.
+    The verdict on ``user`` depends on the answer.
     """
     known = project.derived.get(outside_switches)
     if not isinstance(known, tuple):
@@ -91,12 +88,13 @@ def sets_only_own_flags(file: SourceFile) -> bool:
     """
     text = file.text
     pieces: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
-    for mention in _MENTION.finditer(text):
-        start = text.rfind("\nclass", 0, mention.start()) + 1
-        if not start or _PIECE.search(text, start, mention.start()):
+    for after in word_ends(text, FLAG, 0, len(text)):
+        mention = after - len(FLAG)
+        start = text.rfind("\nclass", 0, mention) + 1
+        if not start or _PIECE.search(text, start, mention):
             return False  # It is in no class.
-        end = _PIECE.search(text, mention.start())
-        pieces[start, end.start() + 1 if end else len(text)].add(mention.start() - start)
+        end = _PIECE.search(text, mention)
+        pieces[start, end.start() + 1 if end else len(text)].add(mention - start)
     return all(_own_flags(text[start:end]) >= found for (start, end), found in pieces.items())
 
 
@@ -124,7 +122,7 @@ def _own_flags(piece: str) -> set[int]:
 
 
 def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
-    for node in _nodes_around(file, FLAG):
+    for node in all_nodes(file):
         for offset, receiver, value in _settings(file, node, FLAG):
             if last_name(receiver).lower().endswith(_OPTIONS):
                 continue
@@ -139,43 +137,20 @@ def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
                 yield OutsideSwitch(file, offset, file.source(receiver), attribute, is_complete)
 
 
-def _nodes_around(file: SourceFile, word: str) -> Iterator[ast.AST]:
-    """Yield the nodes of the statements on whose lines a word stands; most files have few of them."""
-    rows = [file.places.row(match.start()) for match in re.finditer(word, file.text)]
-    waiting: list[ast.stmt] = [] if file.tree is None else file.tree.module.body[::-1]
-    while waiting:
-        statement = waiting.pop()
-        row = bisect_left(rows, statement.lineno)
-        if row < len(rows) and rows[row] <= (statement.end_lineno or statement.lineno):
-            yield from _own_nodes(statement)
-            for block in reversed(list(blocks_of(statement))):
-                waiting += reversed(block)
-
-
-def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield a statement and the nodes below it, without other statements."""
-    waiting: list[ast.AST] = [statement]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += (each for each in reversed(children(node)) if not isinstance(each, ast.stmt))
-
-
 def _settings(file: SourceFile, node: ast.AST, name: str) -> Iterator[tuple[int, ast.expr, ast.expr]]:
     """Yield where a node itself sets attributes ``name``, of which objects, and to which values."""
     if isinstance(node, ast.Call):
         called = last_name(node.func)
         if called in _SETTING_CALLS and len(node.args) == 3 and text_of(node.args[1]) == name:
             yield file.places.end(node.func) - len(called), node.args[0], node.args[2]
-    elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            for each in walk(target):
-                if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and each.attr == name:
-                    yield file.places.end(each) - len(f".{name}"), each.value, node.value
-                elif isinstance(each, ast.Subscript) and text_of(each.slice) == name:
-                    holder = _holder(each.value) if isinstance(each.ctx, ast.Store) else None
-                    if holder is not None:
-                        yield file.places.end(each.value), holder, node.value
+    for target, value in assigned(node):
+        for each in walk(target):
+            if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and each.attr == name:
+                yield file.places.end(each) - len(f".{name}"), each.value, value
+            elif isinstance(each, ast.Subscript) and text_of(each.slice) == name:
+                holder = _holder(each.value) if isinstance(each.ctx, ast.Store) else None
+                if holder is not None:
+                    yield file.places.end(each.value), holder, value
 
 
 def _holder(variables: ast.expr) -> ast.expr | None:
@@ -210,5 +185,6 @@ def _goes_over_all(node: ast.AST, name: str) -> bool:
     """Return whether a node asks for all modules, or whether a variable's has an attribute."""
     if not isinstance(node, ast.Call):
         return False
-    is_asked = last_name(node.func) == "hasattr" and bool(node.args)
-    return last_name(node.func) == "modules" or (is_asked and dotted_name(node.args[0]) == name)
+    called = last_name(node.func)
+    is_asked = called == "hasattr" and bool(node.args)
+    return called == "modules" or (is_asked and dotted_name(node.args[0]) == name)

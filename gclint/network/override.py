@@ -15,7 +15,7 @@ from gclint.network.evaluation.values import ClassValue
 from gclint.network.index import subclasses
 from gclint.network.outside import FLAG, LIBRARY_SWITCH
 from gclint.source.outline import Definition
-from gclint.source.walk import dotted_name, is_docstring
+from gclint.source.walk import dotted_name, is_docstring, is_super
 
 _ANY_MODEL = frozenset(("from_config", "from_pretrained", "_from_config"))
 """Methods that create a model whose class is not known from the code."""
@@ -101,13 +101,9 @@ def _loads_models(info: ClassInfo) -> bool:
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in _ANY_MODEL
-        and not _is_super(node.func.value)
+        and not is_super(node.func.value)
         for node in info.nodes
     )
-
-
-def _is_super(holder: ast.expr) -> bool:
-    return isinstance(holder, ast.Call) and dotted_name(holder.func) == "super"
 
 
 def _named(override: OldOverride) -> list[str] | None:

@@ -27,6 +27,7 @@ from gclint.source.walk import (
     children,
     dotted_name,
     structure,
+    walk_scope,
 )
 
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
@@ -45,6 +46,18 @@ class Arm:
     node: ast.If
     taken: bool
     """Whether the call is in the body, not under ``else``."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is around a call in a method."""
+
+    loops: tuple[Loop, ...] = ()
+    arms: tuple[Arm, ...] = ()
+    statement: ast.stmt | None = None
+    """The simple statement that holds the call."""
+    records: bool = True
+    """Whether gradients are recorded, as no context manager around the call prevents it."""
 
 
 class Peers:
@@ -78,26 +91,36 @@ class RunSite:
     args: tuple[Arg, ...]
     """The arguments that reach the block."""
     blocks: tuple[ClassInfo, ...]
-    checkpointed: bool
+    place: Place = field(repr=False)
+    checkpointed: bool = False
     """Whether the call goes through a checkpoint function instead of running the block itself."""
-    loops: tuple[Loop, ...]
-    arms: tuple[Arm, ...]
-    statement: ast.stmt | None
-    """The simple statement that holds the call."""
     function: Function | None = None
     """The inner function of the method that is called or checkpointed, and that runs the blocks."""
     outcome: tuple[ast.expr, ...] = ()
     """What a wrapper function does with the output of a checkpointed block: see ``Wrapped``."""
     whole: bool = False
     """Whether a whole ``nn.Sequential`` is called, which passes the output of each block to the next."""
-    records: bool = True
-    """Whether gradients are recorded, as no context manager around the call prevents it."""
     peers: Peers = field(default_factory=Peers, repr=False)
     """All call sites in the method with the same receiver and blocks, including this one."""
     seen: tuple[Observed, ...] = ()
     """The observations of the call in runs."""
     only_seen: frozenset[ClassInfo] = frozenset()
     """The blocks that only a run has seen it run."""
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The loops around the call, the innermost last."""
+        return self.place.loops
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The sides of conditions around the call, the innermost last."""
+        return self.place.arms
+
+    @property
+    def statement(self) -> ast.stmt | None:
+        """The simple statement that holds the call."""
+        return self.place.statement
 
     @property
     def owner(self) -> ClassInfo:
@@ -162,29 +185,16 @@ class RunSite:
         return self.scope.source(node)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """The current position of the search in a method."""
-
-    loops: tuple[Loop, ...] = ()
-    arms: tuple[Arm, ...] = ()
-    statement: ast.stmt | None = None
-    records: bool = True
-
-
 def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset()) -> list[RunSite]:
     """Return the calls in a method that run an instance of a class of the project, in text order.
 
-    Args:
-        scope: the scope of the method, or of a function inside it.
-        holders: the attributes and methods that hold blocks; calls of others are not examined.
-        outer: names in the enclosing scope that refer to the content of such an attribute.
+    The method may be a function inside one, around which the names ``outer`` stand for what ``holders`` hold.
     """
     search = search_blocks(scope, holders, outer)
     sites = [
         site
         for root in (() if scope.body is None else scope.body.roots)
-        for call, place in _calls(root, _Place())
+        for call, place in _calls(root, Place())
         for site in (_checkpointed(scope, call, place, search) or _plain(scope, call, place, search),)
         if site is not None
     ]
@@ -202,39 +212,36 @@ def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset(
 def calls_as_sites(scope: Scope, offset: int, blocks: tuple[ClassInfo, ...]) -> Iterator[RunSite]:
     """Yield each call in a statement of a method as the call site that it is if it runs ``blocks``.
 
-    Args:
-        scope: the scope of the method.
-        offset: an offset in the statement.
-        blocks: the classes that are run according to a run, since the code does not show it.
+    That they are run is known from a run, since the code does not show it.
     """
     row = scope.module.file.places.row(offset)
     for root in () if scope.body is None else scope.body.roots:
         if isinstance(root, ast.stmt) and root.lineno <= row <= (root.end_lineno or root.lineno):
-            for call, place in _calls(root, _Place()):
+            for call, place in _calls(root, Place()):
                 yield _assumed(scope, call, place, blocks)
 
 
-def _assumed(scope: Scope, call: ast.Call, place: _Place, blocks: tuple[ClassInfo, ...]) -> RunSite:
+def _assumed(scope: Scope, call: ast.Call, place: Place, blocks: tuple[ClassInfo, ...]) -> RunSite:
     given = arguments(call)
     checkpointed = bool(given) and is_checkpoint_function(scope, call.func)
     wrapped = unwrap(scope, given[0].value, _passed_on(scope, given)) if checkpointed else None
     receiver = call.func if wrapped is None else wrapped.receiver
     args = given if wrapped is None else wrapped.args
-    site = _site(scope, call, place, receiver, args, blocks, checkpointed=wrapped is not None)
+    site = RunSite(scope, call, receiver, args, blocks, place, wrapped is not None)
     site.peers.add(call, place.loops)
     return site
 
 
-def _passed_on(scope: Scope, given: Sequence[Arg]) -> list[Arg]:
+def _passed_on(scope: Scope, given: Sequence[Arg]) -> tuple[Arg, ...]:
     """Return the arguments that a checkpoint function passes on, and mappings that may hold some."""
-    return [arg for arg in given[1:] if not all(map(_is_option, written_arguments(scope, [arg])))]
+    return tuple(arg for arg in given[1:] if not all(map(_is_option, written_arguments(scope, [arg]))))
 
 
 def _is_option(arg: Arg) -> bool:
     return arg.keyword in _CHECKPOINT_OPTIONS
 
 
-def _calls(node: ast.AST, place: _Place) -> Iterator[tuple[ast.Call, _Place]]:
+def _calls(node: ast.AST, place: Place) -> Iterator[tuple[ast.Call, Place]]:
     """Yield the calls in a node and their places, without those in nested functions and classes."""
     inner = place
     if isinstance(node, _NEW_SCOPES):
@@ -250,21 +257,22 @@ def _calls(node: ast.AST, place: _Place) -> Iterator[tuple[ast.Call, _Place]]:
         yield from _calls_in(node.body, replace(place, arms=(*place.arms, Arm(node, True))))
         yield from _calls_in(node.orelse, replace(place, arms=(*place.arms, Arm(node, False))))
         return
-    if isinstance(node, ast.Call):
-        yield node, place
-    elif isinstance(node, WITHS) and any(stops_gradients(item.context_expr) for item in node.items):
+    if isinstance(node, ast.expr):
+        yield from ((each, place) for each in (node, *walk_scope(node)) if isinstance(each, ast.Call))
+        return
+    if isinstance(node, WITHS) and any(stops_gradients(item.context_expr) for item in node.items):
         inner = replace(place, records=False)
     elif isinstance(node, ast.stmt) and not any(blocks_of(node)):
         inner = replace(place, statement=node)
     yield from _calls_in(children(node), inner)
 
 
-def _calls_in(nodes: Iterable[ast.AST], place: _Place) -> Iterator[tuple[ast.Call, _Place]]:
+def _calls_in(nodes: Iterable[ast.AST], place: Place) -> Iterator[tuple[ast.Call, Place]]:
     for node in nodes:
         yield from _calls(node, place)
 
 
-def _plain(scope: Scope, call: ast.Call, place: _Place, search: Search) -> RunSite | None:
+def _plain(scope: Scope, call: ast.Call, place: Place, search: Search) -> RunSite | None:
     """Return the site of ``layer(...)`` or ``layer.forward(...)``."""
     if not _may_be_block(call.func, search):
         return None
@@ -274,7 +282,7 @@ def _plain(scope: Scope, call: ast.Call, place: _Place, search: Search) -> RunSi
     function = scope.local_function(call.func.id, call.func) if isinstance(call.func, ast.Name) else None
     if function is not None:
         blocks = _run_inside(scope, function, given, search)
-        return _site(scope, call, place, receiver, given, blocks, function=function) if blocks else None
+        return RunSite(scope, call, receiver, given, blocks, place, function=function) if blocks else None
     if bound and isinstance(call.func, ast.Attribute):
         receiver = call.func.value
         if isinstance(receiver, ast.Call) or (
@@ -285,11 +293,11 @@ def _plain(scope: Scope, call: ast.Call, place: _Place, search: Search) -> RunSi
     if not blocks and len(given) == 1 and given[0].keyword is None and not given[0].star:
         # Since a list cannot be called, this is an `nn.Sequential`, which runs one block after the other.
         blocks = _instances(items_of(values))
-        return _site(scope, call, place, receiver, given, blocks, whole=True) if blocks else None
-    return _site(scope, call, place, receiver, given, blocks) if blocks else None
+        return RunSite(scope, call, receiver, given, blocks, place, whole=True) if blocks else None
+    return RunSite(scope, call, receiver, given, blocks, place) if blocks else None
 
 
-def _checkpointed(scope: Scope, call: ast.Call, place: _Place, search: Search) -> RunSite | None:
+def _checkpointed(scope: Scope, call: ast.Call, place: Place, search: Search) -> RunSite | None:
     """Return the site of a call of a checkpoint function."""
     given = arguments(call)
     if not given or given[0].star or not is_checkpoint_function(scope, call.func):
@@ -300,29 +308,20 @@ def _checkpointed(scope: Scope, call: ast.Call, place: _Place, search: Search) -
     if wrapped is not None:
         blocks = _instances(scope.evaluate(wrapped.receiver))
         if blocks:
-            return _site(
-                scope,
-                call,
-                place,
-                wrapped.receiver,
-                wrapped.args,
-                blocks,
-                checkpointed=True,
-                outcome=wrapped.outcome,
-            )
+            own = wrapped.receiver, wrapped.args
+            return RunSite(scope, call, *own, blocks, place, checkpointed=True, outcome=wrapped.outcome)
     function = scope.local_function(target.id, target) if isinstance(target, ast.Name) else None
     if function is None:
         return None
     blocks = _run_inside(scope, function, rest, search)
-    return _site(scope, call, place, target, rest, blocks, checkpointed=True, function=function)
+    return RunSite(scope, call, target, rest, blocks, place, checkpointed=True, function=function)
 
 
 def _run_inside(
     scope: Scope, function: Function, args: Sequence[Arg], search: Search
 ) -> tuple[ClassInfo, ...]:
     """Return the blocks that an inner function runs if it is called with these arguments."""
-    found = {info for site in _sites_inside(scope, function, args, search) for info in site.blocks}
-    return tuple(sorted(found, key=lambda info: info.name))
+    return in_order({info for site in _sites_inside(scope, function, args, search) for info in site.blocks})
 
 
 def _sites_inside(scope: Scope, function: Function, args: Sequence[Arg], search: Search) -> list[RunSite]:
@@ -357,41 +356,11 @@ def is_checkpoint_function(scope: Scope, func: ast.expr) -> bool:
 
 def _instances(values: Values) -> tuple[ClassInfo, ...]:
     found = {value.info for value in values if isinstance(value, Instance)}
-    found |= {
-        value.instance.info
-        for value in values
-        if isinstance(value, Bound) and value.method in RUNNING_METHODS
-    }
-    return tuple(
-        sorted((info for info in found if info.is_module), key=lambda info: (info.name, str(info.file.path)))
-    )
+    bound = (value for value in values if isinstance(value, Bound) and value.method in RUNNING_METHODS)
+    found.update(value.instance.info for value in bound)
+    return in_order(info for info in found if info.is_module)
 
 
-def _site(
-    scope: Scope,
-    call: ast.Call,
-    place: _Place,
-    receiver: ast.expr,
-    args: Sequence[Arg],
-    blocks: tuple[ClassInfo, ...],
-    *,
-    checkpointed: bool = False,
-    function: Function | None = None,
-    outcome: tuple[ast.expr, ...] = (),
-    whole: bool = False,
-) -> RunSite:
-    return RunSite(
-        scope,
-        call,
-        receiver,
-        tuple(args),
-        blocks,
-        checkpointed,
-        place.loops,
-        place.arms,
-        place.statement,
-        function,
-        outcome,
-        whole,
-        place.records,
-    )
+def in_order(blocks: Iterable[ClassInfo]) -> tuple[ClassInfo, ...]:
+    """Return classes in an order that does not depend on how they were found."""
+    return tuple(sorted(blocks, key=lambda info: (info.name, str(info.file.path))))

@@ -48,11 +48,8 @@ class Standing(Enum):
         """Return the reason as text, for a class and the call site that runs it."""
         owner = info.name if site is None else site.owner.name
         cache = requires_cache(info) if self is Standing.NEEDS_CACHE else None
-        names = {"block": info.name, "owner": owner, "cache": cache}
         text: str = self.value
-        for name, value in names.items():
-            text = text.replace(f"{{{name}}}", str(value))
-        return text
+        return text.format(block=info.name, owner=owner, cache=cache)
 
 
 def disqualified(info: ClassInfo, site: RunSite) -> Standing | None:

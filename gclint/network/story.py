@@ -94,13 +94,7 @@ def class_step(block: ClassInfo) -> Step:
 
 
 def definition_step(file: SourceFile, definition: Definition, message: str) -> Step:
-    """Return the step for the definition of a class or function, from its keyword to its name.
-
-    Args:
-        file: the file.
-        definition: the definition.
-        message: the message of the step.
-    """
+    """Return the step for the definition of a class or function, from its keyword to its name."""
     # The search for the name must not match the keyword.
     after = definition.header + len("class" if definition.is_class else "def")
     end = file.text.index(definition.name, after) + len(definition.name)
@@ -108,13 +102,7 @@ def definition_step(file: SourceFile, definition: Definition, message: str) -> S
 
 
 def attribute_steps(owner: ClassInfo, name: str, message: str) -> Iterator[Step]:
-    """Yield the step for the first binding of an attribute in the methods of a class or its bases, if any.
-
-    Args:
-        owner: the class.
-        name: the attribute.
-        message: the message of the step.
-    """
+    """Yield the step for the first binding of an attribute in the methods of a class or its bases, if any."""
     for base in owner.mro:
         for _, binding in _bindings(base, name):
             yield node_step(base.file, binding.value, message)
@@ -122,13 +110,7 @@ def attribute_steps(owner: ClassInfo, name: str, message: str) -> Iterator[Step]
 
 
 def node_step(file: SourceFile, node: ast.AST, message: str) -> Step:
-    """Return the step for a node.
-
-    Args:
-        file: the file that contains it.
-        node: the node.
-        message: the message of the step.
-    """
+    """Return the step for a node of a file."""
     return Step(file.path, *file.places.span(node), message)
 
 
@@ -147,13 +129,7 @@ def call_step(site: RunSite, block: ClassInfo) -> Step:
 
 
 def parameter_steps(block: ClassInfo, name: str, message: str) -> Iterator[Step]:
-    """Yield the step for a parameter of a block's ``forward``, if it has one of that name.
-
-    Args:
-        block: the block.
-        name: the name of the parameter.
-        message: the message of the step.
-    """
+    """Yield the step for a parameter of a block's ``forward``, if it has one of that name."""
     if block.forward is None:
         return
     owner, method, _ = block.forward
@@ -161,14 +137,7 @@ def parameter_steps(block: ClassInfo, name: str, message: str) -> Iterator[Step]
 
 
 def header_steps(file: SourceFile, method: Definition, name: str, message: str) -> Iterator[Step]:
-    """Yield the step for a parameter in the header of a method, if it has one of that name.
-
-    Args:
-        file: the file that defines the method.
-        method: the method.
-        name: the name of the parameter.
-        message: the message of the step.
-    """
+    """Yield the step for a parameter in the header of a method, if it has one of that name."""
     for arg, kind, _ in listed_parameters(method.function.args):
         if arg.arg == name and kind is not Kind.VAR_KEYWORD:
             start = file.places.start(arg)

@@ -10,7 +10,6 @@ from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import External
 from gclint.network.importers import users
-from gclint.source.file import UnreadableFile
 from gclint.source.naming import names_model
 from gclint.source.packages import LIBRARY
 from gclint.source.remembered import remembered
@@ -142,10 +141,7 @@ def _makes_nothing(statement: ast.stmt) -> bool:
 def _siblings(module: Module) -> Iterator[Module]:
     path = module.file.path
     for sibling in matching(path.parent, "mod*ing_*.py") + matching(path.parent, "modular_*.py"):
-        if sibling.name == path.name:
-            continue
-        try:
-            file = module.library.project.consult(module.file, sibling)
-        except (OSError, UnreadableFile):
-            continue
-        yield module.library.module(file)
+        other = sibling.name != path.name
+        file = module.library.project.available(module.file, sibling) if other else None
+        if file is not None:
+            yield module.library.module(file)

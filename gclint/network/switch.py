@@ -59,12 +59,7 @@ class OtherSwitch:
 
 
 def other_switch(project: Project, sites: Sequence[RunSite]) -> OtherSwitch | None:
-    """Return what else enables checkpointing for blocks; None if only the library does.
-
-    Args:
-        project: the files of the run.
-        sites: the call sites of the blocks, plain and checkpointed.
-    """
+    """Return what else enables checkpointing for the blocks of call sites; None if only the library does."""
     for site in sites:
         if site.checkpointed:
             found = _condition(site)
@@ -157,10 +152,7 @@ def _mode(part: ast.expr) -> str | None:
 def _of_owner(project: Project, owner: ClassInfo, legacy: Sequence[RunSite]) -> Iterator[OtherSwitch]:
     """Yield what else sets the flag of a class that runs blocks, or of all modules.
 
-    Args:
-        project: the files of the run.
-        owner: the class.
-        legacy: its own checkpointed calls of the blocks, which the flag enables today.
+    The flag enables its ``legacy`` calls of the blocks, the checkpointed ones, today.
     """
     if legacy:
         yield from _settings(project, owner)

@@ -21,7 +21,7 @@ from gclint.source.project import Project
 from gclint.source.questions import Topic
 from gclint.source.remembered import remembered
 from gclint.source.surroundings import files_mentioning
-from gclint.source.walk import dotted_name, is_docstring, text_of, walk
+from gclint.source.walk import dotted_name, is_docstring, is_super, text_of, walk
 
 _IN_STRING = re.compile(rf"(?:\A|['\".]){LIBRARY_SWITCH}(?!\w)|(?<!\w){LIBRARY_SWITCH}(?:\Z|['\"(])")
 """Matches what names or runs the method in a string; in a message, its name stands among words."""
@@ -55,10 +55,10 @@ def uses_of(override: OldOverride) -> Iterator[str]:
 
 def _files(project: Project, user: SourceFile) -> tuple[Path, ...]:
     with project.read_for(None):
-        naming = files_mentioning(project, LIBRARY_SWITCH)
-        found = [file.path for file in project.readable(naming) if _uses(file)]
+        files = project.readable(files_mentioning(project, LIBRARY_SWITCH))
+        found = tuple(file.path for file in files if _uses(file))
     project.questions.ask(user.path, SWITCH_USES, "", found)
-    return tuple(found)
+    return found
 
 
 def _is_using(file: SourceFile, _key: str) -> bool:
@@ -111,6 +111,5 @@ def _use(file: SourceFile, node: ast.AST) -> _Use | None:
     if any(each.name == MODEL_BASE for each in classes):
         return None  # The library itself asks for the signature first.
     own = {each.first_parameter for each in around if each.parent is not None and each.parent.is_class}
-    is_super = isinstance(holder, ast.Call) and dotted_name(holder.func) == "super"
-    is_own = not isinstance(node, ast.Constant) and (holder is None or receiver in own or is_super)
+    is_own = not isinstance(node, ast.Constant) and (holder is None or receiver in own or is_super(holder))
     return _Use(offset, classes[-1] if is_own and classes else None)

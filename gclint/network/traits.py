@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gclint.network.evaluation.body import Body, unstarred
-from gclint.network.evaluation.classes import ClassInfo, words_of
+from gclint.network.evaluation.classes import ClassInfo, may_have, words_of
 from gclint.network.evaluation.signature import listed_parameters
 from gclint.source.names import names
 from gclint.source.remembered import remembered
 from gclint.source.tree import DEFINITIONS
-from gclint.source.walk import FUNCTIONS, dotted_name, is_constant, last_name, text_of, walk
+from gclint.source.walk import FUNCTIONS, called_name, dotted_name, is_constant, last_name, text_of, walk
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.modules import Module
@@ -77,13 +77,11 @@ def _mixes_itself(info: ClassInfo) -> bool:
 @remembered
 def _called(info: ClassInfo) -> frozenset[str]:
     """Return the names of what a class's code calls or defines, without the objects they belong to."""
-    return frozenset(name for node in info.nodes if (name := _called_name(node)))
+    return frozenset(filter(None, map(_called_name, info.nodes)))
 
 
 def _called_name(node: ast.AST) -> str | None:
-    if isinstance(node, DEFINITIONS):
-        return node.name
-    return last_name(node.func) if isinstance(node, ast.Call) else None
+    return node.name if isinstance(node, DEFINITIONS) else called_name(node)
 
 
 def is_named_as_mixer(info: ClassInfo) -> bool:
@@ -124,8 +122,7 @@ def statistics_class(info: ClassInfo) -> str | None:
 
 def _has_statistics(info: ClassInfo) -> bool:
     """Return whether a class's own code mentions layers that keep statistics."""
-    text = info.definition.text
-    return any(each in text for each in _ABOUT_STATISTICS) and any(map(_keeps_statistics, info.nodes))
+    return may_have(info.definition, _ABOUT_STATISTICS) and any(map(_keeps_statistics, info.nodes))
 
 
 def _keeps_statistics(node: ast.AST) -> bool:

@@ -11,7 +11,7 @@ from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
-from gclint.source.walk import Arg, arguments, dotted_name
+from gclint.source.walk import Arg, arguments, dotted_name, is_super
 
 
 def unknown_bases(project: Project) -> tuple[str, ...]:
@@ -46,9 +46,9 @@ def _is_of_module(node: ast.AST) -> bool:
         return (dotted_name(node.value) or "").rpartition(".")[2] == "nn"
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
-    holder, given = node.func.value, arguments(node)
-    is_super = isinstance(holder, ast.Call) and dotted_name(holder.func) == "super"
-    return is_super and node.func.attr == "__init__" and bool(given) and _is_configuration(given[0])
+    given = arguments(node)
+    is_initial = is_super(node.func.value) and node.func.attr == "__init__"
+    return is_initial and bool(given) and _is_configuration(given[0])
 
 
 def _is_configuration(arg: Arg) -> bool:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 
 from gclint.network.assignments import GRADIENT_SWITCHES
-from gclint.network.evaluation.classes import ClassInfo, nodes_of
+from gclint.network.evaluation.classes import ClassInfo, all_nodes, may_have
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
 from gclint.network.holders import single_attributes
 from gclint.network.importers import given_importing
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.runsite import RunSite, calls_as_sites
+from gclint.source.file import SourceFile
 from gclint.source.names import names
 from gclint.source.remembered import remembered
-from gclint.source.tree import DEFINITIONS
 from gclint.source.walk import arguments, dotted_name, text_of, walk
 
 _KEEPING = names(
@@ -36,7 +37,7 @@ class Untrained(Enum):
 def untrained(site: RunSite, _depth: int = _MAX_DEPTH) -> Untrained | None:
     """Return why checkpointing never recomputes what a call runs; None if it may."""
     method = None if site.scope.body is None else site.scope.body.definition
-    if not site.records or (method is not None and is_decorated_unrecorded(method)):
+    if not site.place.records or (method is not None and is_decorated_unrecorded(method)):
         return Untrained.UNRECORDED
     choices: list[tuple[ast.If | ast.IfExp, bool]] = [(arm.node, arm.taken) for arm in site.arms]
     choices += _choices(site)
@@ -75,7 +76,7 @@ def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
         return False
     attributes = list(single_attributes(module, (owner.name,)))
     # Any other mention beside its own definition may be of an object that is trained.
-    if not attributes or len(attributes) != _mentions(owner):
+    if not attributes or len(attributes) != _mentions(owner.file)[owner.name]:
         return False
     if any(owner in info.mro for info in module.classes.values() if info is not owner):
         return False
@@ -83,7 +84,7 @@ def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
     for info in module.classes.values():
         for method in info.methods():
             # Not where the object is only made.
-            if method.name == "__init__" or not any(name in method.text for name in attributes):
+            if method.name == "__init__" or not may_have(method, attributes):
                 continue
             scope = info.scope(method)
             for use in _uses(scope, attributes):
@@ -96,16 +97,17 @@ def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
 
 
 @remembered
-def _mentions(owner: ClassInfo) -> int:
-    """Return how often the code of a class's file names the class, beside defining it."""
-    name, tree = owner.name, owner.file.tree
-    outer = [each for each in owner.file.outline.definitions if each.parent is None and not each.indent]
-    found = [node for each in outer for node in nodes_of(each)]
-    others = [] if tree is None else [each for each in tree.module.body if not isinstance(each, DEFINITIONS)]
-    found += (node for each in others for node in walk(each))
-    return sum(
-        name in (getattr(each, "id", None), getattr(each, "attr", None), text_of(each)) for each in found
-    )
+def _mentions(file: SourceFile) -> Counter[str]:
+    """Return how often the code of a file names each of its classes, beside defining it."""
+    classes = file.outline.classes
+    return Counter(word for word in map(_mentioned, all_nodes(file)) if word in classes)
+
+
+def _mentioned(node: ast.AST) -> str | None:
+    """Return the name that a node itself reads or spells."""
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else text_of(node)
 
 
 def _uses(scope: Scope, attributes: list[str]) -> Iterator[ast.Attribute]:

@@ -36,10 +36,7 @@ class Wrapped:
 def unwrap(scope: Scope, target: ast.expr, args: Sequence[Arg]) -> Wrapped | None:
     """Return the block that a checkpointed callable runs, and the arguments; None if that is not known.
 
-    Args:
-        scope: the scope of the call.
-        target: the checkpointed callable.
-        args: the arguments that the checkpoint function passes on to it.
+    The checkpoint function passes ``args`` on to the callable, the ``target``.
     """
     if isinstance(target, ast.Attribute) and target.attr in RUNNING_METHODS:
         return Wrapped(target.value, tuple(args))

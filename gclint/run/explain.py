@@ -71,14 +71,6 @@ class Explanation:
     notes: tuple[str, ...] = ()
 
 
-def related(project: Project, path: Path) -> tuple[Path, ...]:
-    """Return the given files whose verdicts affect the report on one: itself, its source, its copies."""
-    file = project.file(path)
-    source = modeling_path(file.path) if is_modular(file.path) else modular_path(file)
-    beside = () if source is None else (project.identify(source),)
-    return tuple(each for each in (file.path, *beside) if each in project.given)
-
-
 def explain(
     project: Project,
     path: Path,
@@ -89,17 +81,7 @@ def explain(
     baseline: Baseline | None = None,
     notes: Iterable[str] = (),
 ) -> Explanation:
-    """Explain a place in a file of a project.
-
-    Args:
-        project: the files of a run as it would be.
-        path: the file.
-        place: the row, and the column or 0.
-        rules: all rules.
-        selected: those that would run.
-        baseline: the findings that would not be reported.
-        notes: further remarks about the file.
-    """
+    """Explain a place of a file: a row, and a column or 0; the ``baseline`` holds what is not reported."""
     return Explainer(project, path, rules, selected, baseline=baseline).explain(place, notes)
 
 
@@ -118,14 +100,27 @@ class Explainer:
     ) -> None:
         """Judge the file at ``path``, or use what a run of all rules has ``known``; see :func:`explain`."""
         self._project = project
-        self._file = project.file(path)
+        self._file = file = project.file(path)
         self._rules = rules
-        self._network = Network(project, self._file)
+        self._selected = selected
+        self._network = Network(project, file)
         if known is None:
             with collector_paused():
-                paths = related(project, self._file.path)
-                known = summarise(project, judge(project, paths, rules), rules)
-        self._judge = _Judge(project, self._network, rules, selected, baseline, known)
+                known = summarise(project, judge(project, self._related(), rules), rules)
+        every = (each for verdict in known.verdicts.values() for each in verdict.findings)
+        self._raw = [each for each in every if each.path == file.path]
+        """What the rules find in the file before comments, settings and the baseline are applied."""
+        self._reported = reported = known.findings
+        self._new = {*(reported if baseline is None else baseline.without_known(project, reported))}
+        self._verdict = known.verdicts[file.path]
+        self._ignored = ignored_codes(project.settings, file.path, rules)
+
+    def _related(self) -> tuple[Path, ...]:
+        """Return the given files that affect what is reported: the file, its source, and its copy."""
+        path = self._file.path
+        other = modeling_path(path) if is_modular(path) else modular_path(self._file)
+        both = (path, *(() if other is None else (self._project.identify(other),)))
+        return tuple(each for each in both if each in self._project.given)
 
     def explain(self, place: Position, notes: Iterable[str] = ()) -> Explanation:
         """Explain a place in the file, with further remarks about the file."""
@@ -138,7 +133,7 @@ class Explainer:
             start += len(file.line(place.row)) - len(file.line(place.row).lstrip())
         subjects = []
         for spot in spots_at(network, start, end, is_exact=bool(place.column)):
-            opinions = tuple(self._judge.opinion(rule, spot, start, end) for rule in self._rules)
+            opinions = tuple(self._opinion(rule, spot, start, end) for rule in self._rules)
             subjects.append(Subject(spot, headline(network, spot), tuple(sections(network, spot)), opinions))
         releases, origin = self._project.releases_and_origin(file)
         return Explanation(
@@ -146,61 +141,35 @@ class Explainer:
             file,
             place,
             tuple(subjects),
-            tuple(self._judge.comments(start, end)),
+            tuple(self._comments(start, end)),
             str(releases),
             origin,
             tuple(notes),
         )
 
-
-class _Judge:
-    """What the rules find in a file, before and after comments, settings and baseline are applied."""
-
-    def __init__(
-        self,
-        project: Project,
-        network: Network,
-        rules: Sequence[Rule],
-        selected: Sequence[Rule],
-        baseline: Baseline | None,
-        result: CheckResult,
-    ) -> None:
-        self._network = network
-        self._selected = selected
-        self._reported = result.findings
-        self._verdict = result.verdicts[network.file.path]
-        self._raw = [
-            each
-            for verdict in result.verdicts.values()
-            for each in verdict.findings
-            if each.path == self._path
-        ]
-        known = self._reported if baseline is None else baseline.without_known(project, self._reported)
-        self._new = {*known}
-        self._ignored = ignored_codes(project.settings, self._path, rules)
-
-    @property
-    def _path(self) -> Path:
-        return self._network.file.path
-
-    def opinion(self, rule: Rule, spot: Spot, start: int, end: int) -> Opinion:
+    def _opinion(self, rule: Rule, spot: Spot, start: int, end: int) -> Opinion:
         """Return what a rule says about the code at ``[start, end)``."""
-        found = self._about(self._reported, rule, spot, start, end)
-        if found:
-            if rule not in self._selected:
-                return Opinion(rule, Outcome.IGNORED, (), found)
+        found, raw = (
+            tuple(
+                each
+                for each in findings
+                if each.code == rule.code
+                and each.path == self._file.path
+                and _is_about(each, spot, start, end)
+            )
+            for findings in (self._reported, self._raw)
+        )
+        if found and rule in self._selected:
             is_new = any(each in self._new for each in found)
             return Opinion(rule, Outcome.FOUND if is_new else Outcome.BASELINE, (), found)
-        raw = self._about(self._raw, rule, spot, start, end)
-        if raw and rule.code in self._ignored:
-            return Opinion(rule, Outcome.IGNORED, (), raw)
+        if found or (raw and rule.code in self._ignored):
+            return Opinion(rule, Outcome.IGNORED, (), found or raw)
         if raw:
             covers = self._verdict.suppressions
             if covers is not None and any(map(covers.covers, raw)):
                 return Opinion(rule, Outcome.SUPPRESSED, (), raw)
-            elsewhere = tuple(
-                each for each in self._reported if each.code == rule.code and self._stands_for(each, raw)
-            )
+            own = (each for each in self._reported if each.code == rule.code)
+            elsewhere = tuple(each for each in own if self._stands_for(each, raw))
             return Opinion(rule, Outcome.ELSEWHERE, (), elsewhere or raw)
         has_run = rule.code in self._verdict.ran or rule.code in self._ignored
         if not has_run and not isinstance(rule, CommentRule):
@@ -208,41 +177,27 @@ class _Judge:
         reasons = tuple(dict.fromkeys(rule.silence(self._network, spot)))
         return Opinion(rule, Outcome.SILENT if reasons else Outcome.UNCONCERNED, reasons)
 
-    def _about(
-        self, findings: Iterable[Finding], rule: Rule, spot: Spot, start: int, end: int
-    ) -> tuple[Finding, ...]:
-        """Return the findings of a rule that what stands at a place is about."""
-        return tuple(
-            each
-            for each in findings
-            if each.code == rule.code and each.path == self._path and self._is_about(each, spot, start, end)
-        )
-
-    def _is_about(self, finding: Finding, spot: Spot, start: int, end: int) -> bool:
-        if finding.start < max(end, start + 1) and start < finding.end:
-            return True
-        if spot.kind is Kind.CLASS and spot.start <= finding.start < spot.end:
-            return True
-        is_class = any(finding.start == info.definition.header for info in spot.classes)
-        return is_class or self._within(finding, spot)
-
-    def _within(self, finding: Finding, spot: Spot) -> bool:
-        """Return whether a finding stands in one of the call sites of a place."""
-        for site in spot.sites:
-            start, end = site.span(site.call)
-            if site.scope.module.file.path == finding.path and start <= finding.start < end:
-                return True
-        return False
-
     def _stands_for(self, finding: Finding, raw: Iterable[Finding]) -> bool:
         """Return whether a finding at the source of a generated file stands for others."""
         symbols = {each.symbol for each in raw}
-        return any(heir.path == self._path and heir.symbol in symbols for heir in finding.heirs)
+        return any(heir.path == self._file.path and heir.symbol in symbols for heir in finding.heirs)
 
-    def comments(self, start: int, end: int) -> Iterable[tuple[Ignore, tuple[Finding, ...]]]:
+    def _comments(self, start: int, end: int) -> Iterable[tuple[Ignore, tuple[Finding, ...]]]:
         """Yield the ignore comments that apply to a place, or are there, with what they suppress."""
         suppressions = self._verdict.suppressions
         for ignore in () if suppressions is None else suppressions.ignores:
             first, last = ignore.covered
             if first <= start < last or ignore.start < max(end, start + 1) <= ignore.end + 1:
                 yield ignore, tuple(filter(ignore.suppresses, self._raw))
+
+
+def _is_about(finding: Finding, spot: Spot, start: int, end: int) -> bool:
+    """Return whether a finding is about what stands at a place, or in one of its call sites."""
+    if finding.start < max(end, start + 1) and start < finding.end:
+        return True
+    if spot.kind is Kind.CLASS and spot.start <= finding.start < spot.end:
+        return True
+    if any(finding.start == info.definition.header for info in spot.classes):
+        return True
+    sites = (site for site in spot.sites if site.scope.module.file.path == finding.path)
+    return any(first <= finding.start < last for first, last in (site.span(site.call) for site in sites))

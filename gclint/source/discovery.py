@@ -199,13 +199,7 @@ class _Walk:
         return False
 
     def _opened(self, path: Path, above: Sequence[_Folder], *, is_secondary: bool) -> list[_Folder]:
-        """Return a folder that is to be walked; None if it has been, or cannot be.
-
-        Args:
-            path: the folder.
-            above: the folders that contain it.
-            is_secondary: whether it contains tests or build output, or is in such a folder.
-        """
+        """Return a folder, which is in those ``above``, to be walked; none if it has been, or cannot be."""
         try:
             self._places.location(path)
             status = path.stat()

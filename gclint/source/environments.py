@@ -28,11 +28,9 @@ def active_environments() -> tuple[Path, ...]:
 
 
 def package_folders(environment: Path, name: str) -> Iterator[Path]:
-    """Yield the folders in an environment where the package ``name`` may be.
+    """Yield the folders where a top-level package may be, which is not imported.
 
-    Args:
-        environment: the folder of the environment, or its interpreter.
-        name: a top-level package; it is not imported.
+    The environment is given by its folder or its interpreter.
     """
     if environment == Path(sys.executable):
         yield from map(Path, package_locations(name))

@@ -22,8 +22,8 @@ _FIRST_LINES = re.compile(r"[^\n]*\n?[^\n]*")
 _ASCII = "".join(map(chr, range(32, 127))) + "\t\n\f\r"
 
 
-_KEPT_TREES = 64
-"""A tree of a modeling file takes about a megabyte; what a file consults is used by its neighbours, too."""
+_KEPT_TREES = 32
+"""A tree of a modeling file takes three megabytes; what a file consults is used by its neighbours, too."""
 _LARGEST = 4_000_000
 """The most bytes of code, of which two million have been seen; a tree takes several hundred times as many."""
 
@@ -108,6 +108,11 @@ class SourceFile:
         if tree is None:
             self._unparsed.add(self.path)
         return tree
+
+    @property
+    def parses(self) -> bool:
+        """Whether the running Python can parse the text, which is known from its first tree on."""
+        return self.latest_tree is not _no_tree or self.tree is not None
 
     @cached_property
     def outline(self) -> Outline:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from gclint.source.file import SourceFile
+from gclint.source.lines import normal
 from gclint.source.project import Project
+from gclint.source.questions import Topic
 from gclint.source.remembered import remembered
 
 _WORD = re.compile(r"\w+")
@@ -57,6 +58,25 @@ def given_by_word(
     return cast("Mapping[str, Sequence[Path]]", project.derived[words_of])
 
 
+def given_answer(
+    project: Project,
+    topic: Topic,
+    key: str,
+    words_of: Callable[[SourceFile], frozenset[str]],
+    user: SourceFile,
+) -> tuple[Path, ...]:
+    """Return the given files for which a topic holds, in order; the verdict on ``user`` depends on them.
+
+    Only those are asked among whose ``words_of`` is the first word of the key: it is parted by ``|``.
+    """
+
+    def found() -> Iterator[Path]:
+        likely = given_by_word(project, words_of).get(key.partition("|")[0], ())
+        return (path for path in likely if topic.holds(project.file(path), key))
+
+    return project.in_order(project.asked(topic, key, found, user.path))
+
+
 def _imports(file: SourceFile) -> Iterator[str]:
     text, seen = file.text, 0
     while match := _IMPORT.search(text, seen):
@@ -86,5 +106,4 @@ def _headers(text: str) -> Iterator[str]:
 
 def words(texts: Iterable[str]) -> frozenset[str]:
     """Return the words of texts, each in the letters that Python takes it for."""
-    normal = (unicodedata.normalize("NFKC", text) for text in texts)
-    return frozenset(map(sys.intern, {word for text in normal for word in _WORD.findall(text)}))
+    return frozenset(map(sys.intern, {word for text in texts for word in _WORD.findall(normal(text))}))

@@ -8,17 +8,18 @@ import re
 import tokenize
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from operator import attrgetter
+from typing import TypeGuard
 
 from gclint.source.file import SourceFile
-from gclint.source.tree import blocks_of
+from gclint.source.remembered import remembered
+from gclint.source.walk import walk
 
 _LAYOUT = (tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
-_WITH_EXPRESSIONS = (ast.expr, ast.arguments, ast.keyword, ast.withitem)
-_ROW = attrgetter("lineno")
 _START = attrgetter("start")
 _QUOTE = re.compile("[\"']")
 
@@ -92,49 +93,37 @@ def _logical_line(file: SourceFile, tokens: list[tokenize.TokenInfo]) -> Logical
 def begins_in_string(file: SourceFile, row: int) -> bool:
     """Return whether a string that begins on an earlier row is still open where a row begins.
 
-    Then what looks like a comment there is none. Only statements around the row are looked at.
+    Then what looks like a comment there is none.
     """
     start, definitions = file.row_start(row), file.outline.definitions
     index = bisect_left(definitions, start, key=_START)
     if index < len(definitions) and not _QUOTE.search(file.text, start, definitions[index].start):
         return False  # It would have to end before the next definition.
-    tree = file.tree if _QUOTE.search(file.text, 0, file.row_start(row)) else None
-    blocks = [] if tree is None else [tree.module.body]
-    while blocks:
-        body = blocks.pop()
-        index = bisect_left(body, row, key=_ROW)
-        # The next one may have decorators on earlier rows.
-        for statement in body[max(index - 1, 0) : index + 1]:
-            if _holds_string(_expressions(statement), row):
-                return True
-            blocks += blocks_of(statement)
-    return False
+    if not _QUOTE.search(file.text, 0, start):
+        return False
+    first_rows, last_rows = _strings(file)
+    earlier = bisect_left(first_rows, row)
+    return earlier > 0 and last_rows[earlier - 1] >= row
 
 
-def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield the nodes that are directly in a statement, but no statements, which may be very many."""
-    for _, value in ast.iter_fields(statement):
-        values = value if isinstance(value, list) else [value]
-        if values and isinstance(values[0], _WITH_EXPRESSIONS):
-            yield from values
+@remembered
+def _strings(file: SourceFile) -> tuple[list[int], list[int]]:
+    """Return the first rows of strings of several rows, and the last row up to there that one is on."""
+    nodes = () if file.tree is None else walk(file.tree.module)
+    strings = (node for node in nodes if isinstance(node, ast.JoinedStr) or _is_string(node))
+    rows = sorted((each.lineno, each.end_lineno or 0) for each in strings if each.end_lineno != each.lineno)
+    return [first for first, _ in rows], [*accumulate((last for _, last in rows), max)]
 
 
-def _holds_string(nodes: Iterable[ast.AST], row: int) -> bool:
-    waiting = [*nodes]
-    while waiting:
-        node = waiting.pop()
-        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", row)
-        if first < row <= last:
-            if isinstance(node, ast.JoinedStr) or _is_string(node):
-                return True
-            waiting += ast.iter_child_nodes(node)
-    return False
-
-
-def _is_string(node: ast.AST) -> bool:
+def _is_string(node: ast.AST) -> TypeGuard[ast.Constant]:
     return isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
 
 
 def mentions(text: str, name: str) -> bool:
     """Return whether a text has a name, or a part of one, also in letters that Python takes for the same."""
-    return name in text or (not text.isascii() and name in unicodedata.normalize("NFKC", text))
+    return name in text or (not text.isascii() and name in normal(text))
+
+
+def normal(text: str) -> str:
+    """Return a text in the letters that Python takes its names for."""
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)

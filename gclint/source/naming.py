@@ -10,10 +10,8 @@ _OF_LIBRARY = re.compile(r"(?:Model|For[A-Z]\w*)\Z")
 
 
 def names_model(name: str, *, is_librarys: bool) -> bool:
-    """Return whether a class of this name is a model.
+    """Return whether a class of this name, perhaps with that of its module before it, is a model.
 
-    Args:
-        name: the name of the class, perhaps with that of its module before it.
-        is_librarys: whether it comes from transformers, which uses such names for nothing else.
+    The library uses names such as ``…Model`` for nothing else.
     """
     return name.endswith(MODEL_BASE) or (is_librarys and _OF_LIBRARY.search(name) is not None)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from gclint.facts import exists, is_dir, is_file, real_path
+from gclint.facts import exists, is_dir, is_file, read_text, real_path
 from gclint.releases import Releases, releases
-from gclint.source.disk import text_or_nothing
 from gclint.source.environments import package_folders
 
 LIBRARY = "transformers"
@@ -47,19 +46,21 @@ class LibraryTree:
         return cls(folder, is_context) if is_library else None
 
 
+def text_or_nothing(path: Path) -> str:
+    """Return the text of a UTF-8 file, with invalid bytes replaced; an empty one if it cannot be read."""
+    try:
+        return read_text(path, "replace")
+    except OSError:
+        return ""
+
+
 class Packages:
     """The packages that the files of a run may import."""
 
     def __init__(
         self, given: Callable[[], Iterable[Path]], library: Path | None, environments: Iterable[Path]
     ) -> None:
-        """Look at nothing yet.
-
-        Args:
-            given: returns the folders of the given files.
-            library: the path of transformers that the user gave.
-            environments: where else it may be.
-        """
+        """Look at nothing yet; ``given`` returns the folders of the given files."""
         self._given = given
         self._library = library
         self._environments = environments
@@ -70,12 +71,9 @@ class Packages:
         self._found: dict[tuple[Path, str], tuple[Path | None, tuple[Path, ...]]] = {}
 
     def base(self, folder: Path, name: str, level: int) -> Path | None:
-        """Return the path, without suffix, of a module that a file in ``folder`` imports.
+        """Return the path, without suffix, of a module that a file in the resolved ``folder`` imports.
 
-        Args:
-            folder: the resolved folder.
-            name: the dotted module name, without leading dots.
-            level: how many leading dots it has.
+        The ``level`` is the number of dots before its name.
         """
         parts = [part for part in name.split(".") if part]
         if level:

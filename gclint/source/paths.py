@@ -55,9 +55,7 @@ def as_argument(path: Path | str) -> str:
 def inert(line: str, escaped: Callable[[str], str]) -> str:
     """Return a line that no CI system takes for a command.
 
-    Args:
-        line: the line.
-        escaped: returns a character as the output's format escapes it.
+    A character of it is ``escaped`` as the output's format does it.
     """
     return _COMMAND.sub(lambda found: f"{found[1] or ''}{escaped(found[0][-1])}", line)
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from gclint.facts import Places, is_dir, read_bytes, search
 from gclint.observations import Observations
@@ -19,6 +19,21 @@ from gclint.trace import phase
 
 OF_FILES = "files"
 """The phase of facts about the contents of files that verdicts depend on."""
+
+
+_Thing = TypeVar("_Thing")
+
+
+def reachable(starts: Iterable[_Thing], following: Callable[[_Thing], Iterable[_Thing]]) -> set[_Thing]:
+    """Return some things, those that follow from them, and so on."""
+    found: set[_Thing] = set()
+    waiting = [*starts]
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            waiting.extend(following(each))
+    return found
 
 
 class Surroundings(Protocol):
@@ -154,20 +169,21 @@ class Project:
         finally:
             self._reader = before
 
-    def asked(self, topic: Topic, key: str, found: Callable[[], Iterable[Path]]) -> frozenset[Path]:
-        """Return the answer to a question to all given files, and record it as a dependency.
+    def asked(
+        self, topic: Topic, key: str, found: Callable[[], Iterable[Path]], user: Path | None = None
+    ) -> frozenset[Path]:
+        """Return the answer to a question to all given files, on which the verdict on ``user`` depends.
 
-        Args:
-            topic: the kind of question.
-            key: the rest of it.
-            found: finds the answer, if that of an earlier run is not valid.
+        By default, that is the file that is read for. It is ``found`` only if that of an earlier run is not
+        valid.
         """
         known = self.questions.standing_answer(topic, key)
         if known is None:
             with self.read_for(None):
                 known = frozenset(found())
-        if self._reader is not None:
-            self.questions.ask(self._reader, topic, key, known)
+        user = user or self._reader
+        if user is not None:
+            self.questions.ask(user, topic, key, known)
         return known
 
     def read_bytes(self, path: Path) -> bytes:
@@ -194,9 +210,7 @@ class Project:
     def hold(self, path: Path, data: bytes | None) -> None:
         """Give the file at ``path``, which need not exist, the content ``data``, in memory only.
 
-        Args:
-            path: the file.
-            data: its bytes; None to read those on the disk again.
+        With None, its bytes on the disk count again.
         """
         identity = self._identified(path)
         if data is None:
@@ -270,25 +284,11 @@ class Project:
         for user, used in self._uses.items():
             for path in used:
                 users[self._known_or_location(path)].add(user)
-        found: set[Path] = set()
-        waiting = [self._known_or_location(path) for path in changed]
-        while waiting:
-            path = waiting.pop()
-            if path not in found:
-                found.add(path)
-                waiting.extend(users[path])
-        return found
+        return reachable(map(self._known_or_location, changed), users.__getitem__)
 
     def used_by(self, path: Path) -> set[Path]:
         """Return the file at ``path``, and those that the verdict on it may depend on."""
-        found: set[Path] = set()
-        waiting = [self.identify(path)]
-        while waiting:
-            user = waiting.pop()
-            if user not in found:
-                found.add(user)
-                waiting.extend(map(self.identify, self._uses.get(user, ())))
-        return found
+        return reachable([self.identify(path)], lambda user: map(self.identify, self._uses.get(user, ())))
 
     def _known_or_location(self, path: Path) -> Path:
         location = self.location(path)
@@ -310,10 +310,10 @@ class Project:
         # Only dots: the package itself.
         for candidate in (base.with_name(base.name + ".py"), package) if name else (package,):
             if candidate not in self._missing and self._may_read(user, candidate):
-                try:
-                    return self.consult(user, candidate)
-                except (OSError, UnreadableFile):
-                    self._missing.add(candidate)
+                file = self.available(user, candidate)
+                if file is not None:
+                    return file
+                self._missing.add(candidate)
             # A missing file is a dependency as well: it may have been deleted just now.
             self._use(user.path, candidate)
         return None
@@ -331,6 +331,13 @@ class Project:
         roots = [self.location(path) for path in self._within or ()]
         # Without a repository, everything would be allowed.
         return any(map(real.is_relative_to, [*roots, *([repository] if repository.name else [])]))
+
+    def available(self, user: SourceFile, path: Path) -> SourceFile | None:
+        """Return the same as :meth:`consult`; None if the file cannot be read as Python text."""
+        try:
+            return self.consult(user, path)
+        except (OSError, UnreadableFile):
+            return None
 
     def consult(self, user: SourceFile, path: Path) -> SourceFile:
         """Return the file at ``path``, and record it as a dependency of the verdict on ``user``.

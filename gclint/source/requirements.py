@@ -12,8 +12,7 @@ from typing import cast
 
 from gclint.facts import exists, matching
 from gclint.releases import Releases, releases
-from gclint.source.disk import text_or_nothing
-from gclint.source.packages import LIBRARY
+from gclint.source.packages import LIBRARY, text_or_nothing
 from gclint.source.tree import Tree, Unparsable
 from gclint.toml import loads
 

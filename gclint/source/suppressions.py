@@ -89,9 +89,7 @@ class Suppressions:
     def __init__(self, file: SourceFile, codes: Mapping[str, str]) -> None:
         """Find the comments, which is cheap if there are none.
 
-        Args:
-            file: the file.
-            codes: the codes of all rules, by the words for them, in lower case.
+        The ``codes`` of all rules are by the words for them, in lower case.
         """
         self.codes = codes
         self._know(_ignores(file, codes) if "gclint:" in file.text else ())

@@ -33,7 +33,7 @@ def syntax_problem(file: SourceFile) -> Problem | None:
         # Python's own words differ from release to release, and name no place.
         message = "Python code cannot contain a NUL character; is this a binary file, or UTF-16?"
         return Problem(file.path, message, file.position(nul))
-    if file.tree is not None:
+    if file.parses:
         return None
     # What is parsed now after all had less room before, further down the stack.
     problem = _problem(file.path, lambda: ast.parse(file.text)) or Problem(file.path, _TOO_NESTED)

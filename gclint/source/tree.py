@@ -117,7 +117,7 @@ def line_starts(text: str) -> Sequence[int]:
     """Return the offsets of line beginnings; for Python, only LF, CR LF and CR end a line."""
     ends = _ANY_LINE_END if "\r" in text else _LINE_END
     # A list would take nine times as much memory.
-    return array("L", chain((0,), (match.end() for match in ends.finditer(text))))
+    return array("L", chain((0,), map(re.Match.end, ends.finditer(text))))
 
 
 class Places:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from gclint.source.names import names
-from gclint.source.tree import DEFINITIONS
+from gclint.source.tree import DEFINITIONS, blocks_of
 
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -22,6 +21,8 @@ _NEW_SCOPES = frozenset((*FUNCTIONS, ast.ClassDef, ast.Lambda))
 _LEAVES = frozenset((ast.Name, ast.Constant))
 """Most of all nodes are of these kinds, which have nothing below them."""
 _ENDS_OF_SCOPE = _NEW_SCOPES | _LEAVES
+_DEFINITIONS = frozenset(DEFINITIONS)
+_ENDS_OF_DEFINITION = _DEFINITIONS | _LEAVES
 _WITHOUT_CODE = names(
     """
     arg attr conversion ctx id is_async kind kwd_attrs level module name names op ops rest simple
@@ -57,33 +58,49 @@ def _place(node: ast.expr) -> tuple[int, int]:
     return node.lineno, node.col_offset
 
 
+class _Fields(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields of each type of nodes that may contain code, the last one first."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        is_literal = issubclass(kind, (ast.Constant, ast.MatchSingleton))
+        fields = () if is_literal else kind._fields[::-1]
+        known = self[kind] = tuple(name for name in fields if name not in _WITHOUT_CODE)
+        return known
+
+
+_FIELDS = _Fields()
+
+
 def children(node: ast.AST) -> list[ast.AST]:
     """Return the child nodes of ``node`` that contain code."""
+    return _backwards(node)[::-1]
+
+
+def _backwards(node: ast.AST) -> list[ast.AST]:
+    """Return the same, the last one first."""
     found: list[ast.AST] = []
-    kind = node.__class__
-    for value in (_GETTERS.get(kind) or _code_in(kind))(node):
+    for name in _FIELDS[node.__class__]:
+        value = getattr(node, name)
         if value.__class__ is list:
-            found += value if value and None not in value else filter(None, value)
+            found += value[::-1] if None not in value else filter(None, value[::-1])
         elif value is not None:
             found.append(value)
     return found
 
 
-def _code_in(kind: type[ast.AST]) -> Callable[[ast.AST], tuple[Any, ...]]:
-    """Return a function that returns the fields of a node of a type that may contain code."""
-    is_literal = issubclass(kind, (ast.Constant, ast.MatchSingleton))
-    fields = [] if is_literal else [name for name in kind._fields if name not in _WITHOUT_CODE]
-    # For a single name, `attrgetter` does not return a tuple.
-    getter = attrgetter(*fields) if fields else _no_code
-    known = _GETTERS[kind] = getter if len(fields) != 1 else lambda node: (getter(node),)
-    return known
-
-
-def _no_code(_node: ast.AST) -> tuple[Any, ...]:
-    return ()
-
-
-_GETTERS: dict[type[ast.AST], Callable[[ast.AST], tuple[Any, ...]]] = {}
+def _walk(waiting: list[ast.AST], ends: frozenset[type[ast.AST]]) -> Iterator[ast.AST]:
+    """Yield nodes, of which the last is the first, each before those below it; some types are ends."""
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if node.__class__ not in ends:
+            # Half of the time of all walks would be spent on calls of a function for this.
+            for name in _FIELDS[node.__class__]:
+                value = getattr(node, name)
+                if value.__class__ is list:
+                    waiting += value[::-1] if None not in value else filter(None, value[::-1])
+                elif value is not None:
+                    waiting.append(value)
 
 
 def is_alike(one: ast.AST, other: ast.AST) -> bool:
@@ -122,41 +139,32 @@ def _structure(value: object) -> Hashable:
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
     """Yield ``node`` and all nodes below it, in preorder."""
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if type(node) not in _LEAVES:
-            waiting += children(node)[::-1]
+    return _walk([node], _LEAVES)
+
+
+def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes below ``node``, without the bodies of nested functions and classes."""
+    return _walk(_backwards(node), _ENDS_OF_SCOPE)
 
 
 def listed(node: ast.AST) -> tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]]:
     """Return what ``walk`` yields, and which part of that the definitions in it are."""
     found: list[ast.AST] = []
     parts: dict[ast.AST, tuple[int, int]] = {}
-    waiting: list[ast.AST | tuple[ast.AST, int]] = [node]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, tuple):
-            parts[each[0]] = each[1], len(found)
-            continue
-        kind = type(each)
-        if kind in DEFINITIONS:
-            waiting.append((each, len(found)))
-        found.append(each)
-        if kind not in _LEAVES:
-            waiting += children(each)[::-1]
+    _list(node, found, parts)
     return found, parts
 
 
-def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes below ``node``, without the bodies of nested functions and classes."""
-    waiting = children(node)[::-1]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if type(node) not in _ENDS_OF_SCOPE:
-            waiting += children(node)[::-1]
+def _list(node: ast.AST, found: list[ast.AST], parts: dict[ast.AST, tuple[int, int]]) -> None:
+    # Python's parser allows a hundred definitions in each other.
+    start = len(found)
+    found.append(node)
+    for each in _walk(_backwards(node), _ENDS_OF_DEFINITION):
+        if each.__class__ in _DEFINITIONS:
+            _list(each, found, parts)
+        else:
+            found.append(each)
+    parts[node] = start, len(found)
 
 
 def names_in(node: ast.AST) -> Iterator[str]:
@@ -177,6 +185,24 @@ def dotted_name(node: ast.AST) -> str | None:
 def last_name(node: ast.AST) -> str:
     """Return the name that an expression ends with, ``c`` of ``a.b.c``; nothing for any other expression."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def called_name(node: ast.AST) -> str | None:
+    """Return the last name of what a call calls; None for any other node."""
+    return last_name(node.func) if isinstance(node, ast.Call) else None
+
+
+def is_super(node: ast.AST) -> bool:
+    """Return whether an expression is ``super()``, with arguments or without."""
+    return isinstance(node, ast.Call) and dotted_name(node.func) == "super"
+
+
+def assigned(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the targets of a plain or annotated assignment, each with the value."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        yield node.target, node.value
+    elif isinstance(node, ast.Assign):
+        yield from ((target, node.value) for target in node.targets)
 
 
 def conjuncts(test: ast.expr) -> Iterator[ast.expr]:
@@ -207,7 +233,10 @@ def is_constant(node: ast.AST, *values: object) -> bool:
 
 def statements_in(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield statements and those in them, without those of nested functions and classes."""
-    for statement in body:
+    waiting = body[::-1]
+    while waiting:
+        statement = waiting.pop()
         yield statement
-        if type(statement) not in _NEW_SCOPES:
-            yield from (each for each in walk_scope(statement) if isinstance(each, ast.stmt))
+        if not isinstance(statement, DEFINITIONS):
+            for block in reversed([*blocks_of(statement)]):
+                waiting += block[::-1]

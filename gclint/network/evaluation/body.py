@@ -64,13 +64,7 @@ class Body:
     """The statements of a function, or a comprehension, or an expression."""
 
     def __init__(self, file: Text, nodes: Sequence[ast.AST], definition: Definition | None = None) -> None:
-        """Hold the nodes of one body.
-
-        Args:
-            file: the file that contains it.
-            nodes: the code.
-            definition: the function, if it is the body of one that is defined in a file.
-        """
+        """Hold the code of one body; ``definition`` is its function, if a file defines it."""
         self.file = file
         self.roots = nodes
         self.definition = definition
@@ -100,7 +94,10 @@ class Body:
     @property
     def own_nodes(self) -> Iterator[ast.AST]:
         """The nodes, without the bodies of nested functions and classes."""
-        return (node for root in self.roots for node in _own(root))
+        for root in self.roots:
+            yield root
+            if not isinstance(root, DEFINITIONS):
+                yield from walk_scope(root)
 
     @property
     def bindings(self) -> Mapping[str, Sequence[Binding]]:
@@ -126,13 +123,6 @@ class Body:
     def calls(self) -> Iterator[ast.Call]:
         """Yield all calls."""
         return (node for node in self.nodes if isinstance(node, ast.Call))
-
-
-def _own(root: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and those below it, without the bodies of functions and classes."""
-    yield root
-    if not isinstance(root, DEFINITIONS):
-        yield from walk_scope(root)
 
 
 def collect_bindings(collected: defaultdict[str, list[Binding]], node: ast.AST) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from gclint.network.evaluation.body import COMPUTED, COMPUTING, Body
+from gclint.network.evaluation.body import COMPUTING, Body
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Signature, method_signature
 from gclint.network.evaluation.values import (
@@ -22,11 +22,13 @@ from gclint.network.evaluation.values import (
 )
 from gclint.source.file import SourceFile
 from gclint.source.generated import is_modular
-from gclint.source.lines import mentions
+from gclint.source.lines import mentions, normal
 from gclint.source.naming import MODEL_BASE
-from gclint.source.outline import Definition
+from gclint.source.outline import Definition, Text
+from gclint.source.project import reachable
 from gclint.source.remembered import remembered
-from gclint.source.walk import FUNCTIONS, is_constant, listed, walk
+from gclint.source.tree import DEFINITIONS
+from gclint.source.walk import FUNCTIONS, is_constant, last_name, listed, walk
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.modules import Module
@@ -134,8 +136,7 @@ class ClassInfo:
 
     def names(self, *parts: str) -> bool:
         """Return whether a name or attribute in the class, or a text of one word, has one of ``parts``."""
-        text = self.definition.text
-        return any(part in text for part in parts) and any(
+        return may_have(self.definition, parts) and any(
             part in word for word in words_of(self.definition) for part in parts
         )
 
@@ -150,10 +151,6 @@ class ClassInfo:
             if method is not None:
                 return info, method
         return None
-
-    def has_method(self, name: str) -> bool:
-        """Return whether instances have a method ``name``; every module has ``__call__``."""
-        return name == "__call__" or self.find_method(name) is not None
 
     def method_scope(self, name: str) -> Scope | None:
         """Return the scope of a method of the class or of a base."""
@@ -202,7 +199,7 @@ class ClassInfo:
         for info in self.mro:
             values: Values = NOTHING
             for method in info.methods():
-                if not _may_assign(method, name):
+                if not may_have(method, (name, *COMPUTING)):
                     continue
                 scope = self.scope(method, info.module)
                 if scope.self_name is not None:
@@ -236,10 +233,6 @@ class ClassInfo:
                 return Instance(heirs[0])
         return value
 
-    def computed_attributes(self) -> Values:
-        """Return the values of attributes whose names are computed, as with ``setattr``."""
-        return self.attribute(COMPUTED)
-
     def class_attribute(self, name: str) -> Values:
         """Return the values that the body of the class or a base assigns to ``name``."""
         for info in self.mro:
@@ -257,7 +250,15 @@ class ClassInfo:
 
     def assigns(self, name: str) -> bool:
         """Return whether the class body itself assigns to a name."""
-        return mentions(self.definition.text, name) and name in self._body.bindings
+        return any(mentions(each, name) for each in self._own_text()) and name in self._body.bindings
+
+    def _own_text(self) -> Iterator[str]:
+        """Yield the text of the class without the functions and classes in it."""
+        start, text = self.definition.start, self.file.text
+        for child in self.definition.children:
+            yield text[start : child.start]
+            start = child.end
+        yield text[start : self.definition.end]
 
     def switch(self, name: str) -> bool | None:
         """Return the value True or False that the class body itself assigns to a name; None for any other."""
@@ -283,14 +284,7 @@ class ClassInfo:
     @cached_property
     def all_parts(self) -> frozenset[ClassInfo]:
         """The class, its parts, their parts, and so on."""
-        found: set[ClassInfo] = set()
-        waiting = [self]
-        while waiting:
-            info = waiting.pop()
-            if info not in found:
-                found.add(info)
-                waiting.extend(info.parts)
-        return frozenset(found)
+        return frozenset(reachable([self], lambda info: info.parts))
 
 
 _KNOWN_BASES = {
@@ -304,10 +298,10 @@ _KNOWN_BASES = {
 }
 
 
-def _may_assign(method: Definition, name: str) -> bool:
-    """Return whether a method may assign or add to the attribute ``name``; it only saves a walk."""
-    text = method.text
-    return name in text or any(word in text for word in COMPUTING)
+def may_have(definition: Definition, words: Iterable[str]) -> bool:
+    """Return whether the text of a definition contains one of some words; this may only save a walk."""
+    text = definition.text
+    return any(word in text for word in words)
 
 
 def nodes_of(definition: Definition) -> Sequence[ast.AST]:
@@ -315,17 +309,29 @@ def nodes_of(definition: Definition) -> Sequence[ast.AST]:
 
     They are listed once for each tree and outermost definition.
     """
-    tree = definition.outline.file.tree
-    assert tree is not None  # the definition was found in it
     outermost = definition
     while outermost.parent is not None:
         outermost = outermost.parent
-    key = (nodes_of, outermost.number)
-    if key not in tree.facts:
-        tree.facts[key] = listed(outermost.node)
-    nodes, parts = cast("tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]]", tree.facts[key])
+    nodes, parts = _listing(definition.outline.file, outermost.node)
+    if definition is outermost:
+        return nodes
     start, end = parts[definition.node]
-    return nodes if definition is outermost else nodes[start:end]
+    return nodes[start:end]
+
+
+def all_nodes(file: SourceFile) -> Iterator[ast.AST]:
+    """Yield the nodes of all statements of a file, each before those below it."""
+    for statement in () if file.tree is None else file.tree.module.body:
+        yield from _listing(file, statement)[0] if isinstance(statement, DEFINITIONS) else walk(statement)
+
+
+def _listing(file: Text, node: ast.AST) -> tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]]:
+    tree = file.tree
+    assert tree is not None  # the node is a part of it
+    key = (listed, node)
+    if key not in tree.facts:
+        tree.facts[key] = listed(node)
+    return cast("tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]]", tree.facts[key])
 
 
 def words_of(definition: Definition) -> frozenset[str]:
@@ -339,13 +345,14 @@ def words_of(definition: Definition) -> frozenset[str]:
 
 
 def _word(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) and node.value.isidentifier() else None
-    for field in ("id", "attr", "arg", "name"):
-        word = getattr(node, field, None)
-        if isinstance(word, str):
-            return word
-    return None
+    word = getattr(node, "arg", None) or getattr(node, "name", None)
+    return word if isinstance(word, str) else None
 
 
 @remembered
@@ -354,20 +361,22 @@ def _created(info: ClassInfo) -> frozenset[str]:
 
     What a parameter is annotated with may be passed to it, and be kept.
     """
-    names, text = info.module.part_names, info.definition.text
-    wanted = {name for name in names if mentions(text, name)}
+    text = normal(info.definition.text)
+    # Its own name stands in its header, too.
+    wanted = {name for name in info.module.part_names if text.count(name) > (name == info.name)}
     found: set[str] = set()
     left_out: set[ast.AST] = set()
     for node in info.nodes if wanted else ():
-        if isinstance(node, ast.Attribute):
-            left_out.add(node.value)
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            name = last_name(node)
+            if name in wanted and node not in left_out:
+                found.add(name)
+            if isinstance(node, ast.Attribute):
+                left_out.add(node.value)
         elif isinstance(node, ast.AnnAssign):
             left_out.update(walk(node.annotation))
         elif isinstance(node, FUNCTIONS) and node.returns is not None:
             left_out.update(walk(node.returns))
-        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-        if name in wanted and node not in left_out:
-            found.add(name)
     return frozenset(found)
 
 

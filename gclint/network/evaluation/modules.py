@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections import OrderedDict
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from gclint.network.evaluation.values import (
     Value,
     Values,
 )
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.source.file import SourceFile
 from gclint.source.lines import mentions
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition, ImportedName
@@ -148,8 +147,9 @@ class Module:
         if name in outline.classes:
             return frozenset((ClassValue(self.classes[name]),))
         if name in outline.functions:
-            return self._function(outline.functions[name])
-        return self._imported(name) or self._assigned(name) or self._builtin(name)
+            return frozenset((Function(outline.functions[name].function, Scope(self, None)),))
+        builtin = frozenset((External(name),)) if name in _BUILTINS else NOTHING
+        return self._imported(name) or self._assigned(name) or builtin
 
     def resolve(self, dotted: str) -> Values:
         """Return the possible values of a dotted name."""
@@ -168,7 +168,7 @@ class Module:
     def member(self, name: str, own_name: str) -> Values:
         """Return the values that another file gets if it imports ``name`` from this module, ``own_name``."""
         full = f"{own_name}.{name}" if own_name else name
-        external = frozenset((External(full),))
+        external: Values = frozenset((External(full),))
         if name in (MODEL_BASE, CHECKPOINTING_BASE):
             own = self.classes.get(name)
             return external if own is None or not own.is_namesake else frozenset((ClassValue(own),))
@@ -190,13 +190,8 @@ class Module:
         if is_elsewhere or not name[:1].isupper():
             return NOTHING
         path = self.library.exports(home.folder).file_of(name)
-        if path is None:
-            return NOTHING
-        try:
-            file = self.library.project.consult(self.file, path)
-        except (OSError, UnreadableFile):
-            return NOTHING
-        return self.library.module(file).lookup(name)
+        file = None if path is None else self.library.project.available(self.file, path)
+        return NOTHING if file is None else self.library.module(file).lookup(name)
 
     def _submodule(self, name: str, full: str) -> Values:
         if self.file.path.name != _INIT:
@@ -205,13 +200,6 @@ class Module:
         if file is None:
             return NOTHING
         return frozenset((ModuleValue(self.library.module(file), full),))
-
-    def _function(self, definition: Definition) -> Values:
-        return frozenset((Function(definition.function, Scope(self, None)),))
-
-    @staticmethod
-    def _builtin(name: str) -> Values:
-        return frozenset((External(name),)) if name in _BUILTINS else NOTHING
 
     # -- imports
 
@@ -258,13 +246,14 @@ class Module:
 
     @cached_property
     def _stars(self) -> tuple[ImportedName, ...]:
-        return tuple(each for each in self._all_stars() if self._may_define_blocks(each))
-
-    def _all_stars(self) -> Iterator[ImportedName]:
-        for statement in self.file.outline.imports:
-            if statement.module is not None and any(item.path == "*" for item in statement.items):
-                name = statement.module.lstrip(".")
-                yield ImportedName("*", name, len(statement.module) - len(name), "*")
+        modules = (
+            each.module
+            for each in self.file.outline.imports
+            if each.module is not None and any(item.path == "*" for item in each.items)
+        )
+        names = ((module, module.lstrip(".")) for module in modules)
+        stars = (ImportedName("*", name, len(module) - len(name), "*") for module, name in names)
+        return tuple(filter(self._may_define_blocks, stars))
 
     def _may_define_blocks(self, imported: ImportedName) -> bool:
         """Return whether a module may define blocks, so that it is read.

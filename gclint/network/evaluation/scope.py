@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gclint.network.evaluation.body import Binding, Body, unstarred
+from gclint.network.evaluation.body import COMPUTED, Binding, Body, unstarred
 from gclint.network.evaluation.reaching import Entry, Reaching
 from gclint.network.evaluation.signature import Parameters
 from gclint.network.evaluation.values import (
@@ -79,14 +79,14 @@ class Scope:
         depth: int = 0,
         place: ast.AST | None = None,
     ) -> None:
-        """Open a scope.
+        """Open a scope: without a ``body``, that of the module itself.
 
         Args:
             module: the module that contains the code.
-            body: the code; None for the module itself.
+            body: the code.
             owner: the class whose method this is.
-            self_name: the name of the first parameter, which is the instance.
             parent: the enclosing function's scope.
+            self_name: the name of the first parameter, which is the instance.
             parameters: the function's parameters.
             arguments: the expressions that parameters receive, with the scopes to evaluate them in.
             depth: how many calls were followed to get here.
@@ -94,13 +94,11 @@ class Scope:
         """
         self.module = module
         self.body = body
-        self.owner: ClassInfo | None = (
-            owner if owner is not None else (parent.owner if parent is not None else None)
-        )
+        self.owner: ClassInfo | None = owner or (parent.owner if parent is not None else None)
         self.self_name = self_name
         self.parameters = parameters or Parameters()
         self.depth = depth
-        self._parent = parent
+        self.parent = parent
         self._place = place
         self._arguments = dict(arguments or {})
         self._memo: dict[ast.AST, Values] = {}
@@ -113,11 +111,6 @@ class Scope:
         self._memo.clear()
         self._bound_memo.clear()
         self._reaching.clear()
-
-    @property
-    def parent(self) -> Scope | None:
-        """The enclosing function's scope."""
-        return self._parent
 
     def argument(self, name: str) -> tuple[Scope, ast.expr] | None:
         """Return the expression that a parameter receives in the call that led here, with its scope."""
@@ -143,27 +136,20 @@ class Scope:
     # -- names
 
     def name(self, name: str, at: ast.AST | None = None) -> Values:
-        """Return the possible values of a name.
-
-        Args:
-            name: the name.
-            at: the node that uses it, if known: some of several bindings may not reach it.
-        """
+        """Return the possible values of a name; not all of several bindings may reach the node ``at``."""
         if name == self.self_name and self.owner is not None:
             return frozenset((Instance(self.owner),))
         entries = self._entries(name, at)
         if entries:
             return self._entry_values(name, entries)
         if name in self._arguments:
-            scope, value = self._arguments[name]
-            return scope.evaluate(value) | self.bound(name)
+            return self._given(name) | self.bound(name)
         values = self.bound(name)
         if values or self.binds(name):
             return values
         if self.parameters.has(name):
-            default = self.parameters.default(name)
-            return NOTHING if default is None else self.evaluate(default)
-        return self.module.lookup(name) if self._parent is None else self._parent.name(name, self._place)
+            return self._given(name)
+        return self.module.lookup(name) if self.parent is None else self.parent.name(name, self._place)
 
     def _entries(self, name: str, at: ast.AST | None) -> frozenset[Entry]:
         """Return which of several bindings of a name reach a place; empty if all of them may."""
@@ -183,13 +169,17 @@ class Scope:
                 found |= self._binding_values(entry) or self._handed_through(name, entry)
             elif entry is not None:
                 found.add(Function(entry, self))
-            elif name in self._arguments:
-                scope, value = self._arguments[name]
-                found |= scope.evaluate(value)
             else:
-                default = self.parameters.default(name) if self.parameters.has(name) else None
-                found |= NOTHING if default is None else self.evaluate(default)
+                found |= self._given(name)
         return merge_containers(found)
+
+    def _given(self, name: str) -> Values:
+        """Return the values of what a parameter receives in the call that led here, or of its default."""
+        if name in self._arguments:
+            scope, value = self._arguments[name]
+            return scope.evaluate(value)
+        default = self.parameters.default(name) if self.parameters.has(name) else None
+        return NOTHING if default is None else self.evaluate(default)
 
     def _handed_through(self, name: str, binding: Binding) -> Values:
         """Return the previous values of a name that an unknown function wraps: ``layer = wrap(layer)``."""
@@ -197,7 +187,7 @@ class Scope:
             return NOTHING
         found: set[object] = set()
         for arg in arguments(binding.value):
-            if isinstance(arg.value, ast.Name) and arg.value.id == name:
+            if dotted_name(arg.value) == name:
                 found |= self.evaluate(arg.value)
         return frozenset(found)  # type: ignore[arg-type]
 
@@ -317,16 +307,19 @@ class Scope:
                 found |= value.module.member(node.attr, value.name)
             elif isinstance(value, Instance):
                 attribute = value.info.attribute(node.attr)
-                if not attribute and value.info.has_method(node.attr):
-                    attribute = self._method(value, node.attr)
-                found |= attribute
+                found |= attribute or self._method(value, node.attr)
             elif isinstance(value, ClassValue):
                 found |= value.info.class_attribute(node.attr)
         return frozenset(found)  # type: ignore[arg-type]
 
     def _method(self, instance: Instance, name: str) -> Values:
-        """Return a method of an object; for a property that returns a stack, the values that it returns."""
+        """Return a method of an object; for a property that returns a stack, the values that it returns.
+
+        Every module has ``__call__``.
+        """
         found = instance.info.find_method(name)
+        if found is None and name != "__call__":
+            return NOTHING
         if found is not None and is_property(found[1].function):
             inner = self.enter_method(instance.info, name, ())
             given = NOTHING if inner is None else inner.returned()
@@ -350,8 +343,10 @@ class Scope:
                 found |= self._external_call(value.name, given)
             elif isinstance(value, Function):
                 found |= self.call_function(value, given)
-            elif isinstance(value, Bound):
-                found |= self._method_call(value, given)
+            # The output of a block is not a block.
+            elif isinstance(value, Bound) and value.method not in ("__call__", "forward"):
+                inner = self.enter_method(value.instance.info, value.method, given)
+                found |= NOTHING if inner is None else inner.returned()
         return frozenset(found)  # type: ignore[arg-type]
 
     def _getattr(self, given: Sequence[Arg]) -> Values:
@@ -359,7 +354,7 @@ class Scope:
         name = text_of(given[1].value)
         for value in self.evaluate(given[0].value):
             if isinstance(value, Instance):
-                found |= value.info.computed_attributes() if name is None else value.info.attribute(name)
+                found |= value.info.attribute(COMPUTED if name is None else name)
         return frozenset(found)  # type: ignore[arg-type]
 
     def _external_call(self, name: str, given: Sequence[Arg]) -> Values:
@@ -391,12 +386,6 @@ class Scope:
             else:
                 found.add(value)
         return frozenset(found)  # type: ignore[arg-type]
-
-    def _method_call(self, bound: Bound, args: Sequence[Arg]) -> Values:
-        if bound.method in ("__call__", "forward"):
-            return NOTHING  # The output of a block is not a block.
-        inner = self.enter_method(bound.instance.info, bound.method, args)
-        return NOTHING if inner is None else inner.returned()
 
     def enter_method(self, info: ClassInfo, method: str, args: Sequence[Arg]) -> Scope | None:
         """Return the scope of a method's body in a call from this scope; None if calls are too deep."""

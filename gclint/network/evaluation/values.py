@@ -95,15 +95,9 @@ def list_of(values: Values) -> Values:
 
 def merge_containers(values: Iterable[object]) -> Values:
     """Merge the containers among the values of a name, since ``append`` fills the list that was assigned."""
-    rest: set[object] = set()
-    items: set[object] = set()
-    has_container = False
-    for value in values:
-        if isinstance(value, Container):
-            items |= value.items
-            has_container = True
-        else:
-            rest.add(value)
-    if has_container:
-        rest.add(Container(frozenset(items)))  # type: ignore[arg-type]
-    return frozenset(rest)  # type: ignore[arg-type]
+    found = frozenset(values)
+    containers = [value for value in found if isinstance(value, Container)]
+    if len(containers) > 1:
+        merged = Container(frozenset().union(*(each.items for each in containers)))
+        found = found.difference(containers) | {merged}
+    return found  # type: ignore[return-value]

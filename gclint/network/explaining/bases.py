@@ -1,13 +1,16 @@
-"""The bases of a class, as far as their code can be found."""
+"""The bases of a class, as far as their code can be found, and what import statements bind."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.evaluation.values import External
+from gclint.network.evaluation.values import ClassValue, External, Function, ModuleValue
 from gclint.network.explaining.facts import Fact, class_place
+from gclint.network.model import Network
 from gclint.source.naming import MODEL_BASE
+from gclint.source.outline import ImportStatement
 from gclint.source.packages import LIBRARY
 
 _MEANINGS = {
@@ -69,3 +72,23 @@ def _outside(name: str, base: External | None, user: ClassInfo, *, is_at_hand: b
     if is_at_hand:
         return "unknown: its file is of a kind that defines no layers of models, so it was not searched"
     return f"unknown: the file of {base.name} was not found, or contains no model layers"
+
+
+def names_given(network: Network, statement: ImportStatement) -> Iterator[Fact]:
+    """Yield a fact about each name that a statement binds."""
+    place = network.file.path, statement.start
+    for name in statement.names:
+        for value in network.module.lookup(name.bound) or (None,):
+            if isinstance(value, ClassValue):
+                bases = bases_of(value.info)
+                yield Fact(f"`{name.bound}` is a class", place, (bases,))
+            elif isinstance(value, External):
+                yield Fact(f"`{name.bound}` is {value.name}, whose code was not examined", place)
+            elif isinstance(value, ModuleValue):
+                yield Fact(f"`{name.bound}` is the module {value.name}", (value.module.file.path, 0))
+            elif isinstance(value, Function):
+                yield Fact(f"`{name.bound}` is a function", place)
+            else:
+                yield Fact(f"`{name.bound}` could not be resolved", place)
+    if not statement.names:
+        yield Fact("it binds no names", place)

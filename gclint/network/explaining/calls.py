@@ -27,13 +27,7 @@ _LONGEST_CODE = 60
 
 
 def call_of(network: Network, site: RunSite, wanted: Collection[ClassInfo] = ()) -> Fact:
-    """Return a call site with its arguments and their roles for each block.
-
-    Args:
-        network: the network of the file.
-        site: the call site.
-        wanted: the blocks to include, if the call also runs others.
-    """
+    """Return a call site with its arguments and their roles, for the ``wanted`` blocks if it runs any."""
     inner: list[Fact] = [*_circumstances(site)]
     blocks = [info for info in site.blocks if info in wanted] or [*site.blocks]
     for block in blocks:

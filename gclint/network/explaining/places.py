@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from gclint.network.evaluation.body import Body
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, all_nodes
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import ClassValue, Container, ExternalInstance
 from gclint.network.holders import held_classes
@@ -55,13 +55,9 @@ class Spot:
 
 
 def spots_at(network: Network, start: int, end: int, *, is_exact: bool) -> list[Spot]:
-    """Return what is at ``[start, end)`` in a file's text: at least one spot.
+    """Return what is at ``[start, end)``, a line of a file's text: at least one spot.
 
-    Args:
-        network: the network of the file.
-        start: the offset of the line, or of the character.
-        end: the end of that.
-        is_exact: whether this is a single character, which selects one of several spots on a line.
+    With ``is_exact`` it is a single character, which selects one of several spots on a line.
     """
     finder = _Finder(network, start, end)
     if is_exact:
@@ -80,23 +76,12 @@ class _Finder:
     def __init__(self, network: Network, start: int, end: int) -> None:
         self._network = network
         self._start, self._end = start, max(end, start + 1)
-        self._classes = network.module.classes
-        self._function = next(
-            (
-                each
-                for each in reversed(network.file.outline.definitions)
-                if not each.is_class and not each.is_local and each.start <= start < each.end
-            ),
-            None,
-        )
-        self._owner = next(
-            (
-                info
-                for info in reversed([*self._classes.values()])
-                if info.definition.start <= start < info.definition.end
-            ),
-            None,
-        )
+        self._classes = classes = network.module.classes
+        around = [each for each in network.file.outline.definitions if each.start <= start < each.end]
+        functions = [each for each in around if not each.is_class and not each.is_local]
+        owners = [info for info in classes.values() if info.definition in around]
+        self._function = functions[-1] if functions else None
+        self._owner = owners[-1] if owners else None
 
     def _touches(self, start: int, end: int) -> bool:
         return start < self._end and self._start < end
@@ -122,7 +107,7 @@ class _Finder:
             for item in statement.items:
                 words = _IDENTIFIER.finditer(file.text, item.start, item.end)
                 yield from ((word[0], word.start()) for word in words)
-        for node in () if file.tree is None else walk(file.tree.module):
+        for node in all_nodes(file):
             if isinstance(node, ast.Name) and node.lineno == row:
                 yield node.id, file.places.start(node)
             elif isinstance(node, ast.Attribute) and node.end_lineno == row:
@@ -133,12 +118,11 @@ class _Finder:
 
     def headers(self) -> list[Spot]:
         """Return the classes whose decorators or headers are here."""
-        found = []
-        for info in self._classes.values():
-            definition = info.definition
-            if self._touches(definition.start, definition.header_end or definition.header + 1):
-                found.append(self._of_class(info, definition.header, definition.end))
-        return found
+        return [
+            self._of_class(info, info.definition.header, info.definition.end)
+            for info in self._classes.values()
+            if self._touches(info.definition.start, info.definition.header_end)
+        ]
 
     def imports(self) -> list[Spot]:
         """Return the import statement here."""
@@ -156,11 +140,8 @@ class _Finder:
                 continue
             start, end = site.span(site.call)
             if self._touches(start, end):
-                name = site.source(site.receiver)
-                spot = Spot(
-                    Kind.CALL_SITE, name, start, end, site.blocks, (site,), self._function, site.owner
-                )
-                found.append(spot)
+                place = site.source(site.receiver), start, end
+                found.append(Spot(Kind.CALL_SITE, *place, site.blocks, (site,), self._function, site.owner))
         return sorted(found, key=lambda spot: spot.start - spot.end)
 
     def loops(self) -> list[Spot]:
@@ -223,23 +204,19 @@ class _Finder:
         for scope, statement in self._statements():
             for call in walk(statement):
                 if isinstance(call, ast.Call) and self._touches(*scope.span(call)):
-                    name, span = scope.source(call.func), scope.span(call)
-                    spot = Spot(
-                        Kind.CALL, name, *span, (), (), self._function, self._owner, call=(scope, call)
-                    )
-                    found.append(spot)
+                    place = scope.source(call.func), *scope.span(call)
+                    own = self._function, self._owner
+                    found.append(Spot(Kind.CALL, *place, (), (), *own, call=(scope, call)))
         return sorted(found, key=lambda spot: spot.start - spot.end)
 
     def around(self) -> Spot:
         """Return the class or function around the place, or a spot for the module."""
         if self._owner is not None:
-            info = self._owner
-            spot = self._of_class(info, info.definition.header, info.definition.end)
-            return Spot(
-                spot.kind, spot.name, spot.start, spot.end, spot.classes, spot.sites, self._function, info
-            )
-        if self._function is not None:
-            function = self._function
+            definition = self._owner.definition
+            spot = self._of_class(self._owner, definition.header, definition.end)
+            return replace(spot, method=self._function)
+        function = self._function
+        if function is not None:
             return Spot(Kind.FUNCTION, function.name, function.header, function.end, method=function)
         return Spot(Kind.OTHER, "", self._start, self._end)
 

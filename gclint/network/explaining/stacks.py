@@ -21,11 +21,9 @@ _MOST = 6
 
 
 def stacks_of(info: ClassInfo, sites: tuple[RunSite, ...]) -> tuple[Fact, ...]:
-    """Return the attributes that hold instances of a class, and why they are not stacks if they are not.
+    """Return the attributes that hold instances of a class, which ``sites`` run.
 
-    Args:
-        info: the class.
-        sites: the call sites that run it.
+    If they are not stacks, it is said why not.
     """
     facts = [Fact.of(step) for site in sites if info in site.blocks for step in stack_steps(site, info)]
     if not facts:

@@ -18,13 +18,7 @@ _MODELS_TOLD = 3
 
 
 def switches_of(network: Network, owner: ClassInfo, sites: tuple[RunSite, ...]) -> tuple[Fact, ...]:
-    """Return what enables checkpointing for a class that runs blocks, and whether that affects the blocks.
-
-    Args:
-        network: the network of the file.
-        owner: the class.
-        sites: its call sites.
-    """
+    """Return what enables checkpointing for a class that runs blocks at ``sites``, and whether it works."""
     return (*_models(owner), *_flags(owner), *_others(network, owner, sites))
 
 

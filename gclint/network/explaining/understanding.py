@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gclint.network.explaining.bases import bases_of
+from gclint.network.explaining.bases import bases_of, names_given
 from gclint.network.explaining.calls import call_of, why_no_site
 from gclint.network.explaining.facts import Fact, Section, class_place
-from gclint.network.explaining.imports import names_given
 from gclint.network.explaining.places import Kind, Spot, sites_of
 from gclint.network.explaining.stacks import stacks_in, stacks_of
 from gclint.network.explaining.switches import switches_of

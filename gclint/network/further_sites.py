@@ -1,17 +1,73 @@
-"""Adds the observations of runs to call sites, and creates those that the code does not show."""
+"""Call sites beside those in a file's own methods: in inherited methods, and those that only runs show."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
-from gclint.network.runsite import RunSite, calls_as_sites
+from gclint.network.holders import held_classes
+from gclint.network.runsite import RunSite, calls_as_sites, in_order, run_sites
+from gclint.network.search import Holders
 from gclint.observations import Observed
-from gclint.source.file import UnreadableFile
+from gclint.source.lines import mentions
+from gclint.source.outline import Definition
 from gclint.source.walk import walk
+
+
+def with_substitutes(module: Module, sites: Iterable[RunSite], holders: Holders) -> tuple[RunSite, ...]:
+    """Return the call sites of a file's own methods, with the blocks that subclasses in the file add."""
+    found = list(sites)
+    for info, base, method in _inherited(module, holders):
+        if base.file is not module.file:
+            continue
+        for site in run_sites(info.scope(method, base.module), holders):
+            span = site.span(site.call)
+            same = [each for each in found if base in each.owner.mro and each.span(each.call) == span]
+            for each in same:
+                each.blocks = in_order({*each.blocks, *site.blocks})
+            if not same:
+                found.append(site)
+    return tuple(found)
+
+
+def foreign_sites(module: Module, holders: Holders) -> tuple[RunSite, ...]:
+    """Return the call sites in other files that run blocks of this file, in methods its classes inherit."""
+    found: list[RunSite] = []
+    for info, base, method in _inherited(module, holders):
+        if base.file is module.file:
+            continue
+        for site in run_sites(info.scope(method, base.module), holders):
+            site.blocks = tuple(block for block in site.blocks if block.file is module.file)
+            if site.blocks:
+                found.append(site)
+    return tuple(found)
+
+
+def _inherited(module: Module, holders: Holders) -> Iterator[tuple[ClassInfo, ClassInfo, Definition]]:
+    """Yield inherited methods that use an attribute in which a class holds other blocks than its base.
+
+    Each is a tuple of the class, the base that defines the method, and the method.
+    """
+    for info in module.classes.values():
+        for base in info.mro[1:]:
+            names = [
+                name
+                for name in holders.attributes
+                if mentions(base.definition.text, name)
+                and not held_classes(info.attribute(name)) <= held_classes(base.attribute(name))
+            ]
+            for method in base.methods() if names else ():
+                if method.name == "__init__" or info.find_method(method.name) != (base, method):
+                    continue
+                if any(_stands_in(method, name) for name in names):
+                    yield info, base, method
+
+
+def _stands_in(code: Definition, attribute: str) -> bool:
+    return mentions(code.text, attribute) and attribute in words_of(code)
 
 
 def with_seen(module: Module, sites: Iterable[RunSite]) -> tuple[RunSite, ...]:
@@ -42,19 +98,14 @@ def _is_about(observed: Observed, site: RunSite) -> bool:
 def _take_up(site: RunSite, observed: Observed, info: ClassInfo) -> None:
     site.seen = (*site.seen, observed)
     if info not in site.blocks:
-        every = (*site.blocks, info)
-        site.blocks = tuple(sorted(every, key=lambda block: (block.name, str(block.file.path))))
+        site.blocks = in_order((*site.blocks, info))
         site.only_seen |= {info}
 
 
 def _block(module: Module, observed: Observed) -> ClassInfo | None:
     """Return the class of the blocks that were run, if its file is available."""
-    project = module.library.project
-    try:
-        file = project.consult(module.file, observed.definition)
-    except (OSError, UnreadableFile):
-        return None
-    info = module.library.module(file).classes.get(observed.block)
+    file = module.library.project.available(module.file, observed.definition)
+    info = None if file is None else module.library.module(file).classes.get(observed.block)
     return info if info is not None and info.is_module else None
 
 
