@@ -241,7 +241,8 @@ class Calls(Objects):
             if method is not None:
                 if self.unknown_base(thing.kind):
                     self.note("calls an object whose bases are not known", node, frame)
-                if any(name in each.usage.set_up for each in (frame.space, thing.kind.space)):
+                spaces = () if self.quiet else (frame.space, thing.kind.space)
+                if any(name in each.usage.set_up for each in spaces):
                     self.note(f"calls a `{name}` that is replaced somewhere", node, frame)
                 value, owner = method
                 return self.call(self.bind_method(value, receiver, owner, node, frame), call, node, frame)

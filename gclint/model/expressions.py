@@ -319,8 +319,10 @@ class Expressions(Calls):
         index = self.value(node.slice, frame)
         self.ask(value, node, frame)
         for each in value.things:
-            is_touched = isinstance(node.value, ast.Name) and node.value.id in frame.space.usage.touched
-            if isinstance(each, External) and (each.name not in known.TABLES or is_touched):
+            if isinstance(each, External) and (
+                each.name not in known.TABLES
+                or (isinstance(node.value, ast.Name) and node.value.id in frame.space.usage.touched)
+            ):
                 self.note(f"reads an item of `{each.name}`, which may change meanwhile", node, frame)
                 if each.name == known.MODULES_BY_NAME:
                     return of(External("a module"))

@@ -197,12 +197,12 @@ class Objects:
         """Return a value of a module, and note it if it may change between two readings."""
         name, space = node.id, frame.space
         if all(map(_is_safe, found.things)):
-            if space.usage.may_rebind(name):
+            if not self.quiet and space.usage.may_rebind(name):
                 self.note(f"reads `{name}`, which functions assign", node, frame)
             return found
         if all(isinstance(each, Made) and each.name == "logging.Logger" for each in found.things):
             return found
-        if any(not isinstance(each, (*_SAFE, Setting)) for each in found.things):
+        if not self.quiet and any(not isinstance(each, (*_SAFE, Setting)) for each in found.things):
             is_kept = all(map(_is_kept, found.things))
             if not is_kept or name in space.usage.touched or space.usage.may_rebind(name):
                 self.note(f"reads the global `{name}`, which may change meanwhile", node, frame)
@@ -210,6 +210,8 @@ class Objects:
 
     def read_kept(self, name: str, found: Value, node: ast.AST, frame: Frame) -> None:
         """Note a variable of a function that was run when a module or an object was made."""
+        if self.quiet:
+            return  # Nothing would be noted.
         if name in frame.space.usage.rebound or not all(
             isinstance(each, (*_SAFE, Setting)) for each in found.things
         ):
@@ -636,7 +638,8 @@ class Objects:
         if isinstance(thing, Module):
             return self._of_module(thing.space, value, name, node, frame)
         if (
-            name in frame.space.usage.stored
+            not self.quiet
+            and name in frame.space.usage.stored
             and not isinstance(thing, (Function, Bound))
             and name not in _SAME
         ):
@@ -644,7 +647,7 @@ class Objects:
         if isinstance(thing, Made):
             return self._of_made(thing, value, name)
         if isinstance(thing, Setting):
-            if frame.space.usage.has_namespace:
+            if not self.quiet and frame.space.usage.has_namespace:
                 self.note(f"reads the setting `{name}`, which may change meanwhile", node, frame)
             return of(Method(value, name)) if name in known.READING_METHODS else value
         if isinstance(thing, (Function, Bound, Partial)):
@@ -692,7 +695,7 @@ class Objects:
         if found is None:
             return unknown(f"`{name}`", value.roots)
         found = self.resolved(found)
-        if (
+        if not self.quiet and (
             not all(map(_is_safe, found.things))
             or name in frame.space.usage.stored
             or space.usage.may_rebind(name)
@@ -722,7 +725,7 @@ class Objects:
                 for each in value.things
             ]
             return join(methods)
-        if name in kind.space.usage.stored or name in frame.space.usage.stored:
+        if not self.quiet and any(name in each.usage.stored for each in (kind.space, frame.space)):
             self.note(f"reads `{kind.node.name}.{name}`, which is assigned elsewhere", node, frame)
         return with_roots(value, (Root(Kind.SHARED, f"`{kind.node.name}.{name}`"),))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from gclint.model import known
@@ -127,8 +128,7 @@ class Space:
         self.file = file
         self._kept = file.tree
         """Held as long as values name its nodes, which another tree of the same text would not have."""
-        self.usage = Usage(None) if self._kept is None else usage_of(self._kept)
-        self.tree = self.usage.tree
+        self.tree = None if self._kept is None else self._kept.module
         self.frame = Frame(self, outlives=True)
         self.is_run = False
         self.is_complete = False
@@ -136,6 +136,11 @@ class Space:
         self.stars: list[Imported] = []
         self._resolved: dict[Imported, Value] = {}
         self._readings: dict[object, Spaces] = {}
+
+    @cached_property
+    def usage(self) -> Usage:
+        """What the code does with names and attributes, which only matters for what is noted."""
+        return Usage(None) if self._kept is None else usage_of(self._kept)
 
     def forget(self) -> None:
         """Let go of the tree, and of all that was followed."""

@@ -55,6 +55,14 @@ class Constant:
     value: str | int | float | bool | bytes | None
 
 
+class Origin(NamedTuple):
+    """Where a gradient originates."""
+
+    node: ast.expr
+    """A parameter that is read, or a call of a module with parameters."""
+    space: Space
+
+
 @dataclass(frozen=True)
 class Tensor:
     """A tensor, or what computations with some give."""
@@ -63,6 +71,8 @@ class Tensor:
     """Whether it is known to require no grad."""
     is_inside: bool = False
     """Whether it came out of a block inside of a container."""
+    sources: tuple[Origin | Unknown, ...] = ()
+    """What its gradient comes from, as far as somebody asks: if there are origins, then from nothing else."""
 
 
 @dataclass(frozen=True)
