@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
-from gclint.model.gradients import UNDIFFERENTIABLE, is_constant, is_unrecorded
+from gclint.model.gradients import UNDIFFERENTIABLE, is_constant, records
 from gclint.model.notes import Kind, Root
 from gclint.model.objects import ITERATOR, Objects, Pending, is_operation
 from gclint.model.reading import Reading
@@ -189,9 +189,10 @@ class Calls(Objects):
     def _records_nothing(self, function: Function) -> bool:
         """Tell whether a decorator keeps a function from recording gradients."""
         return any(
-            is_unrecorded(
-                self.quietly(each.func if isinstance(each, ast.Call) else each, function.space.frame)
+            records(
+                self.quietly(each.func if isinstance(each, ast.Call) else each, function.space.frame), each
             )
+            is False
             for each in getattr(function.node, "decorator_list", ())
             if isinstance(each, (ast.Name, ast.Attribute, ast.Call))
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 
 from gclint.model.values import (
@@ -34,14 +35,26 @@ UNDIFFERENTIABLE = names(
 )
 """Operations whose results never require grad."""
 _UNRECORDED = frozenset(("torch.no_grad", "torch.inference_mode"))
+_RECORDED = frozenset(("torch.enable_grad",))
+_SWITCHING = frozenset(("torch.set_grad_enabled",))
 _CONSTANT = (Plain, Constant, Setting, Class, External, Module, Made, Function)
 
 
-def is_unrecorded(context: Value) -> bool:
-    """Tell whether no gradients are recorded in what is one of these contexts."""
-    return bool(context.things) and all(
-        isinstance(each, External) and each.name in _UNRECORDED for each in context.things
-    )
+def records(made: Value, node: ast.expr) -> bool | None:
+    """Tell whether gradients are recorded in a context; None if it may leave that as it is.
+
+    Args:
+        made: what makes the context.
+        node: the code that does so.
+    """
+    names_of = {each.name if isinstance(each, External) else "" for each in made.things}
+    if names_of and names_of <= _UNRECORDED:
+        return False
+    if names_of and names_of <= _RECORDED:
+        return True
+    given = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    is_switch = bool(names_of) and names_of <= _SWITCHING and isinstance(given, ast.Constant)
+    return bool(given.value) if is_switch and isinstance(given, ast.Constant) else None
 
 
 def is_constant(*values: Value) -> bool:

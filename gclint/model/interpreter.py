@@ -14,7 +14,7 @@ from functools import cache
 from gclint.model import known
 from gclint.model.expressions import Expressions
 from gclint.model.frames import Frame
-from gclint.model.gradients import is_unrecorded
+from gclint.model.gradients import records
 from gclint.model.notes import Kind
 from gclint.model.objects import is_argument
 from gclint.model.reading import bindings, note_binding, read
@@ -260,19 +260,19 @@ class Interpreter(Expressions):
         frame.is_dead = True
 
     def _follow_with(self, node: ast.With, frame: Frame) -> None:
-        contexts: list[Value] = []
+        outer = self.unrecorded
         for each in node.items:
             value = self.value(each.context_expr, frame)
             if isinstance(each.context_expr, ast.Call):
-                contexts.append(self.quietly(each.context_expr.func, frame))
+                is_recorded = records(self.quietly(each.context_expr.func, frame), each.context_expr)
+                if is_recorded is not None:
+                    self.unrecorded = 0 if is_recorded else self.unrecorded + 1
             if not self._is_plain_context(each.context_expr, value, frame):
                 self.note("enters a context of which nothing is known", node, frame)
             if each.optional_vars is not None:
                 self.assign(each.optional_vars, value, frame)
-        unrecorded = sum(map(is_unrecorded, contexts))
-        self.unrecorded += unrecorded
         self.body(node.body, frame)
-        self.unrecorded -= unrecorded
+        self.unrecorded = outer
 
     def _is_plain_context(self, node: ast.expr, value: Value, frame: Frame) -> bool:
         """Tell whether a context leaves no trace."""
