@@ -366,6 +366,102 @@ LATER = get()
     def wrap(self, kept):
         return (kept, None)
 """,
+    "a method that is called assigns an attribute": """\
+    def forward(self, states, past_key_values=None):
+        for layer in self.layers:
+            self.kept = None
+            self.put(states)
+            states = layer(states, self.kept)
+        return states
+
+    def put(self, states):
+        self.kept = (self.bias(states),)
+""",
+    "a method that is called again assigns an attribute once more": """\
+    def forward(self, states, past_key_values=None):
+        self.put(states)
+        self.kept = None
+        if self.config.is_kept:
+            self.put(states)
+        for layer in self.layers:
+            states = layer(states, self.kept)
+        return states
+
+    def put(self, states):
+        self.kept = (self.bias(states),)
+""",
+    "an inner function assigns an attribute": """\
+    def forward(self, states, past_key_values=None):
+        def put():
+            self.kept = (self.bias(states),)
+        self.kept = None
+        self.run(put)
+        for layer in self.layers:
+            states = layer(states, self.kept)
+        return states
+
+    def run(self, function):
+        function()
+""",
+    "a method that calls itself assigns an attribute": """\
+    def forward(self, states, past_key_values=None):
+        return self.step(states, 0)
+
+    def step(self, states, count):
+        self.kept = None
+        if count < 1:
+            self.step(states, 1)
+        for layer in self.layers:
+            states = layer(states, self.kept)
+        self.kept = (self.bias(states),)
+        return states
+""",
+    "a default value is that of the definition": """\
+    def forward(self, states, past_key_values=None):
+        kept = (self.bias(states),)
+        def get(held=kept):
+            return held
+        kept = None
+        for layer in self.layers:
+            states = layer(states, get())
+        return states
+""",
+    "a default value is that of a definition which was left": """\
+    def forward(self, states, past_key_values=None):
+        for layer in self.layers:
+            states = layer(states, self.pick(states)())
+        return states
+
+    def pick(self, states):
+        if self.steps > 1:
+            kept = (self.bias(states),)
+            return lambda held=kept: held
+        return lambda: None
+""",
+    "an inner function binds it and fails": """\
+    def forward(self, states, past_key_values=None):
+        kept = None
+        def put():
+            nonlocal kept
+            kept = (self.bias(states),)
+            raise ValueError
+        try:
+            put()
+            kept = None
+        except ValueError:
+            pass
+        for layer in self.layers:
+            states = layer(states, kept)
+        return states
+""",
+    "a comprehension binds it": """\
+    def forward(self, states, past_key_values=None):
+        kept = None
+        [kept := (self.bias(states),) for _ in range(2)]
+        for layer in self.layers:
+            states = layer(states, kept)
+        return states
+""",
 }
 
 

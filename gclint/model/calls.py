@@ -10,7 +10,7 @@ from gclint.model.frames import Frame
 from gclint.model.gradients import UNDIFFERENTIABLE, is_constant, is_unrecorded
 from gclint.model.notes import Kind, Root
 from gclint.model.objects import ITERATOR, Objects, Pending, is_operation
-from gclint.model.reading import Reading
+from gclint.model.reading import ANY, Reading
 from gclint.model.texts import of_method, texts
 from gclint.model.values import (
     CONSTANT,
@@ -100,6 +100,7 @@ class Calls(Objects):
             for thing in value.things:
                 if isinstance(thing, Object):
                     self.spoil(thing, f"`{name}`")
+                    frame.age({(thing, ANY)})
         return unknown(f"what `{name}` gives", (root for each in call.all() for root in each.roots))
 
     # -- functions of the project
@@ -111,10 +112,12 @@ class Calls(Objects):
         code = function.node
         key = self.entry(function, call, owner)
         if key in self.active:
+            frame.age_all()  # What it assigns is not known yet.
             return self.active[key].asked()
         known_reading, known_result = self.entered.get(key, (None, NEVER))
         if known_reading is not None and known_reading.holds(self.spaces.epoch):
             known_reading.use()
+            frame.age(known_reading.assigned)
             return known_result
         if self.stack.count(code) > _MOST_RECURSIONS or len(self.stack) > _DEEPEST:
             self.note("calls functions in functions too deeply to follow", node, frame)
@@ -136,6 +139,7 @@ class Calls(Objects):
         del self.active[key]
         self.entered[key] = reading, pending.value
         reading.answer(pending)
+        frame.age(reading.assigned)
         return pending.value
 
     def entry(self, function: Function, call: Call, owner: Class | None) -> object:

@@ -9,7 +9,7 @@ from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.notes import Kind, Note, Root
-from gclint.model.reading import Cell, Reading
+from gclint.model.reading import ANY, Cell, Reading, note_assignment
 from gclint.model.spaces import Space, Spaces
 from gclint.model.values import (
     CONSTANT,
@@ -46,7 +46,6 @@ from gclint.model.values import (
 from gclint.source.names import names
 
 _MOST_STEPS = 150_000
-_ANY = "*"
 _FIGURES = names("shape dtype device ndim is_cuda layout itemsize nbytes names")
 _SAME = names("T mT H mH real imag data")
 _SIZES = names(
@@ -493,8 +492,9 @@ class Objects:
 
     def spoil(self, thing: Object, by: str) -> None:
         """Forget what an object holds, since it may have been changed."""
-        if _ANY not in thing.attributes:
-            self._put_attribute(thing, _ANY, unknown(f"what {by} has changed"))
+        note_assignment(thing, ANY)
+        if ANY not in thing.attributes:
+            self._put_attribute(thing, ANY, unknown(f"what {by} has changed"))
 
     def _put_attribute(self, thing: Object, name: str, given: Value) -> None:
         if thing.attributes.put(name, given):
@@ -535,8 +535,12 @@ class Objects:
         self.record(value, node)
         self.mix(value, (TENSOR if name == "requires_grad" else given,))
         self.spaces.given[node] = join((self.spaces.given.get(node, NEVER), given))
+        assigned = {(each, name) for each in value.things if isinstance(each, (Object, Class))}
+        for each, _ in assigned:
+            note_assignment(each, name)
+        frame.age(assigned)
         if frame.receiver is not None and value == frame.receiver:
-            frame.names[f".{name}"] = given  # Blocks that read it from elsewhere note that it is assigned.
+            frame.give(f".{name}", given)  # Blocks that read it from elsewhere note that it is assigned.
             is_plain = all(isinstance(each, (Plain, Constant, Setting)) for each in given.things)
             if any(each in self.subject or self._is_no_module(each) for each in value.things):
                 self.change(value, node, frame)
@@ -772,8 +776,9 @@ class Objects:
                 and value.roots == frame.receiver.roots
                 and value.things <= frame.receiver.things
             )
-            if is_own and f".{name}" in frame.names:
-                return frame.names[f".{name}"]  # It was assigned just now.
+            own = frame.own(name) if is_own else None
+            if own is not None:
+                return own  # It was assigned just now.
             if value.roots:
                 self._note_if_assigned_later(name, thing, node, frame)
             more = [self.bind_method(found[0], value, found[1], node, frame)] if found else []
@@ -794,7 +799,7 @@ class Objects:
                 return of(self.parts(thing, node), roots=value.roots)
             if any(isinstance(each, str) and self.is_plain_module(each) for each in self.line(thing.kind)):
                 return self._of_made(Made("torch.nn.Module"), value, name)
-            if _ANY not in held or name in ("register_buffer", "register_parameter", "add_module"):
+            if ANY not in held or name in ("register_buffer", "register_parameter", "add_module"):
                 is_method = name in known.MODULE_READS | known.MODULE_SETTINGS
                 if is_method or name in (
                     "register_buffer",
@@ -803,7 +808,7 @@ class Objects:
                     "register_module",
                 ):
                     return of(Method(value, name))
-        if is_optional and _ANY not in held:
+        if is_optional and ANY not in held:
             return NEVER
         self.note(f"reads `{name}` of a `{thing.kind.node.name}`, which is not known", node, frame)
         return unknown(f"`{name}`", value.roots)
