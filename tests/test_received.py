@@ -433,7 +433,7 @@ LATER = get()
         return states
 
     def pick(self, states):
-        if self.steps > 1:
+        if states.shape[0] > 1:
             kept = (self.bias(states),)
             return lambda held=kept: held
         return lambda: None

@@ -18,6 +18,7 @@ from gclint.model.values import (
     NONE,
     PLAIN,
     TENSOR,
+    Attributes,
     Bound,
     Box,
     Call,
@@ -151,13 +152,7 @@ class Calls(Objects):
         arguments = code.args
         named = dict(call.named)
         parameters = [*arguments.posonlyargs, *arguments.args]
-        home = function.frame or function.space.frame
-        defaults = dict(
-            zip(reversed([each.arg for each in parameters]), reversed(arguments.defaults), strict=False)
-        )
-        for name, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-            if default is not None:
-                defaults[name.arg] = default
+        defaults = _defaults(arguments)
         loose = [each for each in (call.rest, call.options) if each is not None]
         for index, each in enumerate([*parameters, *arguments.kwonlyargs]):
             if index < min(len(call.positional), len(parameters)):
@@ -169,7 +164,7 @@ class Calls(Objects):
                 # The base class has disabled caches under these names, also among further keywords.
                 ways = [] if each.arg in EVER_NEUTRALISED else list(loose)
                 if default is not None:
-                    ways.append(self._default(default, code, home))
+                    ways.append(self._default(each.arg, default, function))
                 inner.names[each.arg] = join(ways)
         if arguments.vararg is not None:
             inner.names[arguments.vararg.arg] = self._rest(arguments.vararg, call, len(parameters))
@@ -202,9 +197,19 @@ class Calls(Objects):
         """Follow an expression once more, which was followed before."""
         raise NotImplementedError
 
-    def _default(self, node: ast.expr, code: ast.AST, frame: Frame) -> Value:
+    def define(self, function: Function, frame: Frame) -> None:
+        """Follow the default values of an inner function, which are those of the place of its definition."""
+        home = function.frame
+        for name, node in _defaults(function.node.args).items() if home is not None else ():
+            if home is not None and not isinstance(node, ast.Constant):
+                held = self.spaces.defaults.setdefault((function.node, home), Attributes())
+                self.spaces.version += held.put(name, self.value(node, frame))
+
+    def _default(self, name: str, node: ast.expr, function: Function) -> Value:
         """Return a default value, which all calls share."""
-        value = self.value(node, frame)
+        code, frame = function.node, function.space.frame
+        held = None if function.frame is None else self.spaces.defaults.get((code, function.frame))
+        value = (held.get(name) if held is not None else None) or self.value(node, frame)
         if not all(isinstance(each, _WITHOUT_PARTS) for each in value.things):
             self.note(f"has a default value that may change meanwhile, `{_name(node)}`", node, frame)
         return with_roots(
@@ -676,6 +681,16 @@ def shared(values: Iterable[Value]) -> frozenset[Root]:
                 seen.add(id(thing))
                 waiting.append(thing.item)
     return frozenset(found)
+
+
+def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
+    """Return the default values of parameters, by their names."""
+    parameters = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+    found = dict(zip(reversed(parameters), reversed(arguments.defaults), strict=False))
+    for parameter, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if default is not None:
+            found[parameter.arg] = default
+    return found
 
 
 def _first(call: Call) -> tuple[Value, ...]:

@@ -39,6 +39,7 @@ class Frame:
     """Whether the place is never reached."""
     is_of_class: bool = False
     """Whether it is the body of a class."""
+    is_of_comprehension: bool = False
     loops: list[tuple[list[dict[str, Value]], list[dict[str, Value]]]] = field(default_factory=list)
     """For each loop around the place, with what it is left, and with what it begins again."""
 

@@ -161,8 +161,9 @@ class Interpreter(Expressions):
         inside = frame if frame is not frame.space.frame else None
         if frame.is_of_class:
             inside = frame.parent if frame.parent is not frame.space.frame else None
-        function = of(Function(node, frame.space, inside, frame.owner if frame.is_of_class else None))
-        self.bind(node.name, self.decorated(function, node.decorator_list, frame), frame)
+        function = Function(node, frame.space, inside, frame.owner if frame.is_of_class else None)
+        self.define(function, frame)
+        self.bind(node.name, self.decorated(of(function), node.decorator_list, frame), frame)
 
     _follow_asyncfunctiondef = _follow_functiondef
 

@@ -12,6 +12,7 @@ from gclint.model.notes import Kind, Root
 from gclint.model.usage import Usage, usage_of
 from gclint.model.values import (
     NEVER,
+    Attributes,
     Box,
     Class,
     External,
@@ -80,6 +81,8 @@ class Spaces:
         self.classes: dict[tuple[ast.ClassDef, Frame | None], Class] = {}
         """The classes, by their definitions and the frames of functions around them."""
         self.members: dict[Class, dict[str, Value]] = {}
+        self.defaults: dict[tuple[ast.AST, Frame], Attributes] = {}
+        """The default values of inner functions, by their definitions and the frames around them."""
         self.frames: list[Frame] = []
         """Those of all functions that were entered."""
         self.version = 0
@@ -114,8 +117,11 @@ class Spaces:
             box.clear()
         for frame in self.frames:
             frame.clear()
+        for defaults in self.defaults.values():
+            defaults.clear()
         for each in (self._spaces, self.objects, self.boxes, self.frames, self.classes, self.members):
             each.clear()
+        self.defaults.clear()
 
 
 class Space:
