@@ -110,7 +110,8 @@ class Calls(Objects):
         self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
     ) -> Value:
         """Follow a function with the values of a call."""
-        code = function.node
+        if self.stack.count(function.node) > _MOST_RECURSIONS:
+            call = self._widened(function.node, call)
         key = self.entry(function, call, owner)
         if key in self.active:
             frame.age_all()  # What it assigns is not known yet.
@@ -120,8 +121,8 @@ class Calls(Objects):
             known_reading.use()
             frame.age(known_reading.assigned)
             return known_result
-        if self.stack.count(code) > _MOST_RECURSIONS or len(self.stack) > _DEEPEST:
-            self.note("calls functions in functions too deeply to follow", node, frame)
+        if len(self.stack) > _DEEPEST:
+            self.give_up("calls functions in functions too deeply to follow", node, frame)
             return unknown("a recursion", (root for each in call.all() for root in each.roots))
         pending = self.active[key] = Pending(known_result)
         for _ in range(_MOST_RECURSIONS):
@@ -136,12 +137,20 @@ class Calls(Objects):
             if pending.settled(result):
                 break
         else:
-            self.note("calls itself in a way that is not followed to the end", node, frame)
+            self.give_up("calls itself in a way that is not followed to the end", node, frame)
         del self.active[key]
         self.entered[key] = reading, pending.value
         reading.answer(pending)
         frame.age(reading.assigned)
         return pending.value
+
+    def _widened(self, code: ast.AST, call: Call) -> Call:
+        """Return a call that also gives what the one around it does, so that some call is the last one."""
+        return next(
+            around.joined(call)
+            for each, around in zip(reversed(self.stack), reversed(self.calls), strict=True)
+            if each is code
+        )
 
     def entry(self, function: Function, call: Call, owner: Class | None) -> object:
         """Return what is the same for calls of which following one is enough."""
@@ -176,12 +185,14 @@ class Calls(Objects):
         if parameters and function.owner is not None:
             inner.receiver = inner.names[parameters[0].arg]
         self.stack.append(code)
+        self.calls.append(call)
         try:
             return (
                 self.value(code.body, inner) if isinstance(code, ast.Lambda) else self.run(code.body, inner)
             )
         finally:
             self.stack.pop()
+            self.calls.pop()
 
     def _records_nothing(self, function: Function) -> bool:
         """Tell whether a decorator keeps a function from recording gradients."""
@@ -626,7 +637,7 @@ class Calls(Objects):
                 return self.deny(call, node, frame)
             self.set_attribute(receiver, str(names[0]), value, node, frame)
             if name == "register_buffer":
-                thing.buffers.add(str(names[0]))
+                self.spaces.version += thing.buffers.add(str(names[0]))
             return NONE
         if name == "__init__":
             return NONE

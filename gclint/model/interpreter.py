@@ -242,7 +242,7 @@ class Interpreter(Expressions):
             if (frame.names, self.spaces.version, bindings()) == (before, version, bound):
                 break
         else:
-            self.note("has a loop that is too long to follow", node, frame)
+            self.give_up("has a loop that is too long to follow", node, frame)
         self.body(node.orelse, frame)
         frame.merge([*left, *([] if frame.is_dead else [frame.names])])
 

@@ -117,6 +117,9 @@ class Objects:
         self.notes: dict[Note, None] = {}
         self.quiet = int(is_quiet)
         self.stack: list[ast.AST] = []
+        """The functions that are being followed."""
+        self.calls: list[Call] = []
+        """What each of them is called with."""
         self.entered: dict[object, tuple[Reading, Value]] = {}
         """What functions give that were entered with certain values."""
         self._lines: dict[Class, tuple[Class | str | None, ...]] = {}
@@ -130,6 +133,8 @@ class Objects:
         """The object whose ``forward`` is followed."""
         self.active: dict[object, Pending] = {}
         """What was entered and not yet left."""
+        self.is_complete = True
+        """Whether all was followed to the end."""
         self.unrecorded = 0
         """In how many contexts it is in which no gradients are recorded."""
         self._steps = 0
@@ -165,6 +170,11 @@ class Objects:
             file = frame.space.file
             row = 0 if node is None else file.position(frame.space.offset(node)).row
             self.notes[Note(kind, what, where, file, row)] = None
+
+    def give_up(self, what: str, node: ast.AST, frame: Frame) -> None:
+        """Take note that something is not followed to the end, also where nothing else is noted."""
+        self.is_complete = False
+        self.note(what, node, frame)
 
     def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Note that a value is changed in place, if that outlives the call."""
@@ -609,7 +619,7 @@ class Objects:
         self.record(value, node)
         if name.startswith("register_") and name.endswith("_hook"):
             owners = (each.owner for each in frame.around() if each.owner is not None)
-            self.spaces.hooked.update(each.node for each in owners)
+            self.spaces.version += self.spaces.hooked.add(*(each.node for each in owners))
         found = [
             self._attribute(each, Value(frozenset((each,)), value.roots), name, node, frame, is_optional)
             for each in value.things

@@ -161,3 +161,23 @@ class Cell:
         for each in readers:
             each.expire()
         return bool(readers) or self._was_read
+
+
+class Members(Cell):
+    """A set that may get more."""
+
+    def __init__(self) -> None:
+        """Hold nothing."""
+        super().__init__()
+        self._held = set[object]()
+
+    def __contains__(self, item: object) -> bool:
+        """Tell whether something is in it."""
+        self.read()
+        return item in self._held
+
+    def add(self, *items: object) -> bool:
+        """Add something, and tell whether that is new for what has asked before."""
+        is_new = not self._held.issuperset(items)
+        self._held.update(items)
+        return is_new and self.grow()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gclint.model import known
 from gclint.model.frames import Frame
 from gclint.model.notes import Kind, Root
+from gclint.model.reading import Members
 from gclint.model.usage import Usage, usage_of
 from gclint.model.values import (
     NEVER,
@@ -73,7 +74,7 @@ class Spaces:
         """What was followed has, or gets, the attribute that stands at a place."""
         self.given: dict[ast.AST, Value] = {}
         """What attributes are set to, by the place."""
-        self.hooked: set[ast.ClassDef] = set()
+        self.hooked = Members()
         """The classes whose methods register hooks."""
         self.all_names_used: dict[ast.AST, frozenset[str] | None] = {}
         """The names under which attributes are read by ``getattr``, by its place; None for any."""
