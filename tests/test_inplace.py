@@ -71,6 +71,11 @@ _RAISE = [
     "y = x.clone()\nx += 1",
     "y = x.clone()\ny = x\ny += 1",
     "del more\nx += 1",
+    "F.relu_(x)",
+    "nn.ReLU(inplace=True)(x)",
+    "x = F.relu(x, inplace=True)",
+    "torch.add(more, 1, out=x)",
+    "embed = self.embed_tokens\ny = embed(ids)\ny += 1",
 ]
 _HARMLESS = [
     "x = x.clone()\nx += more",
@@ -113,6 +118,8 @@ _HARMLESS = [
     "y = [x]\ny += [1]",
     "x.requires_grad_(True)",
     "x.retain_grad()",
+    "x.data = more",
+    "x.detach_()",
     "x = F.relu(x)\nx.add_(1)",
     "x = x.sum(-1)\nx += 1",
     "x = x.repeat(1, 2, 1)\nx += 1",
@@ -120,8 +127,6 @@ _HARMLESS = [
 _SILENT = [
     "x = x.to(torch.float32)\nx += 1",
     "x = x.float()\nx += 1",
-    "F.relu_(x)",
-    "nn.ReLU(inplace=True)(x)",
     "x = nn.Dropout(0.0)(x)\nx += 1",
 ]
 """What raises as well, but not for all types, devices or rates, or is not followed."""

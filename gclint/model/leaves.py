@@ -1,0 +1,411 @@
+"""What changes the output of input embeddings in place, which is a leaf if these are frozen."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gclint.model import tensors
+from gclint.model.frames import Frame
+from gclint.model.gradients import is_constant
+from gclint.model.interpreter import Interpreter
+from gclint.model.notes import Kind, Root
+from gclint.model.spaces import Space
+from gclint.model.texts import texts
+from gclint.model.usage import last_word
+from gclint.model.values import (
+    NEVER,
+    TENSOR,
+    Call,
+    Class,
+    Constant,
+    Function,
+    Made,
+    Object,
+    Plain,
+    Tensor,
+    Thing,
+    Unknown,
+    Value,
+    of,
+    unknown,
+)
+from gclint.source.names import names
+from gclint.source.naming import MODEL_BASE
+from gclint.source.tree import blocks_of
+from gclint.source.walk import FunctionNode, structure, walk
+
+_OF_LIBRARY = frozenset((MODEL_BASE, "EmbeddingAccessMixin"))
+GETTER = "get_input_embeddings"
+USUAL = "embed_tokens"
+NAMED_BY = "_input_embed_layer"
+_HOLDERS = ("", "embeddings", "model")
+"""The attributes of a model in which the library looks for them if it has no method of its own."""
+SAME = names(
+    """
+    T mT H mH real adjoint as_strided broadcast_to chunk contiguous diagonal dsplit expand expand_as flatten
+    hsplit movedim moveaxis narrow permute ravel reshape reshape_as select split split_with_sizes squeeze
+    swapaxes swapdims t tensor_split transpose unbind unflatten unfold unsqueeze view view_as view_as_complex
+    view_as_real vsplit
+    """
+)
+"""What gives the memory of a fresh tensor itself; the other views that are known may also copy it."""
+_HARMLESS = frozenset(("requires_grad_", "retain_grad", "detach_"))
+"""Methods that change a tensor, but that a leaf allows."""
+_ASKING = frozenset(("is_leaf", "requires_grad", "training", "is_grad_enabled"))
+"""Tests without which no leaf that requires grad is changed."""
+_SWITCH = "torch.set_grad_enabled"
+
+
+class Change(NamedTuple):
+    """A statement that changes the output of input embeddings in place."""
+
+    statement: ast.stmt
+    name: str
+    """The variable."""
+    module: str
+    """The module's attribute, or the method that returns it."""
+    source: ast.Call | None
+    """The call of the module, if that was followed."""
+    others: frozenset[str]
+    """The other variables that share the memory."""
+
+
+class Part(NamedTuple):
+    """An attribute of objects of a class; None stands for any class."""
+
+    kind: Class | None
+    name: str
+
+
+_Facts = dict[Hashable, bool]
+
+
+class _Way(NamedTuple):
+    """One way through a test: what holds on it, and what names are at its end, which it may not reach."""
+
+    facts: _Facts
+    names: dict[str, Value] | None
+
+
+@dataclass(frozen=True)
+class _Fork:
+    """Two ways that were joined."""
+
+    words: frozenset[str]
+    """Those in the test."""
+    ways: tuple[_Way, _Way]
+    bound: Counter[str]
+    """How often names had been bound by then."""
+
+
+class Leaves(Interpreter):
+    """Follows methods of what holds input embeddings, each for itself, to see what changes their output.
+
+    A root of what it reads from an object tells which attribute that is. Where the same test is asked twice,
+    only what the same way has left is there behind the second one.
+    """
+
+    def __init__(self, space: Space) -> None:
+        """Prepare to follow methods of a module."""
+        super().__init__(space.spaces, is_quiet=True)
+        self.space = space
+        self._parts: dict[Root, Part] = {}
+        self._hooked: dict[Class, frozenset[Part]] = {}
+        self._begin(None)
+
+    def _begin(
+        self, method: FunctionNode | None, owner: Class | None = None, hooked: Collection[Part] = ()
+    ) -> None:
+        self._method = method
+        """The method that is followed; None while objects are made and embeddings are searched."""
+        self._owner = owner
+        """The class that has it."""
+        self._searched = frozenset(hooked)
+        """The input embeddings of the models that run the class."""
+        self._at: list[ast.stmt] = []
+        self._found: dict[ast.stmt, Change] = {}
+        self._sources: dict[str, ast.Call] = {}
+        self._changed: set[Root] = set()
+        """What the statement has changed that is being followed."""
+        self._ends: dict[int, dict[str, Value] | None] = {}
+        self._forks: defaultdict[Frame, list[_Fork]] = defaultdict(list)
+        self._bound = Counter[str]()
+
+    # -- which attributes are input embeddings
+
+    def embeddings(self, model: Class, *, by_default: bool) -> frozenset[Part]:
+        """Return what a model's getter returns, or where the library looks if the model has none."""
+        if model not in self._hooked:
+            self._hooked[model] = frozenset()
+            self._hooked[model] = frozenset(self._embeddings(model, by_default=by_default))
+        return self._hooked[model]
+
+    def _embeddings(self, model: Class, *, by_default: bool) -> Iterator[Part]:
+        frame = model.space.frame
+        made = self.make_anyhow(model, frame)
+        found = self.find(model, GETTER)
+        if found is not None and found[1].node.name not in _OF_LIBRARY:
+            getter = self.attribute(made, GETTER, model.node, frame)
+            returned = self.call(getter, Call(), ast.Name(GETTER), frame)
+            yield from (self._parts[each] for each in returned.roots if each in self._parts)
+        elif by_default:
+            named = self.find(model, NAMED_BY)
+            name = next(iter(texts(named[0]) or ()), USUAL) if named else USUAL
+            for path in _HOLDERS:
+                holder = self.attribute(made, path, model.node, frame, is_optional=True) if path else made
+                for each in holder.things:
+                    if isinstance(each, Object):
+                        yield Part(each.kind, name)
+
+    def is_hooked(self, part: Part, owner: Class, hooked: Collection[Part]) -> bool:
+        """Tell whether an attribute is one of the input embeddings of the models that run a class."""
+        own = self._hooked.get(owner, ())
+        for each in hooked:
+            if each.name != part.name:
+                continue
+            if part.kind is None or each.kind is None:
+                # What a model leads to through something that is not known is what the class has itself.
+                is_same = each in own if part.kind is each.kind else part.kind is owner and each not in own
+            else:
+                is_same = part.kind in self.line(each.kind) or each.kind in self.line(part.kind)
+            if is_same:
+                return True
+        return False
+
+    # -- what a method changes
+
+    def changes(self, owner: Class, method: FunctionNode, hooked: Collection[Part]) -> list[Change]:
+        """Follow a method with any arguments, and return what it changes of the outputs of embeddings.
+
+        Args:
+            owner: the class that has the method.
+            method: of the class.
+            hooked: the input embeddings of the models that run objects of the class.
+        """
+        receiver = self.make_anyhow(owner, self.space.frame)
+        self._begin(method, owner, hooked)
+        given = method.args
+        parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs][1:]
+        named = tuple(sorted((each.arg, of(Unknown(each.arg, is_argument=True))) for each in parameters))
+        rest = of(Unknown("further arguments", is_argument=True))
+        function = Function(method, self.space, None, owner)
+        self.enter(function, Call((receiver,), named, rest, rest), method, self.space.frame, owner)
+        found = [*self._found.values()]
+        self._begin(None)
+        return found
+
+    def entry(self, function: Function, call: Call, owner: Class | None) -> object:
+        """Return what is the same for calls of which following one is enough, in one method."""
+        return super().entry(function, call, owner), self._method
+
+    def enter(
+        self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
+    ) -> Value:
+        """Follow a function, unless it is another one of the project than the method itself."""
+        if self._method is not None and self.stack and function.frame is None:
+            return unknown("a call")
+        return super().enter(function, call, node, frame, owner)
+
+    def attribute(
+        self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
+    ) -> Value:
+        """Return an attribute, with a root that tells which one it is."""
+        held = Value(value.things, value.roots.difference(self._parts))
+        found = super().attribute(held, name, node, frame, is_optional=is_optional)
+        if name in SAME or name == "data" or not any(map(_may_be_part, found.things)):
+            return found
+        parts = {
+            Part(each.kind if isinstance(each, Object) else None, name)
+            for each in value.things
+            if isinstance(each, (Object, Unknown, Made))
+        }
+        return Value(found.things, found.roots.union(map(self._root, parts)))
+
+    def _root(self, part: Part) -> Root:
+        kind = part.kind
+        home = "" if kind is None else f"{kind.space.file.path}:{kind.node.lineno}"
+        root = Root(Kind.PART, f"{home}:{part.name}")
+        self._parts[root] = part
+        return root
+
+    def call(self, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Return what a call gives: the output of embeddings, the same memory, or something new."""
+        if self._method is None or not isinstance(node, ast.Call):
+            return super().call(function, call, node, frame)
+        parts = [self._parts[each] for each in function.roots if each in self._parts]
+        owner, hooked = self._owner, self._searched
+        outputs = {each.name for each in parts if owner is not None and self.is_hooked(each, owner, hooked)}
+        if isinstance(node.func, ast.Call) and last_word(node.func.func) == GETTER:
+            outputs.add(GETTER)
+        self._sources.update(dict.fromkeys(outputs, node))
+        if outputs:
+            return Value(TENSOR.things, frozenset(Root(Kind.LEAF, each) for each in outputs))
+        name = last_word(node.func)
+        if name in _HARMLESS:
+            return Value(frozenset((Tensor(is_constant=name == "detach_"),)), self._roots(node, frame))
+        result = super().call(function, call, node, frame)
+        is_same = name in SAME or name in tensors.CHANGING
+        is_same = is_same or any(isinstance(each, Function) for each in function.things)
+        return result if is_same else _without(result, result.roots)
+
+    def _roots(self, node: ast.Call, frame: Frame) -> frozenset[Root]:
+        holder = self.value(node.func.value, frame) if isinstance(node.func, ast.Attribute) else NEVER
+        return holder.roots
+
+    def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Take note that a value is changed in place, if it may be a leaf that requires grad."""
+        leaves = {each for each in value.roots if each.kind is Kind.LEAF}
+        is_known = bool(value.things) and is_constant(value)
+        if not leaves or self._method is None or self.unrecorded or is_known:
+            return
+        if isinstance(getattr(node, "target", node), ast.Attribute):
+            return  # An attribute of a tensor is another tensor.
+        statement = self._at[-1]
+        if any(blocks_of(statement)):
+            return
+        for leaf in sorted(leaves):
+            variables = [name for name, each in frame.names.items() if leaf in each.roots and name[:1] != "."]
+            written = [each.id for each in walk(node) if isinstance(each, ast.Name) and each.id in variables]
+            if written:
+                name, others = written[0], frozenset(variables) - {written[0]}
+                source = self._sources.get(leaf.what)
+                self._found.setdefault(statement, Change(statement, name, leaf.what, source, others))
+                self._changed.add(leaf)
+
+    def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
+        """Follow statements; behind a change, everything is as if its tensor was cloned before."""
+        for each in statements:
+            self._at.append(each)
+            super().body([each], frame)
+            self._at.pop()
+            for around in frame.around() if self._changed else ():
+                self._forget(around, self._changed)
+            self._changed.clear()
+        self._ends[id(statements)] = None if frame.is_dead else frame.names
+
+    def _forget(self, frame: Frame, leaves: Collection[Root]) -> None:
+        for name, value in frame.names.items():
+            if not value.roots.isdisjoint(leaves):
+                frame.names[name] = Value(value.things, value.roots.difference(leaves))
+                self._bound[name] += 1
+
+    def _follow_augassign(self, node: ast.AugAssign, frame: Frame) -> None:
+        if isinstance(node.target, ast.Subscript):  # The item may be a copy, but is written back.
+            self.change(self.quietly(node.target.value, frame), node, frame)
+        super()._follow_augassign(node, frame)
+
+    def _value_subscript(self, node: ast.Subscript, frame: Frame) -> Value:
+        result = super()._value_subscript(node, frame)
+        indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        is_same = all(isinstance(each, ast.Slice) or self._is_number(each, frame) for each in indices)
+        return result if is_same else _without(result, result.roots)
+
+    def _is_number(self, index: ast.expr, frame: Frame) -> bool:
+        """Tell whether an index selects a view; one that is a tensor or a list makes a copy."""
+        return all(
+            isinstance(each, Plain) or (isinstance(each, Constant) and type(each.value) is not bool)
+            for each in self.quietly(index, frame).things
+        )
+
+    def _follow_with(self, node: ast.With, frame: Frame) -> None:
+        switched = sum(self._switches_off(each.context_expr, frame) for each in node.items)
+        self.unrecorded += switched
+        super()._follow_with(node, frame)
+        self.unrecorded -= switched
+
+    def _switches_off(self, context: ast.expr, frame: Frame) -> bool:
+        if not isinstance(context, ast.Call) or last_word(context.func) != _SWITCH.rpartition(".")[2]:
+            return False
+        values = [*context.args, *(each.value for each in context.keywords)]
+        return [getattr(each, "value", None) for each in values] == [False]
+
+    # -- tests that are asked twice
+
+    def bind(self, name: str, value: Value, frame: Frame, node: ast.AST | None = None) -> None:
+        """Bind a name, of which tests may be about something else from here on."""
+        self._bound[name] += 1
+        super().bind(name, value, frame, node)
+
+    def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
+        """Assign an attribute, of which tests may be about something else from here on."""
+        self._bound[name] += 1
+        super().set_attribute(value, name, given, node, frame)
+
+    def _follow_if(self, node: ast.If, frame: Frame) -> None:
+        super()._follow_if(node, frame)
+        if self._method is not None:
+            ways = [self._ends.pop(id(block), None) for block in (node.body, node.orelse)]
+            facts = [dict(_facts(node.test, holds)) for holds in (True, False)]
+            both = (_Way(facts[0], ways[0]), _Way(facts[1], ways[1]))
+            self._forks[frame].append(_Fork(frozenset(_words(node.test)), both, self._bound.copy()))
+
+    def narrow(self, test: ast.expr, frame: Frame, *, holds: bool) -> None:
+        """Take from names what they cannot be where a test holds: what another way has left, and leaves."""
+        super().narrow(test, frame, holds=holds)
+        if self._method is None:
+            return
+        facts = dict(_facts(test, holds))
+        for fork in self._forks[frame]:
+            if all(self._bound[each] == fork.bound[each] for each in fork.words):
+                excluded = [_excludes(facts, each.facts) for each in fork.ways]
+                if any(excluded):
+                    self._take(fork, fork.ways[excluded[0]].names, frame)
+        if _excludes_leaf(test, holds):
+            for name, value in frame.names.items():
+                frame.names[name] = _without(value, value.roots)
+
+    def _take(self, fork: _Fork, names_there: dict[str, Value] | None, frame: Frame) -> None:
+        """Let names be what they were at the end of a way, unless they were bound since then."""
+        for name, value in frame.names.items():
+            if self._bound[name] == fork.bound[name]:
+                left = NEVER if names_there is None else names_there.get(name, NEVER)
+                frame.names[name] = _without(value, [each for each in value.roots if each not in left.roots])
+
+
+def _may_be_part(thing: Thing) -> bool:
+    return isinstance(thing, (Object, Made, Unknown))
+
+
+def _without(value: Value, leaves: Iterable[Root]) -> Value:
+    """Return a value that is none of these leaves; the other roots stay."""
+    gone = frozenset(each for each in leaves if each.kind is Kind.LEAF)
+    return Value(value.things, value.roots - gone) if gone else value
+
+
+def _words(test: ast.expr) -> Iterator[str]:
+    for each in walk(test):
+        if isinstance(each, (ast.Name, ast.Attribute)):
+            yield last_word(each)
+
+
+def _facts(test: ast.expr, holds: bool) -> Iterator[tuple[Hashable, bool]]:
+    """Yield what follows from a test, however it is laid out."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _facts(test.operand, not holds)
+        return
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if holds else ast.Or):
+        for each in test.values:
+            yield from _facts(each, holds)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot):
+        yield from _facts(ast.Compare(test.left, [ast.Is()], test.comparators), not holds)
+    else:
+        yield structure(test), holds
+
+
+def _excludes(facts: _Facts, others: _Facts) -> bool:
+    """Tell whether not all of these can hold at once."""
+    return any(others.get(test, holds) is not holds for test, holds in facts.items())
+
+
+def _excludes_leaf(test: ast.expr, holds: bool) -> bool:
+    """Tell whether no leaf is seen to require grad where a test is true, or false."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _excludes_leaf(test.operand, not holds)
+    if isinstance(test, ast.BoolOp):
+        sides = [_excludes_leaf(side, holds) for side in test.values]
+        return any(sides) if isinstance(test.op, ast.And) is holds else all(sides)
+    return not holds and last_word(test.func if isinstance(test, ast.Call) else test) in _ASKING
