@@ -60,20 +60,6 @@ _ASKING = frozenset(("is_leaf", "requires_grad", "training", "is_grad_enabled"))
 _SWITCH = "torch.set_grad_enabled"
 
 
-class Change(NamedTuple):
-    """A statement that changes the output of input embeddings in place."""
-
-    statement: ast.stmt
-    name: str
-    """The variable."""
-    module: str
-    """The module's attribute, or the method that returns it."""
-    source: ast.Call | None
-    """The call of the module, if that was followed."""
-    others: frozenset[str]
-    """The other variables that share the memory."""
-
-
 class Part(NamedTuple):
     """An attribute of objects of a class; None stands for any class."""
 
@@ -81,6 +67,22 @@ class Part(NamedTuple):
     name: str
 
 
+class Change(NamedTuple):
+    """A statement that changes the output of input embeddings in place."""
+
+    statement: ast.stmt
+    name: str
+    """The variable."""
+    module: Part
+    """The module's attribute, or the method that returns it."""
+    source: ast.Call | None
+    """The call of the module, if that was followed."""
+    others: frozenset[str]
+    """The other variables that share the memory."""
+
+
+RETURNED = Part(None, GETTER)
+"""What the getter of something gives that need not be known."""
 _Facts = dict[Hashable, bool]
 
 
@@ -117,18 +119,14 @@ class Leaves(Interpreter):
         self._hooked: dict[Class, frozenset[Part]] = {}
         self._begin(None)
 
-    def _begin(
-        self, method: FunctionNode | None, owner: Class | None = None, hooked: Collection[Part] = ()
-    ) -> None:
+    def _begin(self, method: FunctionNode | None, names_given: Collection[str] = ()) -> None:
         self._method = method
         """The method that is followed; None while objects are made and embeddings are searched."""
-        self._owner = owner
-        """The class that has it."""
-        self._searched = frozenset(hooked)
-        """The input embeddings of the models that run the class."""
+        self._names = names_given
+        """Those of what may be input embeddings."""
         self._at: list[ast.stmt] = []
-        self._found: dict[ast.stmt, Change] = {}
-        self._sources: dict[str, ast.Call] = {}
+        self._found: dict[tuple[ast.stmt, Part], Change] = {}
+        self._sources: dict[Root, ast.Call] = {}
         self._changed: set[Root] = set()
         """What the statement has changed that is being followed."""
         self._ends: dict[int, dict[str, Value] | None] = {}
@@ -151,7 +149,7 @@ class Leaves(Interpreter):
         if found is not None and found[1].node.name not in _OF_LIBRARY:
             getter = self.attribute(made, GETTER, model.node, frame)
             returned = self.call(getter, Call(), ast.Name(GETTER), frame)
-            yield from (self._parts[each] for each in returned.roots if each in self._parts)
+            yield from (self._parts[each] for each in returned.roots if each.kind is Kind.PART)
         elif by_default:
             named = self.find(model, NAMED_BY)
             name = next(iter(texts(named[0]) or ()), USUAL) if named else USUAL
@@ -178,16 +176,16 @@ class Leaves(Interpreter):
 
     # -- what a method changes
 
-    def changes(self, owner: Class, method: FunctionNode, hooked: Collection[Part]) -> list[Change]:
+    def changes(self, owner: Class, method: FunctionNode, modules: Collection[str]) -> list[Change]:
         """Follow a method with any arguments, and return what it changes of the outputs of embeddings.
 
         Args:
             owner: the class that has the method.
             method: of the class.
-            hooked: the input embeddings of the models that run objects of the class.
+            modules: the names of attributes that may be embeddings; whether they are is not asked here.
         """
         receiver = self.make_anyhow(owner, self.space.frame)
-        self._begin(method, owner, hooked)
+        self._begin(method, modules)
         given = method.args
         parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs][1:]
         named = tuple(sorted((each.arg, of(Unknown(each.arg, is_argument=True))) for each in parameters))
@@ -214,7 +212,7 @@ class Leaves(Interpreter):
         self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
     ) -> Value:
         """Return an attribute, with a root that tells which one it is."""
-        held = Value(value.things, value.roots.difference(self._parts))
+        held = Value(value.things, frozenset(each for each in value.roots if each.kind is not Kind.PART))
         found = super().attribute(held, name, node, frame, is_optional=is_optional)
         if name in SAME or name == "data" or not any(map(_may_be_part, found.things)):
             return found
@@ -225,10 +223,10 @@ class Leaves(Interpreter):
         }
         return Value(found.things, found.roots.union(map(self._root, parts)))
 
-    def _root(self, part: Part) -> Root:
+    def _root(self, part: Part, of_what: Kind = Kind.PART) -> Root:
         kind = part.kind
         home = "" if kind is None else f"{kind.space.file.path}:{kind.node.lineno}"
-        root = Root(Kind.PART, f"{home}:{part.name}")
+        root = Root(of_what, f"{home}:{part.name}")
         self._parts[root] = part
         return root
 
@@ -236,14 +234,14 @@ class Leaves(Interpreter):
         """Return what a call gives: the output of embeddings, the same memory, or something new."""
         if self._method is None or not isinstance(node, ast.Call):
             return super().call(function, call, node, frame)
-        parts = [self._parts[each] for each in function.roots if each in self._parts]
-        owner, hooked = self._owner, self._searched
-        outputs = {each.name for each in parts if owner is not None and self.is_hooked(each, owner, hooked)}
+        parts = {self._parts[each] for each in function.roots if each.kind is Kind.PART}
+        parts = {each for each in parts if each.name in self._names}
         if isinstance(node.func, ast.Call) and last_word(node.func.func) == GETTER:
-            outputs.add(GETTER)
-        self._sources.update(dict.fromkeys(outputs, node))
-        if outputs:
-            return Value(TENSOR.things, frozenset(Root(Kind.LEAF, each) for each in outputs))
+            parts = {RETURNED}
+        if parts:
+            leaves = frozenset(self._root(each, Kind.LEAF) for each in parts)
+            self._sources.update(dict.fromkeys(leaves, node))
+            return Value(TENSOR.things, leaves)
         name = last_word(node.func)
         if name in _HARMLESS:
             return Value(frozenset((Tensor(is_constant=name == "detach_"),)), self._roots(node, frame))
@@ -272,8 +270,8 @@ class Leaves(Interpreter):
             written = [each.id for each in walk(node) if isinstance(each, ast.Name) and each.id in variables]
             if written:
                 name, others = written[0], frozenset(variables) - {written[0]}
-                source = self._sources.get(leaf.what)
-                self._found.setdefault(statement, Change(statement, name, leaf.what, source, others))
+                part, source = self._parts[leaf], self._sources.get(leaf)
+                self._found.setdefault((statement, part), Change(statement, name, part, source, others))
                 self._changed.add(leaf)
 
     def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:

@@ -7,10 +7,11 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from gclint.model import leaves
 from gclint.model.attributes import new_spaces
-from gclint.model.leaves import GETTER, NAMED_BY, SAME, USUAL, Leaves, Part
+from gclint.model.leaves import GETTER, NAMED_BY, RETURNED, SAME, USUAL, Leaves, Part
 from gclint.model.objects import TooLong
 from gclint.model.usage import last_word
 from gclint.model.values import Class
@@ -79,54 +80,51 @@ def changes_in_place(network: Network) -> Iterator[Change]:
         and may_change(method.function, names)
         and not is_decorated_unrecorded(method)
     ]
-    embeddings = _Embeddings(network) if methods else None
-    for owner, method in methods if embeddings is not None else ():
-        found = embeddings.changes(owner, method.function)
+    embeddings = _Embeddings(network)
+    for owner, method in methods:
+        found = embeddings.changes(owner, method.function, names)
         if found and supports_checkpointing(owner):
-            for each in found:
-                yield Change(
-                    network.file,
-                    method.function,
-                    each.statement,
-                    each.name,
-                    each.module,
-                    owner.name,
-                    each.source,
-                    owner,
-                    each.others,
-                )
+            file, function = network.file, method.function
+            for statement, name, module, source, others in found:
+                yield Change(file, function, statement, name, module.name, owner.name, source, owner, others)
 
 
 class _Embeddings:
     """The input embeddings of the models that run the classes of a file."""
 
     def __init__(self, network: Network) -> None:
-        self._releases = network.releases
-        self._reader = Leaves(new_spaces(network.project).of(network.file))
+        self._network = network
 
-    def of(self, owner: ClassInfo) -> frozenset[Part]:
-        """Return those of the models that run a class, or are it."""
-        by_default = not self._releases.end_before(FIRST_FINDING_EMBEDDINGS)
-        models = filter(is_like_a_model, dict.fromkeys((owner, *models_running(owner))))
-        found = (
-            self._reader.embeddings(each, by_default=by_default)
-            for each in map(self._class, models)
-            if each is not None
-        )
-        return frozenset(part for parts in found for part in parts)
+    @cached_property
+    def _reader(self) -> Leaves:
+        return Leaves(new_spaces(self._network.project).of(self._network.file))
 
-    def changes(self, owner: ClassInfo, method: FunctionNode) -> list[leaves.Change]:
+    def changes(self, owner: ClassInfo, method: FunctionNode, names: Collection[str]) -> list[leaves.Change]:
         """Return what a method changes of their outputs; nothing if it is too long to follow."""
         kind = self._class(owner)
         try:
-            return [] if kind is None else self._reader.changes(kind, method, self.of(owner))
+            found = [] if kind is None else self._reader.changes(kind, method, names)
+            return [each for each in found if self.holds(owner, each.module)]
         except (TooLong, RecursionError):
             return []
 
-    def holds(self, owner: ClassInfo, name: str) -> bool:
-        """Tell whether an attribute of a class is one of them."""
+    def holds(self, owner: ClassInfo, part: Part) -> bool:
+        """Tell whether an attribute that methods of a class read is one of them."""
         kind = self._class(owner)
-        return kind is not None and self._reader.is_hooked(Part(kind, name), kind, self.of(owner))
+        return part == RETURNED or (kind is not None and self._reader.is_hooked(part, kind, self._of(owner)))
+
+    def names(self, owner: ClassInfo, names: Iterable[str]) -> list[str]:
+        """Return the names of the attributes of a class that are among them."""
+        kind = self._class(owner)
+        return [each for each in sorted(names) if kind is not None and self.holds(owner, Part(kind, each))]
+
+    def _of(self, owner: ClassInfo) -> frozenset[Part]:
+        """Return those of the models that run a class, or are it."""
+        by_default = not self._network.releases.end_before(FIRST_FINDING_EMBEDDINGS)
+        models = filter(is_like_a_model, dict.fromkeys((owner, *models_running(owner))))
+        kinds = filter(None, map(self._class, models))
+        found = (self._reader.embeddings(each, by_default=by_default) for each in kinds)
+        return frozenset(part for parts in found for part in parts)
 
     def _class(self, info: ClassInfo) -> Class | None:
         value = self._reader.spaces.of(info.file).value(info.name)
@@ -144,9 +142,9 @@ def _names_in(network: Network) -> Iterator[str]:
     if mentions(network.file.text, GETTER):
         for definition in network.file.outline.definitions:
             if definition.name == GETTER and not definition.is_class:
-                yield from (
-                    each.attr for each in walk(definition.function) if isinstance(each, ast.Attribute)
-                )
+                nodes = [each for each in walk(definition.function) if isinstance(each, ast.Attribute)]
+                holders = {id(each.value) for each in nodes}
+                yield from (each.attr for each in nodes if id(each) not in holders)
     if mentions(network.file.text, NAMED_BY):
         for info in network.module.classes.values():
             yield from filter(None, map(text_of, info.literals(NAMED_BY)))
@@ -155,7 +153,7 @@ def _names_in(network: Network) -> Iterator[str]:
 def embeddings_called(network: Network, owner: ClassInfo) -> tuple[str, ...]:
     """Return the names under which methods of a class call input embeddings."""
     embeddings = _Embeddings(network)
-    names = [name for name in sorted({USUAL, *_names_in(network)}) if embeddings.holds(owner, name)]
+    names = embeddings.names(owner, {USUAL, *_names_in(network)})
     called = {_called_attribute(node.func) for node in owner.nodes if isinstance(node, ast.Call)}
     return tuple(name for name in (*names, GETTER) if name in called)
 
