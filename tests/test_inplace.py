@@ -10,6 +10,7 @@ import pytest
 
 from gclint.engine.check import check
 from gclint.finding import Finding
+from gclint.network import inplace
 from gclint.rule import all_rules
 from gclint.settings import Settings
 from gclint.source.project import Project
@@ -74,7 +75,6 @@ _RAISE = [
     "F.relu_(x)",
     "nn.ReLU(inplace=True)(x)",
     "x = F.relu(x, inplace=True)",
-    "torch.add(more, 1, out=x)",
     "embed = self.embed_tokens\ny = embed(ids)\ny += 1",
 ]
 _HARMLESS = [
@@ -152,6 +152,18 @@ def test_a_change_of_a_leaf_is_reported(tmp_path: Path, body: str) -> None:
 @pytest.mark.parametrize("body", _HARMLESS + _SILENT)
 def test_a_change_of_anything_else_is_not(tmp_path: Path, body: str) -> None:
     assert _reported(tmp_path, _text(body)) == []
+
+
+@pytest.mark.parametrize("body", _RAISE + _HARMLESS + _SILENT)
+def test_the_cheap_question_only_saves_work(
+    tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inplace, "may_change", lambda *_: True)
+    assert len(_reported(tmp_path, _text(body))) == (body in _RAISE)
+
+
+def test_what_fails_in_another_way_is_not(tmp_path: Path) -> None:
+    assert _reported(tmp_path, _text("torch.add(more, 1, out=x)")) == []
 
 
 @pytest.mark.torch

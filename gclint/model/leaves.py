@@ -262,6 +262,8 @@ class Leaves(Interpreter):
             return
         if isinstance(getattr(node, "target", node), ast.Attribute):
             return  # An attribute of a tensor is another tensor.
+        if isinstance(node, ast.Call) and any(each.arg == "out" for each in node.keywords):
+            return  # It fails for whatever requires grad, also for a clone.
         statement = self._at[-1]
         if any(blocks_of(statement)):
             return

@@ -224,7 +224,7 @@ def _changed(statement: ast.stmt) -> Iterator[ast.expr]:
             if name.endswith("_") and not name.endswith("__"):
                 yield from (node.func, *node.args)
             made = node.func.keywords if isinstance(node.func, ast.Call) else []
-            if any(each.arg in ("inplace", "out") for each in (*node.keywords, *made)):
+            if any(each.arg == "inplace" for each in (*node.keywords, *made)):
                 yield from (*node.args, *(each.value for each in node.keywords))
 
 
