@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gclint.codemod.imports import drop_unused_imports
 from gclint.codemod.protect import remedies
+from gclint.codemod.recomputed import stores_on_self
 from gclint.codemod.removal import dotted_names
 from gclint.codemod.switching import computed_doubts, override_doubts, remove_override
 from gclint.finding import Applicability, Fix, Refusal
@@ -14,7 +15,7 @@ from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, LIBRARY_SWITCH
 from gclint.network.override import OldOverride
-from gclint.network.traits import statistics_class, stores_on_self
+from gclint.network.traits import statistics_class
 from gclint.releases import FIRST_WITH_SWITCH
 from gclint.source.lines import mentions
 

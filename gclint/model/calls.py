@@ -340,6 +340,8 @@ class Calls(Objects):
             return Value(frozenset(each for one in call.positional[:1] for each in one.things))
         if name in _ADDING and not is_constant(*call.all()):
             return self.tensor(call.all())
+        if name == "type" and len(call.all()) == 1:
+            return join(of(each.kind) if isinstance(each, Object) else PLAIN for each in call.all()[0].things)
         if name in known.FUNCTIONS:
             return PLAIN
         if name in known.COMPUTING:

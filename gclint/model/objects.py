@@ -767,6 +767,8 @@ class Objects:
     def _of_object(
         self, thing: Object, value: Value, name: str, node: ast.AST, frame: Frame, is_optional: bool
     ) -> Value:
+        if name == "__class__":
+            return of(thing.kind)
         held = thing.attributes
         found = self.find(thing.kind, name)
         if found is not None and name not in held:
