@@ -72,6 +72,8 @@ _RAISE = [
     "y = x.clone()\nx += 1",
     "y = x.clone()\ny = x\ny += 1",
     "del more\nx += 1",
+    "if embeds is not None:\n    if more is not None:\n        x = x.clone()\nelse:\n    x = x.mT.mT\n"
+    "if more is not None:\n    x += 1",
     "F.relu_(x)",
     "nn.ReLU(inplace=True)(x)",
     "x = F.relu(x, inplace=True)",
@@ -122,6 +124,8 @@ _HARMLESS = [
     "x.detach_()",
     "x = F.relu(x)\nx.add_(1)",
     "x = x.sum(-1)\nx += 1",
+    "if more is None:\n    x = x.clone()\nif more is None:\n    x += 1\nif more is not None:\n"
+    "    x = x * 2\nx -= 1",
     "x = x.repeat(1, 2, 1)\nx += 1",
 ]
 _SILENT = [

@@ -21,7 +21,6 @@ from gclint.network.evaluation.values import (
 from gclint.network.gradient import Carries, Gradients
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
-from gclint.network.traits import FILLING, IN_PLACE
 from gclint.source.walk import WITHS, Arg, arguments, dotted_name, text_of, walk
 from gclint.source.walk import is_constant as is_literal
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
@@ -46,8 +45,10 @@ _RESTORED = frozenset(
 """Contexts that recomputation is in as well, or that do not change what is computed."""
 
 _ITERATORS = frozenset(("enumerate", "filter", "iter", "map", "reversed", "zip"))
-_FILLING = FILLING | {"update"}
-"""Methods that change a list or dict."""
+_IN_PLACE = re.compile(r"(?!requires_grad_|_)\w+(?<!_)_")
+"""Matches the names of methods that change a tensor in place."""
+_FILLING = (known.FILLING_METHODS | known.TAKING_METHODS) - tensors.FRESH
+"""Methods that change a container, and that no tensor has."""
 _TENSORS_OWN = tensors.CHANGING - known.SHARING
 """Methods of tensors that change the tensor in place, and only read their arguments."""
 _CHANGING = re.compile(
@@ -187,7 +188,7 @@ def _changed_by_call(scope: Scope, call: ast.Call) -> Iterator[ast.expr]:
     options = {arg.keyword: arg.value for arg in given if arg.keyword is not None}
     name = dotted_name(call.func) or method
     last = name.rpartition(".")[2]
-    if IN_PLACE.fullmatch(last) is not None or _OPERATOR.fullmatch(last) is not None:
+    if _IN_PLACE.fullmatch(last) is not None or _OPERATOR.fullmatch(last) is not None:
         yield from _changed_in_place(scope, call)
     elif isinstance(call.func, ast.Attribute):
         is_known = any(isinstance(each, (Bound, Function)) for each in scope.evaluate(call.func))
@@ -198,7 +199,7 @@ def _changed_by_call(scope: Scope, call: ast.Call) -> Iterator[ast.expr]:
         yield from map(unstarred, out.elts) if isinstance(out, ast.Tuple) else (out,)
     # Functions that change their argument, such as `dropout(states, inplace=True)` and `next(noise)`.
     is_flagged = "inplace" in options and not is_literal(options["inplace"], False)
-    is_got = name == "getattr" and any(IN_PLACE.fullmatch(text_of(arg.value) or "") for arg in given[1:])
+    is_got = name == "getattr" and any(_IN_PLACE.fullmatch(text_of(arg.value) or "") for arg in given[1:])
     if given and (is_flagged or is_got or name in ("next", "setattr") or _is_in_place(scope, call)):
         yield given[0].value
     if any(_is_method_in_place(arg.value) for arg in given):
@@ -207,7 +208,7 @@ def _changed_by_call(scope: Scope, call: ast.Call) -> Iterator[ast.expr]:
 
 
 def _is_method_in_place(value: ast.expr) -> bool:
-    return isinstance(value, ast.Attribute) and IN_PLACE.fullmatch(value.attr) is not None
+    return isinstance(value, ast.Attribute) and _IN_PLACE.fullmatch(value.attr) is not None
 
 
 def _is_in_place(scope: Scope, call: ast.Call) -> bool:

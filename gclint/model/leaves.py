@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -100,8 +100,17 @@ class _Fork:
     words: frozenset[str]
     """Those in the test."""
     ways: tuple[_Way, _Way]
-    bound: Counter[str]
-    """How often names had been bound by then."""
+    bound: dict[str, int]
+    """The last bindings of names by then."""
+
+
+@dataclass
+class _Asked:
+    """A test, with the last bindings of names before its ways, and at the end of the first one."""
+
+    test: ast.expr
+    before: dict[str, int]
+    behind: dict[str, int] | None = None
 
 
 class Leaves(Interpreter):
@@ -124,14 +133,19 @@ class Leaves(Interpreter):
         """The method that is followed; None while objects are made and embeddings are searched."""
         self._names = names_given
         """Those of what may be input embeddings."""
-        self._at: list[ast.stmt] = []
+        self._at: list[tuple[ast.stmt, Frame]] = []
+        """The statements that are being followed, one in another, with the names of what they stand in."""
         self._found: dict[tuple[ast.stmt, Part], Change] = {}
         self._sources: dict[Root, ast.Call] = {}
         self._changed: set[Root] = set()
         """What the statement has changed that is being followed."""
         self._ends: dict[int, dict[str, Value] | None] = {}
         self._forks: defaultdict[Frame, list[_Fork]] = defaultdict(list)
-        self._bound = Counter[str]()
+        self._bound: dict[str, int] = {}
+        """Which binding of a name or attribute is the last one, by its number."""
+        self._bindings = 0
+        self._tests: list[_Asked] = []
+        """Those of the statements around."""
 
     # -- which attributes are input embeddings
 
@@ -264,11 +278,16 @@ class Leaves(Interpreter):
             return  # An attribute of a tensor is another tensor.
         if isinstance(node, ast.Call) and any(each.arg == "out" for each in node.keywords):
             return  # It fails for whatever requires grad, also for a clone.
-        statement = self._at[-1]
-        if any(blocks_of(statement)):
-            return
+        statement, around = self._at[-1]
+        if any(blocks_of(statement)) or around is not frame:
+            return  # A clone before the statement would be of something else than in it.
         for leaf in sorted(leaves):
-            variables = [name for name, each in frame.names.items() if leaf in each.roots and name[:1] != "."]
+            bound = {each.target.id for each in walk(statement) if isinstance(each, ast.NamedExpr)}
+            variables = [
+                name
+                for name, each in frame.names.items()
+                if leaf in each.roots and name[:1] != "." and name not in bound
+            ]
             written = [each.id for each in walk(node) if isinstance(each, ast.Name) and each.id in variables]
             if written:
                 name, others = written[0], frozenset(variables) - {written[0]}
@@ -279,7 +298,7 @@ class Leaves(Interpreter):
     def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
         """Follow statements; behind a change, everything is as if its tensor was cloned before."""
         for each in statements:
-            self._at.append(each)
+            self._at.append((each, frame))
             super().body([each], frame)
             self._at.pop()
             for around in frame.around() if self._changed else ():
@@ -291,7 +310,11 @@ class Leaves(Interpreter):
         for name, value in frame.names.items():
             if not value.roots.isdisjoint(leaves):
                 frame.names[name] = Value(value.things, value.roots.difference(leaves))
-                self._bound[name] += 1
+                self._bind(name)
+
+    def _bind(self, name: str) -> None:
+        self._bindings += 1
+        self._bound[name] = self._bindings
 
     def _follow_augassign(self, node: ast.AugAssign, frame: Frame) -> None:
         if isinstance(node.target, ast.Subscript):  # The item may be a copy, but is written back.
@@ -327,30 +350,39 @@ class Leaves(Interpreter):
 
     def bind(self, name: str, value: Value, frame: Frame, node: ast.AST | None = None) -> None:
         """Bind a name, of which tests may be about something else from here on."""
-        self._bound[name] += 1
+        self._bind(name)
         super().bind(name, value, frame, node)
 
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute, of which tests may be about something else from here on."""
-        self._bound[name] += 1
+        self._bind(name)
         super().set_attribute(value, name, given, node, frame)
 
     def _follow_if(self, node: ast.If, frame: Frame) -> None:
+        if self._method is None:
+            super()._follow_if(node, frame)
+            return
+        self._tests.append(_Asked(node.test, dict(self._bound)))
         super()._follow_if(node, frame)
-        if self._method is not None:
-            ways = [self._ends.pop(id(block), None) for block in (node.body, node.orelse)]
-            facts = [dict(_facts(node.test, holds)) for holds in (True, False)]
-            both = (_Way(facts[0], ways[0]), _Way(facts[1], ways[1]))
-            self._forks[frame].append(_Fork(frozenset(_words(node.test)), both, self._bound.copy()))
+        first = self._tests.pop().behind
+        bound = self._bound if first is None else first
+        for name in [each for each in {**bound, **self._bound} if bound.get(each) != self._bound.get(each)]:
+            self._bind(name)  # Either way may have been taken.
+        ways = [self._ends.pop(id(block), None) for block in (node.body, node.orelse)]
+        facts = [dict(_facts(node.test, holds)) for holds in (True, False)]
+        both = (_Way(facts[0], ways[0]), _Way(facts[1], ways[1]))
+        self._forks[frame].append(_Fork(frozenset(_words(node.test)), both, dict(self._bound)))
 
     def narrow(self, test: ast.expr, frame: Frame, *, holds: bool) -> None:
         """Take from names what they cannot be where a test holds: what another way has left, and leaves."""
+        if not holds and self._tests and self._tests[-1].test is test:
+            self._tests[-1].behind, self._bound = self._bound, dict(self._tests[-1].before)
         super().narrow(test, frame, holds=holds)
         if self._method is None:
             return
         facts = dict(_facts(test, holds))
         for fork in self._forks[frame]:
-            if all(self._bound[each] == fork.bound[each] for each in fork.words):
+            if all(self._bound.get(each) == fork.bound.get(each) for each in fork.words):
                 excluded = [_excludes(facts, each.facts) for each in fork.ways]
                 if any(excluded):
                     self._take(fork, fork.ways[excluded[0]].names, frame)
@@ -361,7 +393,7 @@ class Leaves(Interpreter):
     def _take(self, fork: _Fork, names_there: dict[str, Value] | None, frame: Frame) -> None:
         """Let names be what they were at the end of a way, unless they were bound since then."""
         for name, value in frame.names.items():
-            if self._bound[name] == fork.bound[name]:
+            if self._bound.get(name) == fork.bound.get(name):
                 left = NEVER if names_there is None else names_there.get(name, NEVER)
                 frame.names[name] = _without(value, [each for each in value.roots if each not in left.roots])
 

@@ -42,10 +42,6 @@ _TRACKING = "track_running_stats"
 _ABOUT_STATISTICS = ("BatchNorm", _TRACKING, *_MAKING_STATISTICS)
 """What a text contains that keeps statistics."""
 _MODEL_BASE_NAME = re.compile(r"(\w+?)PreTrainedModel\b")
-IN_PLACE = re.compile(r"(?!requires_grad_|_)\w+(?<!_)_")
-"""Matches the names of methods that change a tensor in place."""
-FILLING = names("append appendleft clear extend insert pop popleft remove setdefault")
-"""Methods that change a list, and methods of a dict that change an item."""
 
 
 @remembered
