@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gclint.model import tensors
@@ -24,6 +22,7 @@ from gclint.model.values import (
     Constant,
     Function,
     Made,
+    Method,
     Object,
     Plain,
     Tensor,
@@ -83,34 +82,21 @@ class Change(NamedTuple):
 
 RETURNED = Part(None, GETTER)
 """What the getter of something gives that need not be known."""
-_Facts = dict[Hashable, bool]
 
 
-class _Way(NamedTuple):
-    """One way through a test: what holds on it, and what names are at its end, which it may not reach."""
+class _Fact(NamedTuple):
+    """What a test has given, however it is laid out."""
 
-    facts: _Facts
-    names: dict[str, Value] | None
-
-
-@dataclass(frozen=True)
-class _Fork:
-    """Two ways that were joined."""
-
+    test: Hashable
     words: frozenset[str]
-    """Those in the test."""
-    ways: tuple[_Way, _Way]
-    bound: dict[str, int]
-    """The last bindings of names by then."""
+    holds: bool
 
 
-@dataclass
-class _Asked:
-    """A test, with the last bindings of names before its ways, and at the end of the first one."""
+class _Leaf(NamedTuple):
+    """The output of embeddings, if it is there only where certain tests have given something."""
 
-    test: ast.expr
-    before: dict[str, int]
-    behind: dict[str, int] | None = None
+    part: Part
+    facts: frozenset[_Fact] = frozenset()
 
 
 class Leaves(Interpreter):
@@ -136,16 +122,14 @@ class Leaves(Interpreter):
         self._at: list[tuple[ast.stmt, Frame]] = []
         """The statements that are being followed, one in another, with the names of what they stand in."""
         self._found: dict[tuple[ast.stmt, Part], Change] = {}
-        self._sources: dict[Root, ast.Call] = {}
-        self._changed: set[Root] = set()
-        """What the statement has changed that is being followed."""
+        self._sources: dict[Part, ast.Call] = {}
+        self._leaves: dict[Root, _Leaf] = {}
+        self._changed: set[Part] = set()
+        """Of what the statement has changed outputs that is being followed."""
         self._ends: dict[int, dict[str, Value] | None] = {}
-        self._forks: defaultdict[Frame, list[_Fork]] = defaultdict(list)
-        self._bound: dict[str, int] = {}
-        """Which binding of a name or attribute is the last one, by its number."""
-        self._bindings = 0
-        self._tests: list[_Asked] = []
-        """Those of the statements around."""
+        """The names at the end of blocks, unless that is not reached."""
+        self._bound: list[str] = []
+        """The names and attributes that were bound, in order."""
 
     # -- which attributes are input embeddings
 
@@ -198,6 +182,7 @@ class Leaves(Interpreter):
             method: of the class.
             modules: the names of attributes that may be embeddings; whether they are is not asked here.
         """
+        self._begin(None)
         receiver = self.make_anyhow(owner, self.space.frame)
         self._begin(method, modules)
         given = method.args
@@ -237,11 +222,16 @@ class Leaves(Interpreter):
         }
         return Value(found.things, found.roots.union(map(self._root, parts)))
 
-    def _root(self, part: Part, of_what: Kind = Kind.PART) -> Root:
-        kind = part.kind
-        home = "" if kind is None else f"{kind.space.file.path}:{kind.node.lineno}"
-        root = Root(of_what, f"{home}:{part.name}")
+    def _root(self, part: Part) -> Root:
+        home = "" if part.kind is None else f"{part.kind.space.file.path}:{part.kind.node.lineno}"
+        root = Root(Kind.PART, f"{home}:{part.name}")
         self._parts[root] = part
+        return root
+
+    def _root_of(self, leaf: _Leaf) -> Root:
+        found = next((root for root, each in self._leaves.items() if each == leaf), None)
+        root = found or Root(Kind.LEAF, f"{len(self._leaves):06}")
+        self._leaves[root] = leaf
         return root
 
     def call(self, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
@@ -253,26 +243,24 @@ class Leaves(Interpreter):
         if isinstance(node.func, ast.Call) and last_word(node.func.func) == GETTER:
             parts = {RETURNED}
         if parts:
-            leaves = frozenset(self._root(each, Kind.LEAF) for each in parts)
-            self._sources.update(dict.fromkeys(leaves, node))
-            return Value(TENSOR.things, leaves)
+            self._sources.update(dict.fromkeys(parts, node))
+            return Value(TENSOR.things, frozenset(self._root_of(_Leaf(each)) for each in parts))
         name = last_word(node.func)
         if name in _HARMLESS:
-            return Value(frozenset((Tensor(is_constant=name == "detach_"),)), self._roots(node, frame))
+            receivers = [each.receiver.roots for each in function.things if isinstance(each, Method)]
+            return of(Tensor(is_constant=name == "detach_"), roots=frozenset[Root]().union(*receivers))
         result = super().call(function, call, node, frame)
         is_same = name in SAME or name in tensors.CHANGING
         is_same = is_same or any(isinstance(each, Function) for each in function.things)
         return result if is_same else _without(result, result.roots)
 
-    def _roots(self, node: ast.Call, frame: Frame) -> frozenset[Root]:
-        holder = self.value(node.func.value, frame) if isinstance(node.func, ast.Attribute) else NEVER
-        return holder.roots
-
     def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Take note that a value is changed in place, if it may be a leaf that requires grad."""
-        leaves = {each for each in value.roots if each.kind is Kind.LEAF}
+        parts = list(
+            dict.fromkeys(self._leaves[each].part for each in sorted(value.roots & self._leaves.keys()))
+        )
         is_known = bool(value.things) and is_constant(value)
-        if not leaves or self._method is None or self.unrecorded or is_known:
+        if not parts or self.unrecorded or is_known:
             return
         if isinstance(getattr(node, "target", node), ast.Attribute):
             return  # An attribute of a tensor is another tensor.
@@ -281,19 +269,18 @@ class Leaves(Interpreter):
         statement, around = self._at[-1]
         if any(blocks_of(statement)) or around is not frame:
             return  # A clone before the statement would be of something else than in it.
-        for leaf in sorted(leaves):
-            bound = {each.target.id for each in walk(statement) if isinstance(each, ast.NamedExpr)}
-            variables = [
-                name
-                for name, each in frame.names.items()
-                if leaf in each.roots and name[:1] != "." and name not in bound
-            ]
+        bound = {each.target.id for each in walk(statement) if isinstance(each, ast.NamedExpr)}
+        for part in parts:
+            variables = {name for name, each in frame.names.items() if part in self._parts_in(each)} - bound
             written = [each.id for each in walk(node) if isinstance(each, ast.Name) and each.id in variables]
             if written:
-                name, others = written[0], frozenset(variables) - {written[0]}
-                part, source = self._parts[leaf], self._sources.get(leaf)
-                self._found.setdefault((statement, part), Change(statement, name, part, source, others))
-                self._changed.add(leaf)
+                others = frozenset(each for each in variables - {written[0]} if not each.startswith("."))
+                change = Change(statement, written[0], part, self._sources.get(part), others)
+                self._found.setdefault((statement, part), change)
+                self._changed.add(part)
+
+    def _parts_in(self, value: Value) -> set[Part]:
+        return {self._leaves[each].part for each in value.roots if each.kind is Kind.LEAF}
 
     def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
         """Follow statements; behind a change, everything is as if its tensor was cloned before."""
@@ -302,19 +289,19 @@ class Leaves(Interpreter):
             super().body([each], frame)
             self._at.pop()
             for around in frame.around() if self._changed else ():
-                self._forget(around, self._changed)
+                self._replace(around, lambda leaf: None if leaf.part in self._changed else leaf)
             self._changed.clear()
         self._ends[id(statements)] = None if frame.is_dead else frame.names
 
-    def _forget(self, frame: Frame, leaves: Collection[Root]) -> None:
+    def _replace(self, frame: Frame, new: Callable[[_Leaf], _Leaf | None]) -> None:
+        """Put others in the place of leaves that names may be, or none."""
         for name, value in frame.names.items():
-            if not value.roots.isdisjoint(leaves):
-                frame.names[name] = Value(value.things, value.roots.difference(leaves))
-                self._bind(name)
-
-    def _bind(self, name: str) -> None:
-        self._bindings += 1
-        self._bound[name] = self._bindings
+            leaves = [each for each in value.roots if each.kind is Kind.LEAF]
+            if leaves:
+                kept = [
+                    self._root_of(each) for each in map(new, map(self._leaves.__getitem__, leaves)) if each
+                ]
+                frame.names[name] = Value(value.things, value.roots.difference(leaves).union(kept))
 
     def _follow_augassign(self, node: ast.AugAssign, frame: Frame) -> None:
         if isinstance(node.target, ast.Subscript):  # The item may be a copy, but is written back.
@@ -350,52 +337,50 @@ class Leaves(Interpreter):
 
     def bind(self, name: str, value: Value, frame: Frame, node: ast.AST | None = None) -> None:
         """Bind a name, of which tests may be about something else from here on."""
-        self._bind(name)
         super().bind(name, value, frame, node)
+        self._outdate(name, frame)
 
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute, of which tests may be about something else from here on."""
-        self._bind(name)
         super().set_attribute(value, name, given, node, frame)
+        self._outdate(name, frame)
+
+    def _outdate(self, word: str, frame: Frame) -> None:
+        self._bound.append(word)
+        if any(word in fact.words for leaf in self._leaves.values() for fact in leaf.facts):
+            self._replace(
+                frame,
+                lambda leaf: _Leaf(
+                    leaf.part, frozenset(each for each in leaf.facts if word not in each.words)
+                ),
+            )
 
     def _follow_if(self, node: ast.If, frame: Frame) -> None:
-        if self._method is None:
-            super()._follow_if(node, frame)
-            return
-        self._tests.append(_Asked(node.test, dict(self._bound)))
+        before = len(self._bound)
         super()._follow_if(node, frame)
-        first = self._tests.pop().behind
-        bound = self._bound if first is None else first
-        for name in [each for each in {**bound, **self._bound} if bound.get(each) != self._bound.get(each)]:
-            self._bind(name)  # Either way may have been taken.
-        ways = [self._ends.pop(id(block), None) for block in (node.body, node.orelse)]
-        facts = [dict(_facts(node.test, holds)) for holds in (True, False)]
-        both = (_Way(facts[0], ways[0]), _Way(facts[1], ways[1]))
-        self._forks[frame].append(_Fork(frozenset(_words(node.test)), both, dict(self._bound)))
+        one, other = (self._ends.pop(id(block), None) for block in (node.body, node.orelse))
+        if one is not None and other is not None and self._leaves:
+            bound = {*self._bound[before:]}
+            for holds, way, against in ((True, one, other), (False, other, one)):
+                facts = [each for each in _facts(node.test, holds=holds) if bound.isdisjoint(each.words)]
+                self._tell(frame, way, against, facts)
+
+    def _tell(self, frame: Frame, way: dict[str, Value], other: dict[str, Value], facts: list[_Fact]) -> None:
+        """Take note of what holds where a name is a leaf that it is on one of two ways alone."""
+        for name, value in frame.names.items():
+            only = (way.get(name, NEVER).roots - other.get(name, NEVER).roots) & self._leaves.keys()
+            new = [_Leaf(each.part, each.facts.union(facts)) for each in map(self._leaves.__getitem__, only)]
+            frame.names[name] = Value(value.things, (value.roots - only).union(map(self._root_of, new)))
 
     def narrow(self, test: ast.expr, frame: Frame, *, holds: bool) -> None:
         """Take from names what they cannot be where a test holds: what another way has left, and leaves."""
-        if not holds and self._tests and self._tests[-1].test is test:
-            self._tests[-1].behind, self._bound = self._bound, dict(self._tests[-1].before)
         super().narrow(test, frame, holds=holds)
-        if self._method is None:
-            return
-        facts = dict(_facts(test, holds))
-        for fork in self._forks[frame]:
-            if all(self._bound.get(each) == fork.bound.get(each) for each in fork.words):
-                excluded = [_excludes(facts, each.facts) for each in fork.ways]
-                if any(excluded):
-                    self._take(fork, fork.ways[excluded[0]].names, frame)
-        if _excludes_leaf(test, holds):
-            for name, value in frame.names.items():
-                frame.names[name] = _without(value, value.roots)
-
-    def _take(self, fork: _Fork, names_there: dict[str, Value] | None, frame: Frame) -> None:
-        """Let names be what they were at the end of a way, unless they were bound since then."""
-        for name, value in frame.names.items():
-            if self._bound.get(name) == fork.bound.get(name):
-                left = NEVER if names_there is None else names_there.get(name, NEVER)
-                frame.names[name] = _without(value, [each for each in value.roots if each not in left.roots])
+        if self._leaves:
+            excluded = {_Fact(each.test, each.words, not each.holds) for each in _facts(test, holds=holds)}
+            is_asked = _excludes_leaf(test, holds)
+            self._replace(
+                frame, lambda leaf: None if is_asked or not excluded.isdisjoint(leaf.facts) else leaf
+            )
 
 
 def _may_be_part(thing: Thing) -> bool:
@@ -408,29 +393,19 @@ def _without(value: Value, leaves: Iterable[Root]) -> Value:
     return Value(value.things, value.roots - gone) if gone else value
 
 
-def _words(test: ast.expr) -> Iterator[str]:
-    for each in walk(test):
-        if isinstance(each, (ast.Name, ast.Attribute)):
-            yield last_word(each)
-
-
-def _facts(test: ast.expr, holds: bool) -> Iterator[tuple[Hashable, bool]]:
-    """Yield what follows from a test, however it is laid out."""
+def _facts(test: ast.expr, *, holds: bool) -> Iterator[_Fact]:
+    """Yield what follows from a test."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _facts(test.operand, not holds)
+        yield from _facts(test.operand, holds=not holds)
         return
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if holds else ast.Or):
         for each in test.values:
-            yield from _facts(each, holds)
+            yield from _facts(each, holds=holds)
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot):
-        yield from _facts(ast.Compare(test.left, [ast.Is()], test.comparators), not holds)
+        yield from _facts(ast.Compare(test.left, [ast.Is()], test.comparators), holds=not holds)
     else:
-        yield structure(test), holds
-
-
-def _excludes(facts: _Facts, others: _Facts) -> bool:
-    """Tell whether not all of these can hold at once."""
-    return any(others.get(test, holds) is not holds for test, holds in facts.items())
+        words = (last_word(each) for each in walk(test) if isinstance(each, (ast.Name, ast.Attribute)))
+        yield _Fact(structure(test), frozenset(words), holds)
 
 
 def _excludes_leaf(test: ast.expr, holds: bool) -> bool:
