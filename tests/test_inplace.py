@@ -10,6 +10,8 @@ import pytest
 
 from gclint.engine.check import check
 from gclint.finding import Finding
+from gclint.model import tensors
+from gclint.model.leaves import SAME
 from gclint.network import inplace
 from gclint.rule import all_rules
 from gclint.settings import Settings
@@ -164,6 +166,10 @@ def test_the_cheap_question_only_saves_work(
 ) -> None:
     monkeypatch.setattr(inplace, "may_change", lambda *_: True)
     assert len(_reported(tmp_path, _text(body))) == (body in _RAISE)
+
+
+def test_what_shares_memory_is_known_to_do_so() -> None:
+    assert SAME <= tensors.VIEWS
 
 
 def test_what_fails_in_another_way_is_not(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from gclint.model import tensors
@@ -56,7 +56,6 @@ _HARMLESS = frozenset(("requires_grad_", "retain_grad", "detach_"))
 """Methods that change a tensor, but that a leaf allows."""
 _ASKING = frozenset(("is_leaf", "requires_grad", "training", "is_grad_enabled"))
 """Tests without which no leaf that requires grad is changed."""
-_SWITCH = "torch.set_grad_enabled"
 
 
 class Part(NamedTuple):
@@ -252,15 +251,12 @@ class Leaves(Interpreter):
         result = super().call(function, call, node, frame)
         is_same = name in SAME or name in tensors.CHANGING
         is_same = is_same or any(isinstance(each, Function) for each in function.things)
-        return result if is_same else _without(result, result.roots)
+        return result if is_same else _without_leaves(result)
 
     def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Take note that a value is changed in place, if it may be a leaf that requires grad."""
-        parts = list(
-            dict.fromkeys(self._leaves[each].part for each in sorted(value.roots & self._leaves.keys()))
-        )
-        is_known = bool(value.things) and is_constant(value)
-        if not parts or self.unrecorded or is_known:
+        parts = self._parts_in(value)
+        if not parts or self.unrecorded or (value.things and is_constant(value)):
             return
         if isinstance(getattr(node, "target", node), ast.Attribute):
             return  # An attribute of a tensor is another tensor.
@@ -279,8 +275,9 @@ class Leaves(Interpreter):
                 self._found.setdefault((statement, part), change)
                 self._changed.add(part)
 
-    def _parts_in(self, value: Value) -> set[Part]:
-        return {self._leaves[each].part for each in value.roots if each.kind is Kind.LEAF}
+    def _parts_in(self, value: Value) -> list[Part]:
+        leaves = [self._leaves[each].part for each in sorted(value.roots) if each.kind is Kind.LEAF]
+        return list(dict.fromkeys(leaves))
 
     def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
         """Follow statements; behind a change, everything is as if its tensor was cloned before."""
@@ -312,7 +309,7 @@ class Leaves(Interpreter):
         result = super()._value_subscript(node, frame)
         indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         is_same = all(isinstance(each, ast.Slice) or self._is_number(each, frame) for each in indices)
-        return result if is_same else _without(result, result.roots)
+        return result if is_same else _without_leaves(result)
 
     def _is_number(self, index: ast.expr, frame: Frame) -> bool:
         """Tell whether an index selects a view; one that is a tensor or a list makes a copy."""
@@ -322,16 +319,10 @@ class Leaves(Interpreter):
         )
 
     def _follow_with(self, node: ast.With, frame: Frame) -> None:
-        switched = sum(self._switches_off(each.context_expr, frame) for each in node.items)
+        switched = sum(_switches_off(each.context_expr) for each in node.items)
         self.unrecorded += switched
         super()._follow_with(node, frame)
         self.unrecorded -= switched
-
-    def _switches_off(self, context: ast.expr, frame: Frame) -> bool:
-        if not isinstance(context, ast.Call) or last_word(context.func) != _SWITCH.rpartition(".")[2]:
-            return False
-        values = [*context.args, *(each.value for each in context.keywords)]
-        return [getattr(each, "value", None) for each in values] == [False]
 
     # -- tests that are asked twice
 
@@ -387,10 +378,15 @@ def _may_be_part(thing: Thing) -> bool:
     return isinstance(thing, (Object, Made, Unknown))
 
 
-def _without(value: Value, leaves: Iterable[Root]) -> Value:
-    """Return a value that is none of these leaves; the other roots stay."""
-    gone = frozenset(each for each in leaves if each.kind is Kind.LEAF)
-    return Value(value.things, value.roots - gone) if gone else value
+def _switches_off(context: ast.expr) -> bool:
+    if not isinstance(context, ast.Call) or last_word(context.func) != "set_grad_enabled":
+        return False
+    values = [*context.args, *(each.value for each in context.keywords)]
+    return [getattr(each, "value", None) for each in values] == [False]
+
+
+def _without_leaves(value: Value) -> Value:
+    return Value(value.things, frozenset(each for each in value.roots if each.kind is not Kind.LEAF))
 
 
 def _facts(test: ast.expr, *, holds: bool) -> Iterator[_Fact]:
