@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gclint.codemod.imports import drop_unused_imports
 from gclint.codemod.protect import remedies
-from gclint.codemod.recomputed import stores_on_self
+from gclint.codemod.recomputed import recomputation_doubts, stores_on_self
 from gclint.codemod.removal import dotted_names
 from gclint.codemod.switching import computed_doubts, override_doubts, remove_override
 from gclint.finding import Applicability, Fix, Refusal
@@ -49,6 +49,7 @@ def _doubts(network: Network, override: OldOverride) -> Iterator[str]:
             yield f"`{layer.name}` keeps running statistics, which recomputation updates twice"
         if stores_on_self(layer):
             yield f"`{layer.name}.forward` assigns to attributes of `self`, which recomputation repeats"
+        yield from recomputation_doubts(layer)
 
 
 def _is_new(network: Network) -> bool:

@@ -55,9 +55,7 @@ def stores_on_self(info: ClassInfo) -> bool:
 
 
 def _is_own_state(info: ClassInfo, note: Note) -> bool:
-    own = {each.name for each in info.mro}
-    is_of_class = note.kind is Kind.GLOBAL and note.what in own
-    return note.where.partition(".")[0] in own and (note.kind is Kind.STATE or is_of_class)
+    return note.kind is Kind.STATE and note.where.partition(".")[0] in {each.name for each in info.mro}
 
 
 @remembered

@@ -59,8 +59,8 @@ def _effect(decision: str, statements: str, change: tuple[str, str], *kinds: str
         ("as self.last", "as last"),
         "stores on self",
     ),
-    _effect("of the class", "type(self).last = mask", ("type(self).last", "last"), "stores on self"),
-    _effect("of its class", "self.__class__.last = mask", ("self.__class__.last", "last"), "stores on self"),
+    _effect("of the class", "type(self).last = mask", ("type(self).last", "last"), "global"),
+    _effect("of its class", "self.__class__.last = mask", ("self.__class__.last", "last"), "global"),
     _effect(
         "in a method that it calls",
         "self.count()",
