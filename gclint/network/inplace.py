@@ -80,13 +80,15 @@ def changes_in_place(network: Network) -> Iterator[Change]:
         and may_change(method.function, names)
         and not is_decorated_unrecorded(method)
     ]
-    embeddings = _Embeddings(network)
-    for owner, method in methods:
-        found = embeddings.changes(owner, method.function, names)
-        if found and supports_checkpointing(owner):
-            file, function = network.file, method.function
-            for statement, name, module, source, others in found:
-                yield Change(file, function, statement, name, module.name, owner.name, source, owner, others)
+    with _Embeddings(network) as embeddings:
+        for owner, method in methods:
+            found = embeddings.changes(owner, method.function, names)
+            if found and supports_checkpointing(owner):
+                file, function = network.file, method.function
+                for statement, name, module, source, others in found:
+                    yield Change(
+                        file, function, statement, name, module.name, owner.name, source, owner, others
+                    )
 
 
 class _Embeddings:
@@ -94,10 +96,17 @@ class _Embeddings:
 
     def __init__(self, network: Network) -> None:
         self._network = network
+        self._spaces = new_spaces(network.project)
+
+    def __enter__(self) -> _Embeddings:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._spaces.forget()
 
     @cached_property
     def _reader(self) -> Leaves:
-        return Leaves(new_spaces(self._network.project).of(self._network.file))
+        return Leaves(self._spaces.of(self._network.file))
 
     def changes(self, owner: ClassInfo, method: FunctionNode, names: Collection[str]) -> list[leaves.Change]:
         """Return what a method changes of their outputs; nothing if it is too long to follow."""
@@ -152,8 +161,8 @@ def _names_in(network: Network) -> Iterator[str]:
 
 def embeddings_called(network: Network, owner: ClassInfo) -> tuple[str, ...]:
     """Return the names under which methods of a class call input embeddings."""
-    embeddings = _Embeddings(network)
-    names = embeddings.names(owner, {USUAL, *_names_in(network)})
+    with _Embeddings(network) as embeddings:
+        names = embeddings.names(owner, {USUAL, *_names_in(network)})
     called = {_called_attribute(node.func) for node in owner.nodes if isinstance(node, ast.Call)}
     return tuple(name for name in (*names, GETTER) if name in called)
 
