@@ -239,7 +239,7 @@ class Leaves(Interpreter):
             return super().call(function, call, node, frame)
         parts = {self._parts[each] for each in function.roots if each.kind is Kind.PART}
         parts = {each for each in parts if each.name in self._names}
-        if isinstance(node.func, ast.Call) and last_word(node.func.func) == GETTER:
+        if isinstance(node.func, ast.Call) and self._is_own_getter(node.func.func):
             parts = {RETURNED}
         if parts:
             self._sources.update(dict.fromkeys(parts, node))
@@ -252,6 +252,15 @@ class Leaves(Interpreter):
         is_same = name in SAME or name in tensors.CHANGING
         is_same = is_same or any(isinstance(each, Function) for each in function.things)
         return result if is_same else _without_leaves(result)
+
+    def _is_own_getter(self, function: ast.expr) -> bool:
+        """Tell whether a getter is that of the object whose method is followed, or of something in it."""
+        given = None if self._method is None else self._method.args
+        own = [] if given is None else [each.arg for each in (*given.posonlyargs, *given.args)][:1]
+        is_getter = last_word(function) == GETTER
+        while isinstance(function, ast.Attribute):
+            function = function.value
+        return is_getter and [last_word(function)] == own
 
     def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Take note that a value is changed in place, if it may be a leaf that requires grad."""
@@ -336,6 +345,12 @@ class Leaves(Interpreter):
         super().set_attribute(value, name, given, node, frame)
         self._outdate(name, frame)
 
+    def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_same: bool = False) -> None:
+        """Assign a value to a target, of whose items tests may be about others from here on."""
+        super().assign(target, value, frame, is_same=is_same)
+        if isinstance(target, ast.Subscript):
+            self._outdate(last_word(target.value), frame)
+
     def _outdate(self, word: str, frame: Frame) -> None:
         self._bound.append(word)
         if any(word in fact.words for leaf in self._leaves.values() for fact in leaf.facts):
@@ -350,11 +365,11 @@ class Leaves(Interpreter):
         before = len(self._bound)
         super()._follow_if(node, frame)
         one, other = (self._ends.pop(id(block), None) for block in (node.body, node.orelse))
-        if one is not None and other is not None and self._leaves:
-            bound = {*self._bound[before:]}
-            for holds, way, against in ((True, one, other), (False, other, one)):
-                facts = [each for each in _facts(node.test, holds=holds) if bound.isdisjoint(each.words)]
-                self._tell(frame, way, against, facts)
+        bound = {*self._bound[before:]}
+        for holds, way, against in ((True, one, other), (False, other, one)):
+            facts = [each for each in _facts(node.test, holds=holds) if bound.isdisjoint(each.words)]
+            if way is not None and self._leaves:
+                self._tell(frame, way, against or {}, facts)
 
     def _tell(self, frame: Frame, way: dict[str, Value], other: dict[str, Value], facts: list[_Fact]) -> None:
         """Take note of what holds where a name is a leaf that it is on one of two ways alone."""
