@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gclint.codemod.imports import drop_unused_imports
 from gclint.codemod.protect import remedies
+from gclint.codemod.recomputed import recomputation_doubts, stores_on_self
 from gclint.codemod.removal import dotted_names
 from gclint.codemod.switching import computed_doubts, override_doubts, remove_override
 from gclint.finding import Applicability, Finding, Fix, Refusal, Step
@@ -18,7 +19,7 @@ from gclint.network.override import OldOverride, own_overrides
 from gclint.network.standing import Standing
 from gclint.network.story import definition_step, header_steps
 from gclint.network.support import flag, is_like_a_model
-from gclint.network.traits import statistics_class, stores_on_self
+from gclint.network.traits import statistics_class
 from gclint.releases import FIRST_WITH_SWITCH
 from gclint.rule import Rule
 from gclint.source.lines import mentions
@@ -185,6 +186,7 @@ def _doubts(network: Network, override: OldOverride) -> Iterator[str]:
             yield f"`{layer.name}` keeps running statistics, which recomputation updates twice"
         if stores_on_self(layer):
             yield f"`{layer.name}.forward` assigns to attributes of `self`, which recomputation repeats"
+        yield from recomputation_doubts(layer)
 
 
 def _is_new(network: Network) -> bool:

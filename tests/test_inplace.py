@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from gclint.finding import Finding
+from gclint.model import tensors
+from gclint.model.leaves import SAME
+from gclint.network import inplace
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
@@ -71,6 +74,12 @@ _RAISE = [
     "y = x.clone()\nx += 1",
     "y = x.clone()\ny = x\ny += 1",
     "del more\nx += 1",
+    "if embeds is not None:\n    if more is not None:\n        x = x.clone()\nelse:\n    x = x.mT.mT\n"
+    "if more is not None:\n    x += 1",
+    "F.relu_(x)",
+    "nn.ReLU(inplace=True)(x)",
+    "x = F.relu(x, inplace=True)",
+    "embed = self.embed_tokens\ny = embed(ids)\ny += 1",
 ]
 _HARMLESS = [
     "x = x.clone()\nx += more",
@@ -113,15 +122,17 @@ _HARMLESS = [
     "y = [x]\ny += [1]",
     "x.requires_grad_(True)",
     "x.retain_grad()",
+    "x.data = more",
+    "x.detach_()",
     "x = F.relu(x)\nx.add_(1)",
     "x = x.sum(-1)\nx += 1",
+    "if more is None:\n    x = x.clone()\nif more is None:\n    x += 1\nif more is not None:\n"
+    "    x = x * 2\nx -= 1",
     "x = x.repeat(1, 2, 1)\nx += 1",
 ]
 _SILENT = [
     "x = x.to(torch.float32)\nx += 1",
     "x = x.float()\nx += 1",
-    "F.relu_(x)",
-    "nn.ReLU(inplace=True)(x)",
     "x = nn.Dropout(0.0)(x)\nx += 1",
 ]
 """What raises as well, but not for all types, devices or rates, or is not followed."""
@@ -147,6 +158,22 @@ def test_a_change_of_a_leaf_is_reported(tmp_path: Path, body: str) -> None:
 @pytest.mark.parametrize("body", _HARMLESS + _SILENT)
 def test_a_change_of_anything_else_is_not(tmp_path: Path, body: str) -> None:
     assert _reported(tmp_path, _text(body)) == []
+
+
+@pytest.mark.parametrize("body", _RAISE + _HARMLESS + _SILENT)
+def test_the_cheap_question_only_saves_work(
+    tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inplace, "may_change", lambda *_: True)
+    assert len(_reported(tmp_path, _text(body))) == (body in _RAISE)
+
+
+def test_what_shares_memory_is_known_to_do_so() -> None:
+    assert SAME <= tensors.VIEWS
+
+
+def test_what_fails_in_another_way_is_not(tmp_path: Path) -> None:
+    assert _reported(tmp_path, _text("torch.add(more, 1, out=x)")) == []
 
 
 @pytest.mark.torch

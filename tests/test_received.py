@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gclint.model.looking import is_only_looked_into
+from gclint.model.reading import Members, Reading
 from gclint.model.received import Received, records
 from gclint.settings import Settings
 from gclint.source.project import Project
@@ -366,6 +367,113 @@ LATER = get()
     def wrap(self, kept):
         return (kept, None)
 """,
+    "a method that is called assigns an attribute": """\
+    def forward(self, states, past_key_values=None):
+        for layer in self.layers:
+            self.kept = None
+            self.put(states)
+            states = layer(states, self.kept)
+        return states
+
+    def put(self, states):
+        self.kept = (self.bias(states),)
+""",
+    "a method that is called again assigns an attribute once more": """\
+    def forward(self, states, past_key_values=None):
+        self.put(states)
+        self.kept = None
+        if self.config.is_kept:
+            self.put(states)
+        for layer in self.layers:
+            states = layer(states, self.kept)
+        return states
+
+    def put(self, states):
+        self.kept = (self.bias(states),)
+""",
+    "an inner function assigns an attribute": """\
+    def forward(self, states, past_key_values=None):
+        def put():
+            self.kept = (self.bias(states),)
+        self.kept = None
+        self.run(put)
+        for layer in self.layers:
+            states = layer(states, self.kept)
+        return states
+
+    def run(self, function):
+        function()
+""",
+    "a method that calls itself assigns an attribute": """\
+    def forward(self, states, past_key_values=None):
+        return self.step(states, 0)
+
+    def step(self, states, count):
+        self.kept = None
+        if count < 1:
+            self.step(states, 1)
+        for layer in self.layers:
+            states = layer(states, self.kept)
+        self.kept = (self.bias(states),)
+        return states
+""",
+    "a default value is that of the definition": """\
+    def forward(self, states, past_key_values=None):
+        kept = (self.bias(states),)
+        def get(held=kept):
+            return held
+        kept = None
+        for layer in self.layers:
+            states = layer(states, get())
+        return states
+""",
+    "a default value is that of a definition which was left": """\
+    def forward(self, states, past_key_values=None):
+        for layer in self.layers:
+            states = layer(states, self.pick(states)())
+        return states
+
+    def pick(self, states):
+        if states.shape[0] > 1:
+            kept = (self.bias(states),)
+            return lambda held=kept: held
+        return lambda: None
+""",
+    "a function passes it on to the place where it is read": """\
+    def forward(self, states, past_key_values=None):
+        return self.run(states, 9, None, None, None, None, None, None, None, (self.bias(states),))
+
+    def run(self, states, count, a, b, c, d, e, f, g, h):
+        if count == 0:
+            return states
+        for layer in self.layers:
+            states = layer(states, a)
+        return self.run(states, count - 1, b, c, d, e, f, g, h, None)
+""",
+    "an inner function binds it and fails": """\
+    def forward(self, states, past_key_values=None):
+        kept = None
+        def put():
+            nonlocal kept
+            kept = (self.bias(states),)
+            raise ValueError
+        try:
+            put()
+            kept = None
+        except ValueError:
+            pass
+        for layer in self.layers:
+            states = layer(states, kept)
+        return states
+""",
+    "a comprehension binds it": """\
+    def forward(self, states, past_key_values=None):
+        kept = None
+        [kept := (self.bias(states),) for _ in range(2)]
+        for layer in self.layers:
+            states = layer(states, kept)
+        return states
+""",
 }
 
 
@@ -388,3 +496,35 @@ def test_what_is_read_by_name_may_be_called(use: str, is_only_looked_into_: bool
     tree = ast.parse(f"def f(p, n):\n    p = getattr(p, n)\n    {use}\n")
     (read,) = (each for each in ast.walk(tree) if isinstance(each, ast.Call) and len(each.args) == 2)
     assert is_only_looked_into(tree, read) == is_only_looked_into_
+
+
+def test_a_recursion_without_end_is_not_called_followed(tmp_path: Path) -> None:
+    code = """\
+    def forward(self, states, past_key_values=None):
+        for layer in self.layers:
+            states = layer(states, self.turn(states, states.shape[0])[0])
+        return states
+
+    def turn(self, states, count):
+        if count == 0:
+            return (None, None, None, None, None, None, None, (self.bias(states),))
+        found = self.turn(states, count - 1)
+        return (found[1], found[2], found[3], found[4], found[5], found[6], found[7], None)
+"""
+    path = tmp_path / "modeling_toy.py"
+    start = _MODEL.index("    def forward(self, states, past_key_values")
+    path.write_text(_MODEL[:start] + code, encoding="utf-8")
+    project = Project(Settings(), [path], [tmp_path])
+    file = project.file(path)
+    assert not records(project, [file], [(file, "Layer")]).is_complete
+
+
+def test_a_set_that_gets_more_is_asked_anew() -> None:
+    held, reading = Members(), Reading(0)
+    held.add("known")
+    with reading.begun():
+        assert "other" not in held
+    assert not held.add("known")
+    assert reading.holds(0)
+    assert held.add("other")
+    assert not reading.holds(0)

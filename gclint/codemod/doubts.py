@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from gclint.codemod.branch import leaves_out_training
 from gclint.codemod.differences import differences
 from gclint.codemod.group import Group, root_of, sites_of
+from gclint.codemod.recomputed import stores_on_self
 from gclint.network.binding import bind
 from gclint.network.caches import is_off
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, nodes_of, words_of
@@ -16,7 +17,7 @@ from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
 from gclint.network.runsite import RunSite
 from gclint.network.support import models_running
-from gclint.network.traits import forward_nodes, statistics_class, stores_on_self
+from gclint.network.traits import forward_nodes, statistics_class
 from gclint.source.naming import MODEL_BASE
 from gclint.source.outline import Definition
 from gclint.source.walk import dotted_name, is_constant, last_name, text_of, walk

@@ -8,7 +8,6 @@ from gclint.model.attributes import spaces_of
 from gclint.model.notes import Kind, Note
 from gclint.model.recomputation import unknowns
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.traits import stores_on_self
 from gclint.source.file import SourceFile
 from gclint.source.paths import shown
 from gclint.source.remembered import remembered
@@ -40,7 +39,9 @@ _WORDS: Mapping[Kind, str] = {
 
 def recomputation_doubts(info: ClassInfo) -> list[str]:
     """Return what is known to go wrong if a block is recomputed that was not, or in one mode only."""
-    return list(_said(info, (each for each in _notes(info) if each.kind is not Kind.UNKNOWN)))
+    notes = (each for each in _notes(info) if each.kind is not Kind.UNKNOWN)
+    # That a block assigns to itself is said of it anyway.
+    return list(_said(info, (each for each in notes if not _is_own_state(info, each))))
 
 
 def unknown_doubts(info: ClassInfo) -> list[str]:
@@ -48,16 +49,18 @@ def unknown_doubts(info: ClassInfo) -> list[str]:
     return list(_said(info, (each for each in _notes(info) if each.kind is Kind.UNKNOWN)))
 
 
+def stores_on_self(info: ClassInfo) -> bool:
+    """Return whether a method of a block's own that ``forward`` runs changes what the block holds."""
+    return any(_is_own_state(info, each) for each in _notes(info))
+
+
+def _is_own_state(info: ClassInfo, note: Note) -> bool:
+    return note.kind is Kind.STATE and note.where.partition(".")[0] in {each.name for each in info.mro}
+
+
 @remembered
 def _notes(info: ClassInfo) -> tuple[Note, ...]:
-    notes = unknowns(spaces_of(info.module.library.project), info.file, info.name)
-    if not stores_on_self(info):
-        return notes
-    own = {each.name for each in info.mro}
-    # That a block assigns to itself is said of it anyway.
-    return tuple(
-        each for each in notes if each.kind is not Kind.STATE or each.where.partition(".")[0] not in own
-    )
+    return unknowns(spaces_of(info.module.library.project), info.file, info.name)
 
 
 def _said(info: ClassInfo, notes: Iterable[Note]) -> Iterator[str]:

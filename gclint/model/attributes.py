@@ -40,8 +40,12 @@ def new_spaces(project: Project) -> Spaces:
 
 def _follow(space: Space) -> None:
     try:
-        Interpreter(space.spaces, is_quiet=True).module(space)
+        reader = Interpreter(space.spaces, is_quiet=True)
+        reader.module(space)
+        is_complete = reader.is_complete
     except (TooLong, RecursionError):
+        is_complete = False
+    if not is_complete:
         space.frame.names.clear()  # Nothing is known of the module.
 
 
@@ -57,7 +61,7 @@ def _reading(space: Space, functions: frozenset[ast.AST] | None) -> Spaces:
         for _ in range(_ROUNDS):
             version = spaces.version
             _run(reader, space, functions)
-            if version == spaces.version:
+            if version == spaces.version and reader.is_complete:
                 return spaces
     except (TooLong, RecursionError):
         pass

@@ -10,7 +10,7 @@ from gclint.model.frames import Frame
 from gclint.model.gradients import UNDIFFERENTIABLE, is_constant, records
 from gclint.model.notes import Kind, Root
 from gclint.model.objects import ITERATOR, Objects, Pending, is_operation
-from gclint.model.reading import Reading
+from gclint.model.reading import ANY, Reading
 from gclint.model.texts import of_method, texts
 from gclint.model.values import (
     CONSTANT,
@@ -18,6 +18,7 @@ from gclint.model.values import (
     NONE,
     PLAIN,
     TENSOR,
+    Attributes,
     Bound,
     Box,
     Call,
@@ -102,6 +103,7 @@ class Calls(Objects):
             for thing in value.things:
                 if isinstance(thing, Object):
                     self.spoil(thing, f"`{name}`")
+                    frame.age({(thing, ANY)})
         return unknown(f"what `{name}` gives", (root for each in call.all() for root in each.roots))
 
     # -- functions of the project
@@ -110,16 +112,19 @@ class Calls(Objects):
         self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
     ) -> Value:
         """Follow a function with the values of a call."""
-        code = function.node
+        if self.stack.count(function.node) > _MOST_RECURSIONS:
+            call = self._widened(function.node, call)
         key = self.entry(function, call, owner)
         if key in self.active:
+            frame.age_all()  # What it assigns is not known yet.
             return self.active[key].asked()
         known_reading, known_result = self.entered.get(key, (None, NEVER))
         if known_reading is not None and known_reading.holds(self.spaces.epoch):
             known_reading.use()
+            frame.age(known_reading.assigned)
             return known_result
-        if self.stack.count(code) > _MOST_RECURSIONS or len(self.stack) > _DEEPEST:
-            self.note("calls functions in functions too deeply to follow", node, frame)
+        if len(self.stack) > _DEEPEST:
+            self.give_up("calls functions in functions too deeply to follow", node, frame)
             return unknown("a recursion", (root for each in call.all() for root in each.roots))
         pending = self.active[key] = Pending(known_result)
         for _ in range(_MOST_RECURSIONS):
@@ -134,11 +139,20 @@ class Calls(Objects):
             if pending.settled(result):
                 break
         else:
-            self.note("calls itself in a way that is not followed to the end", node, frame)
+            self.give_up("calls itself in a way that is not followed to the end", node, frame)
         del self.active[key]
         self.entered[key] = reading, pending.value
         reading.answer(pending)
+        frame.age(reading.assigned)
         return pending.value
+
+    def _widened(self, code: ast.AST, call: Call) -> Call:
+        """Return a call that also gives what the one around it does, so that some call is the last one."""
+        return next(
+            around.joined(call)
+            for each, around in zip(reversed(self.stack), reversed(self.calls), strict=True)
+            if each is code
+        )
 
     def entry(self, function: Function, call: Call, owner: Class | None) -> object:
         """Return what is the same for calls of which following one is enough."""
@@ -149,13 +163,7 @@ class Calls(Objects):
         arguments = code.args
         named = dict(call.named)
         parameters = [*arguments.posonlyargs, *arguments.args]
-        home = function.frame or function.space.frame
-        defaults = dict(
-            zip(reversed([each.arg for each in parameters]), reversed(arguments.defaults), strict=False)
-        )
-        for name, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-            if default is not None:
-                defaults[name.arg] = default
+        defaults = _defaults(arguments)
         loose = [each for each in (call.rest, call.options) if each is not None]
         for index, each in enumerate([*parameters, *arguments.kwonlyargs]):
             if index < min(len(call.positional), len(parameters)):
@@ -167,7 +175,7 @@ class Calls(Objects):
                 # The base class has disabled caches under these names, also among further keywords.
                 ways = [] if each.arg in EVER_NEUTRALISED else list(loose)
                 if default is not None:
-                    ways.append(self._default(default, code, home))
+                    ways.append(self._default(each.arg, default, function))
                 inner.names[each.arg] = join(ways)
         if arguments.vararg is not None:
             inner.names[arguments.vararg.arg] = self._rest(arguments.vararg, call, len(parameters))
@@ -179,12 +187,14 @@ class Calls(Objects):
         if parameters and function.owner is not None:
             inner.receiver = inner.names[parameters[0].arg]
         self.stack.append(code)
+        self.calls.append(call)
         try:
             return (
                 self.value(code.body, inner) if isinstance(code, ast.Lambda) else self.run(code.body, inner)
             )
         finally:
             self.stack.pop()
+            self.calls.pop()
 
     def _records_nothing(self, function: Function) -> bool:
         """Tell whether a decorator keeps a function from recording gradients."""
@@ -201,9 +211,19 @@ class Calls(Objects):
         """Follow an expression once more, which was followed before."""
         raise NotImplementedError
 
-    def _default(self, node: ast.expr, code: ast.AST, frame: Frame) -> Value:
+    def define(self, function: Function, frame: Frame) -> None:
+        """Follow the default values of an inner function, which are those of the place of its definition."""
+        home = function.frame
+        for name, node in _defaults(function.node.args).items() if home is not None else ():
+            if home is not None and not isinstance(node, ast.Constant):
+                held = self.spaces.defaults.setdefault((function.node, home), Attributes())
+                self.spaces.version += held.put(name, self.value(node, frame))
+
+    def _default(self, name: str, node: ast.expr, function: Function) -> Value:
         """Return a default value, which all calls share."""
-        value = self.value(node, frame)
+        code, frame = function.node, function.space.frame
+        held = None if function.frame is None else self.spaces.defaults.get((code, function.frame))
+        value = (held.get(name) if held is not None else None) or self.value(node, frame)
         if not all(isinstance(each, _WITHOUT_PARTS) for each in value.things):
             self.note(f"has a default value that may change meanwhile, `{_name(node)}`", node, frame)
         return with_roots(
@@ -328,6 +348,8 @@ class Calls(Objects):
             return Value(frozenset(each for one in call.positional[:1] for each in one.things))
         if name in _ADDING and not is_constant(*call.all()):
             return self.tensor(call.all())
+        if name == "type" and len(call.all()) == 1:
+            return join(of(each.kind) if isinstance(each, Object) else PLAIN for each in call.all()[0].things)
         if name in known.FUNCTIONS:
             return PLAIN
         if name in known.COMPUTING:
@@ -626,7 +648,7 @@ class Calls(Objects):
                 return self.deny(call, node, frame)
             self.set_attribute(receiver, str(names[0]), value, node, frame)
             if name == "register_buffer":
-                thing.buffers.add(str(names[0]))
+                self.spaces.version += thing.buffers.add(str(names[0]))
             return NONE
         if name == "__init__":
             return NONE
@@ -681,6 +703,16 @@ def shared(values: Iterable[Value]) -> frozenset[Root]:
                 seen.add(id(thing))
                 waiting.append(thing.item)
     return frozenset(found)
+
+
+def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
+    """Return the default values of parameters, by their names."""
+    parameters = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+    found = dict(zip(reversed(parameters), reversed(arguments.defaults), strict=False))
+    for parameter, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if default is not None:
+            found[parameter.arg] = default
+    return found
 
 
 def _first(call: Call) -> tuple[Value, ...]:

@@ -134,7 +134,12 @@ class Expressions(Calls):
 
     def _value_namedexpr(self, node: ast.NamedExpr, frame: Frame) -> Value:
         value = self.value(node.value, frame)
-        self.assign(node.target, value, frame)
+        home = frame
+        while home.is_of_comprehension and home.parent is not None:
+            home = home.parent
+        # A comprehension binds a name of what is around it, and may go over nothing.
+        ways = [value] if home is frame else [value, home.names.get(node.target.id, NONE)]
+        self.assign(node.target, join(ways), home)
         return value
 
     def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_same: bool = False) -> None:
@@ -180,7 +185,7 @@ class Expressions(Calls):
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame
     ) -> Value:
         inner = self.frame_of((node, frame), frame.space, frame, frame.owner)
-        inner.receiver = frame.receiver
+        inner.receiver, inner.is_of_comprehension = frame.receiver, True
         for _ in range(2):
             for each in node.generators:
                 iterated = self.value(each.iter, inner)
@@ -218,7 +223,9 @@ class Expressions(Calls):
     _value_setcomp = _value_generatorexp = _value_dictcomp = _value_listcomp
 
     def _value_lambda(self, node: ast.Lambda, frame: Frame) -> Value:
-        return of(Function(node, frame.space, None if frame is frame.space.frame else frame))
+        function = Function(node, frame.space, None if frame is frame.space.frame else frame)
+        self.define(function, frame)
+        return of(function)
 
     def _value_starred(self, node: ast.Starred, frame: Frame) -> Value:
         return self.item(self.value(node.value, frame))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gclint.model.reading import Reading
-from gclint.model.values import Class, Value, join
+from gclint.model.reading import ANY, Assigned, Reading
+from gclint.model.values import Class, Unknown, Value, join, of
 
 if TYPE_CHECKING:
     from gclint.model.spaces import Space
+
+_BY_ANOTHER = Unknown("what another function assigns")
 
 
 @dataclass(eq=False)
@@ -37,6 +39,7 @@ class Frame:
     """Whether the place is never reached."""
     is_of_class: bool = False
     """Whether it is the body of a class."""
+    is_of_comprehension: bool = False
     loops: list[tuple[list[dict[str, Value]], list[dict[str, Value]]]] = field(default_factory=list)
     """For each loop around the place, with what it is left, and with what it begins again."""
 
@@ -59,6 +62,31 @@ class Frame:
         while frame is not None:
             yield frame
             frame = frame.parent
+
+    def give(self, name: str, value: Value) -> None:
+        """Let a name, or with a dot an attribute of the receiver, be a value from here on."""
+        self.names[name] = value
+        for trail in self.trails:
+            trail.append({name: value})
+
+    def own(self, name: str) -> Value | None:
+        """Return what an attribute of the receiver was given here, unless it may be another one by now."""
+        found = self.names.get(f".{name}")
+        return None if found is None or _BY_ANOTHER in found.things else found
+
+    def age(self, assigned: Collection[Assigned]) -> None:
+        """Take note that other functions have assigned attributes, also of what encloses this one."""
+        for each in self.around() if assigned else ():
+            receivers = () if each.receiver is None else each.receiver.things
+            for name in [one for one in each.names if one.startswith(".")] if receivers else ():
+                if any((thing, one) in assigned for thing in receivers for one in (name[1:], ANY)):
+                    each.give(name, join((each.names[name], of(_BY_ANOTHER))))
+
+    def age_all(self) -> None:
+        """Take note that any attribute of the receiver may have been assigned."""
+        for each in self.around():
+            if each.receiver is not None:
+                each.age({(thing, ANY) for thing in each.receiver.things})
 
     def merge(self, ways: list[dict[str, Value]], *, is_settled: bool = False) -> None:
         """Go on with what the names may be after several ways, of which some are not taken.

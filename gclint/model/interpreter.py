@@ -114,7 +114,7 @@ class Interpreter(Expressions):
             self.change(old, node, frame)
             self.mix(old, (added,))
         elif isinstance(node.target, ast.Subscript) or (
-            isinstance(node.target, ast.Attribute) and f".{node.target.attr}" not in frame.names
+            isinstance(node.target, ast.Attribute) and frame.own(node.target.attr) is None
         ):
             self.change(self.quietly(node.target.value, frame), node, frame)
         new = self.combine(node, old, added, frame)
@@ -161,8 +161,9 @@ class Interpreter(Expressions):
         inside = frame if frame is not frame.space.frame else None
         if frame.is_of_class:
             inside = frame.parent if frame.parent is not frame.space.frame else None
-        function = of(Function(node, frame.space, inside, frame.owner if frame.is_of_class else None))
-        self.bind(node.name, self.decorated(function, node.decorator_list, frame), frame)
+        function = Function(node, frame.space, inside, frame.owner if frame.is_of_class else None)
+        self.define(function, frame)
+        self.bind(node.name, self.decorated(of(function), node.decorator_list, frame), frame)
 
     _follow_asyncfunctiondef = _follow_functiondef
 
@@ -241,7 +242,7 @@ class Interpreter(Expressions):
             if not ways or (frame.names, self.spaces.version, bindings()) == (before, version, bound):
                 break
         else:
-            self.note("has a loop that is too long to follow", node, frame)
+            self.give_up("has a loop that is too long to follow", node, frame)
         is_never_empty = bool(ways) and self.is_never_empty(entry, frame)
         frame.merge([*([] if is_never_empty else [entry]), *([frame.names] if ways else [])])
         self.body(node.orelse, frame)
@@ -286,6 +287,8 @@ class Interpreter(Expressions):
         after = [] if frame.is_dead else [dict(frame.names)]
         # Anything of the body may have been done when it fails.
         failed = join_names([before, frame.names, *frame.trails.pop()])
+        for name in [each for each in failed if each.startswith(".") and each not in before]:
+            del failed[name]  # An attribute counts only where every way assigns it.
         if after:
             self.body(node.orelse, frame)
         ways: _Ways = [] if frame.is_dead else [dict(frame.names)]
@@ -340,14 +343,12 @@ class Interpreter(Expressions):
         """Bind a name, here or where a statement says that it belongs; ``node`` is where."""
         home = frame.declared.get(name, frame)
         if home is None or home is frame:
-            frame.names[name] = value
-            for trail in frame.trails:
-                trail.append({name: value})
+            frame.give(name, value)
             return
         if home.outlives:
             self.note(name, node, frame, Kind.GLOBAL)
         before, given = home.names.get(name, NEVER), home.given.get(name, NEVER)
-        home.names[name] = join((before, value))
+        home.give(name, join((before, value)))  # It stays bound where this function fails, too.
         home.given[name] = join((given, home.names[name]))
         note_binding(home, name)
         if home.reading is None and home.names[name] != before:

@@ -9,7 +9,7 @@ from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.notes import Kind, Note, Root
-from gclint.model.reading import Cell, Reading
+from gclint.model.reading import ANY, Cell, Reading, note_assignment
 from gclint.model.spaces import Space, Spaces
 from gclint.model.values import (
     CONSTANT,
@@ -46,7 +46,6 @@ from gclint.model.values import (
 from gclint.source.names import names
 
 _MOST_STEPS = 150_000
-_ANY = "*"
 _FIGURES = names("shape dtype device ndim is_cuda layout itemsize nbytes names")
 _SAME = names("T mT H mH real imag data")
 _SIZES = names(
@@ -118,6 +117,9 @@ class Objects:
         self.notes: dict[Note, None] = {}
         self.quiet = int(is_quiet)
         self.stack: list[ast.AST] = []
+        """The functions that are being followed."""
+        self.calls: list[Call] = []
+        """What each of them is called with."""
         self.entered: dict[object, tuple[Reading, Value]] = {}
         """What functions give that were entered with certain values."""
         self._lines: dict[Class, tuple[Class | str | None, ...]] = {}
@@ -131,6 +133,8 @@ class Objects:
         """The object whose ``forward`` is followed."""
         self.active: dict[object, Pending] = {}
         """What was entered and not yet left."""
+        self.is_complete = True
+        """Whether all was followed to the end."""
         self.unrecorded = 0
         """In how many contexts it is in which no gradients are recorded."""
         self._steps = 0
@@ -166,6 +170,11 @@ class Objects:
             file = frame.space.file
             row = 0 if node is None else file.position(frame.space.offset(node)).row
             self.notes[Note(kind, what, where, file, row)] = None
+
+    def give_up(self, what: str, node: ast.AST, frame: Frame) -> None:
+        """Take note that something is not followed to the end, also where nothing else is noted."""
+        self.is_complete = False
+        self.note(what, node, frame)
 
     def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Note that a value is changed in place, if that outlives the call."""
@@ -274,7 +283,7 @@ class Objects:
             return of(thing)
         if isinstance(thing, Object) and not self.unknown_base(thing.kind):
             is_pile = any(self.find(thing.kind, each) for each in ("__getitem__", "__iter__"))
-            return unknown("an item") if is_pile or _ANY in thing.attributes else NEVER  # It raises an error.
+            return unknown("an item") if is_pile or ANY in thing.attributes else NEVER  # It raises an error.
         return unknown("an item")
 
     def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
@@ -498,8 +507,9 @@ class Objects:
 
     def spoil(self, thing: Object, by: str) -> None:
         """Forget what an object holds, since it may have been changed."""
-        if _ANY not in thing.attributes:
-            self._put_attribute(thing, _ANY, unknown(f"what {by} has changed"))
+        note_assignment(thing, ANY)
+        if ANY not in thing.attributes:
+            self._put_attribute(thing, ANY, unknown(f"what {by} has changed"))
 
     def _put_attribute(self, thing: Object, name: str, given: Value) -> None:
         if thing.attributes.put(name, given):
@@ -544,8 +554,12 @@ class Objects:
         self.record(value, node)
         self.mix(value, (TENSOR if name == "requires_grad" else given,))
         self.spaces.given[node] = join((self.spaces.given.get(node, NEVER), given))
+        assigned = {(each, name) for each in value.things if isinstance(each, (Object, Class))}
+        for each, _ in assigned:
+            note_assignment(each, name)
+        frame.age(assigned)
         if frame.receiver is not None and value == frame.receiver:
-            frame.names[f".{name}"] = given  # Blocks that read it from elsewhere note that it is assigned.
+            frame.give(f".{name}", given)  # Blocks that read it from elsewhere note that it is assigned.
             is_plain = all(isinstance(each, (Plain, Constant, Setting)) for each in given.things)
             if any(each in self.subject or self._is_no_module(each) for each in value.things):
                 self.change(value, node, frame)
@@ -614,7 +628,7 @@ class Objects:
         self.record(value, node)
         if name.startswith("register_") and name.endswith("_hook"):
             owners = (each.owner for each in frame.around() if each.owner is not None)
-            self.spaces.hooked.update(each.node for each in owners)
+            self.spaces.version += self.spaces.hooked.add(*(each.node for each in owners))
         found = [
             self._attribute(each, Value(frozenset((each,)), value.roots), name, node, frame, is_optional)
             for each in value.things
@@ -763,6 +777,8 @@ class Objects:
     def _of_object(
         self, thing: Object, value: Value, name: str, node: ast.AST, frame: Frame, is_optional: bool
     ) -> Value:
+        if name == "__class__":
+            return of(thing.kind)
         held = thing.attributes
         found = self.find(thing.kind, name)
         if found is not None and name not in held:
@@ -782,8 +798,9 @@ class Objects:
                 and value.roots == frame.receiver.roots
                 and value.things <= frame.receiver.things
             )
-            if is_own and f".{name}" in frame.names:
-                return frame.names[f".{name}"]  # It was assigned just now.
+            own = frame.own(name) if is_own else None
+            if own is not None:
+                return own  # It was assigned just now.
             if value.roots:
                 self._note_if_assigned_later(name, thing, node, frame)
             more = [self.bind_method(found[0], value, found[1], node, frame)] if found else []
@@ -804,7 +821,7 @@ class Objects:
                 return of(self.parts(thing, node), roots=value.roots)
             if any(isinstance(each, str) and self.is_plain_module(each) for each in self.line(thing.kind)):
                 return self._of_made(Made("torch.nn.Module"), value, name)
-            if _ANY not in held or name in ("register_buffer", "register_parameter", "add_module"):
+            if ANY not in held or name in ("register_buffer", "register_parameter", "add_module"):
                 is_method = name in known.MODULE_READS | known.MODULE_SETTINGS
                 if is_method or name in (
                     "register_buffer",
@@ -813,7 +830,7 @@ class Objects:
                     "register_module",
                 ):
                     return of(Method(value, name))
-        if is_optional and _ANY not in held:
+        if is_optional and ANY not in held:
             return NEVER
         self.note(f"reads `{name}` of a `{thing.kind.node.name}`, which is not known", node, frame)
         return unknown(f"`{name}`", value.roots)

@@ -20,6 +20,10 @@ class Variables(Protocol):
 
 
 _Variable: TypeAlias = "tuple[Variables, str]"
+Assigned: TypeAlias = "tuple[object, str]"
+"""An object or class, and the name of an attribute of it that is assigned."""
+ANY = "*"
+"""Stands for the names of all attributes."""
 
 
 class Reading:
@@ -34,6 +38,8 @@ class Reading:
         """Whether the function is being followed right now."""
         self.bound: dict[_Variable, object] = {}
         """What it has bound variables of functions around it to."""
+        self.assigned: set[Assigned] = set()
+        """The attributes that it has assigned."""
         self._epoch = epoch
         self._is_valid = True
         self._callers: set[Reading] = set()
@@ -73,6 +79,7 @@ class Reading:
             caller.read(frame, name, value)
         for (frame, name), value in self.bound.items():
             caller.bind(frame, name, value)
+        caller.assigned |= self.assigned
         if not self._is_valid:
             caller.expire()
 
@@ -120,6 +127,12 @@ def note_binding(frame: Variables, name: str) -> None:
         Reading.current.bind(frame, name, frame.names.get(name))
 
 
+def note_assignment(thing: object, name: str) -> None:
+    """Take note that the function which is being followed assigns an attribute."""
+    if Reading.current is not None:
+        Reading.current.assigned.add((thing, name))
+
+
 def bindings() -> Mapping[_Variable, object]:
     """Return what the function that is being followed has bound of functions around it, so far."""
     return {} if Reading.current is None else dict(Reading.current.bound)
@@ -148,3 +161,23 @@ class Cell:
         for each in readers:
             each.expire()
         return bool(readers) or self._was_read
+
+
+class Members(Cell):
+    """A set that may get more."""
+
+    def __init__(self) -> None:
+        """Hold nothing."""
+        super().__init__()
+        self._held = set[object]()
+
+    def __contains__(self, item: object) -> bool:
+        """Tell whether something is in it."""
+        self.read()
+        return item in self._held
+
+    def add(self, *items: object) -> bool:
+        """Add something, and tell whether that is new for what has asked before."""
+        is_new = not self._held.issuperset(items)
+        self._held.update(items)
+        return is_new and self.grow()

@@ -103,6 +103,7 @@ def records(
                 found.is_complete = False
         except (TooLong, RecursionError):
             found.is_complete = False
+        found.is_complete &= reader.is_complete
         found.received += reader.judged()
         found.computes |= reader.computes
         found.around += reader.around

@@ -58,7 +58,10 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
         if len(kinds) != 1:
             return (note("is not the only class that this may be", name),)
         results = list(_results(reader, kinds[0]))
+        is_complete = reader.is_complete
     except (TooLong, RecursionError):
+        is_complete = False
+    if not is_complete:
         return (*_causes(reader.notes), note("is too long to follow", forward))
     if not results:
         return (note("is no plain method", forward),)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from gclint.model import known
 from gclint.model.frames import Frame
 from gclint.model.notes import Kind, Root
+from gclint.model.reading import Members
 from gclint.model.usage import Usage, usage_of
 from gclint.model.values import (
     NEVER,
+    Attributes,
     Box,
     Class,
     External,
@@ -73,7 +75,7 @@ class Spaces:
         """What was followed has, or gets, the attribute that stands at a place."""
         self.given: dict[ast.AST, Value] = {}
         """What attributes are set to, by the place."""
-        self.hooked: set[ast.ClassDef] = set()
+        self.hooked = Members()
         """The classes whose methods register hooks."""
         self.all_names_used: dict[ast.AST, frozenset[str] | None] = {}
         """The names under which attributes are read by ``getattr``, by its place; None for any."""
@@ -81,6 +83,8 @@ class Spaces:
         self.classes: dict[tuple[ast.ClassDef, Frame | None], Class] = {}
         """The classes, by their definitions and the frames of functions around them."""
         self.members: dict[Class, dict[str, Value]] = {}
+        self.defaults: dict[tuple[ast.AST, Frame], Attributes] = {}
+        """The default values of inner functions, by their definitions and the frames around them."""
         self.frames: list[Frame] = []
         """Those of all functions that were entered."""
         self.version = 0
@@ -115,8 +119,11 @@ class Spaces:
             box.clear()
         for frame in self.frames:
             frame.clear()
+        for defaults in self.defaults.values():
+            defaults.clear()
         for each in (self._spaces, self.objects, self.boxes, self.frames, self.classes, self.members):
             each.clear()
+        self.defaults.clear()
 
 
 class Space:

@@ -312,7 +312,7 @@ class Surroundings(Interpreter):
     @staticmethod
     def _home(frame: Frame) -> Frame:
         """Return the frame of a function for that of a comprehension in it."""
-        while frame.parent is not None and frame.reading is frame.parent.reading is not None:
+        while frame.is_of_comprehension and frame.parent is not None:
             frame = frame.parent
         return frame
 
@@ -570,10 +570,6 @@ class Surroundings(Interpreter):
             self.see(Matter.ASKED, _code(node), node, frame, self._classes(call.positional[0]))
         if name in _WITH_STATISTICS:
             return of(Made(name))
-        if name == "type" and len(call.positional) == 1:
-            kinds = [each.kind for each in call.positional[0].things if isinstance(each, Object)]
-            if kinds:
-                return of(*kinds)
         return super()._call_external(name, call, node, frame)
 
     def _asks(self, function: str, call: Call) -> bool:
@@ -612,7 +608,7 @@ class Surroundings(Interpreter):
         ):
             self.see(Matter.DIFFERENTIATED, _code(node), node, frame)
         found = super().attribute(value, name, node, frame, is_optional=is_optional)
-        return found if self._inside or f".{name}" in frame.names else _of_any_age(found)
+        return found if self._inside or frame.own(name) is not None else _of_any_age(found)
 
 
 _REST = Root(Kind.INPUT, "the block's further arguments")

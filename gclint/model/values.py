@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gclint.model.notes import Kind, Root
-from gclint.model.reading import Cell
+from gclint.model.reading import Cell, Members
 
 if TYPE_CHECKING:
     from gclint.model.frames import Frame
@@ -97,7 +97,7 @@ class Object:
     kind: Class
     attributes: Attributes = field(default_factory=lambda: Attributes(), repr=False)
     """What is assigned, as far as it was followed."""
-    buffers: set[str] = field(default_factory=set, repr=False)
+    buffers: Members = field(default_factory=Members, repr=False)
     """The names of what was registered as a buffer."""
 
 
@@ -304,6 +304,24 @@ class Call(NamedTuple):
         if index < len(self.positional):
             return self.positional[index]
         return dict(self.named).get(name)
+
+    def joined(self, other: Call) -> Call:
+        """Return what passes the values of either call; the other one if they do not pass them alike."""
+        shapes = [
+            (len(one.positional), [name for name, _ in one.named], one.rest is None, one.options is None)
+            for one in (self, other)
+        ]
+        if shapes[0] != shapes[1]:
+            return other
+        return Call(
+            tuple(join(each) for each in zip(self.positional, other.positional, strict=True)),
+            tuple(
+                (name, join((one, value)))
+                for (name, one), (_, value) in zip(self.named, other.named, strict=True)
+            ),
+            None if self.rest is None or other.rest is None else join((self.rest, other.rest)),
+            None if self.options is None or other.options is None else join((self.options, other.options)),
+        )
 
 
 Thing: TypeAlias = (

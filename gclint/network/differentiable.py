@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from gclint.source.names import names
-
 PARAMETER = "torch.nn.Parameter"
 """The class of parameters."""
 PARAMETERS = frozenset(("torch.nn.ParameterList", "torch.nn.ParameterDict"))
@@ -99,15 +97,6 @@ MIXING_METHODS = frozenset(
     ("add", "add_", "bmm", "div", "masked_scatter", "matmul", "mul", "mul_", "sub", "where")
 )
 """Methods of tensors whose result requires grad if the tensor or an argument does."""
-VIEWS = names(
-    """
-    adjoint as_strided broadcast_to chunk contiguous diagonal dsplit expand expand_as flatten hsplit movedim
-    moveaxis narrow permute ravel reshape reshape_as select split split_with_sizes squeeze swapaxes swapdims
-    t tensor_split transpose unbind unflatten unfold unsqueeze view view_as view_as_complex view_as_real
-    vsplit
-    """
-)
-"""Methods of tensors whose result may share the tensor's memory."""
 SAME_ATTRIBUTES = frozenset(("T", "mT", "H", "mH", "real"))
 """Attributes of a tensor that are the same tensor in another shape."""
 

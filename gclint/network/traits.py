@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gclint.network.evaluation.body import Body, unstarred
+from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo, may_have, words_of
 from gclint.network.evaluation.signature import listed_parameters
 from gclint.source.names import names
@@ -42,10 +42,6 @@ _TRACKING = "track_running_stats"
 _ABOUT_STATISTICS = ("BatchNorm", _TRACKING, *_MAKING_STATISTICS)
 """What a text contains that keeps statistics."""
 _MODEL_BASE_NAME = re.compile(r"(\w+?)PreTrainedModel\b")
-IN_PLACE = re.compile(r"(?!requires_grad_|_)\w+(?<!_)_")
-"""Matches the names of methods that change a tensor in place."""
-FILLING = names("append appendleft clear extend insert pop popleft remove setdefault")
-"""Methods that change a list, and methods of a dict that change an item."""
 
 
 @remembered
@@ -165,19 +161,8 @@ def _tables_with_statistics(module: Module) -> frozenset[str]:
     return frozenset(found)
 
 
-@remembered
-def stores_on_self(info: ClassInfo) -> bool:
-    """Return whether ``forward``, or a method it calls, assigns to ``self`` or fills a container in it."""
-    return any(_stores_on(node, name) or _fills(node, name) for node, name in _forward_code(info))
-
-
 def forward_nodes(info: ClassInfo) -> Iterator[ast.AST]:
     """Yield the nodes of ``forward``, and of the object's own methods that it calls."""
-    return (node for node, _ in _forward_code(info))
-
-
-def _forward_code(info: ClassInfo) -> Iterator[tuple[ast.AST, str | None]]:
-    """Yield the same, each node with the name of ``self`` there."""
     waiting, seen = ["forward"], set[str]()
     while waiting:
         method = waiting.pop()
@@ -187,56 +172,8 @@ def _forward_code(info: ClassInfo) -> Iterator[tuple[ast.AST, str | None]]:
         seen.add(method)
         scope = info.scope(found[1], found[0].module)
         for node in () if scope.body is None else scope.body.nodes:
-            yield node, scope.self_name
+            yield node
             if isinstance(node, ast.Call):
                 holder, _, called = (dotted_name(node.func) or "").rpartition(".")
                 if holder == scope.self_name:
                     waiting.append(called)
-
-
-def _fills(node: ast.AST, name: str | None) -> bool:
-    """Return whether a call changes a list or dict in an attribute of ``name``."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in FILLING
-        and _is_part_of(name, node.func.value)
-    )
-
-
-def _stores_on(node: ast.AST, name: str | None) -> bool:
-    """Return whether a statement sets an attribute of ``name``, or a call changes one in place."""
-    targets: list[ast.expr] = []
-    if isinstance(node, ast.Assign):
-        targets += node.targets
-    elif isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor)) or (
-        isinstance(node, ast.AnnAssign) and node.value is not None
-    ):
-        targets.append(node.target)
-    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-        targets.append(node.optional_vars)
-    elif isinstance(node, ast.Call):
-        if dotted_name(node.func) == "setattr":
-            return bool(node.args) and dotted_name(node.args[0]) == name
-        if isinstance(node.func, ast.Attribute) and IN_PLACE.fullmatch(node.func.attr) is not None:
-            targets.append(node.func.value)
-    return any(_is_part_of(name, each) for target in targets for each in _targets(target))
-
-
-def _targets(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield a target, or the items of a tuple target."""
-    if isinstance(node, (ast.Tuple, ast.List)):
-        for element in node.elts:
-            yield from _targets(unstarred(element))
-    else:
-        yield node
-
-
-def _is_part_of(name: str | None, node: ast.AST) -> bool:
-    """Return whether an expression is an attribute of ``name``, at any depth, or an item of one."""
-    if not isinstance(node, (ast.Attribute, ast.Subscript)):
-        return False
-    holder = node.value
-    if isinstance(holder, ast.Call) and dotted_name(holder.func) == "type" and len(holder.args) == 1:
-        holder = holder.args[0]  # An attribute of `type(self)`.
-    return (isinstance(holder, ast.Name) and holder.id == name) or _is_part_of(name, holder)

@@ -59,7 +59,8 @@ def _effect(decision: str, statements: str, change: tuple[str, str], *kinds: str
         ("as self.last", "as last"),
         "stores on self",
     ),
-    _effect("of the class", "type(self).last = mask", ("type(self).last", "last"), "stores on self"),
+    _effect("of the class", "type(self).last = mask", ("type(self).last", "last"), "global"),
+    _effect("of its class", "self.__class__.last = mask", ("self.__class__.last", "last"), "global"),
     _effect(
         "in a method that it calls",
         "self.count()",
@@ -68,48 +69,48 @@ def _effect(decision: str, statements: str, change: tuple[str, str], *kinds: str
         more="def count(self):\n    self.last = 1\n",
     ),
     _effect(
-        "by an alias", "me = self\nme.last = mask", ("me = self", "me = torch.zeros(4).T"), "changes state"
+        "by an alias", "me = self\nme.last = mask", ("me = self", "me = torch.zeros(4).T"), "stores on self"
     ),
     _effect(
         "what it holds, by an alias",
         "seen = self.seen\nseen.append(mask)",
         ("seen = self.seen", "seen = []"),
-        "changes state",
+        "stores on self",
         init="self.seen = []",
     ),
     _effect(
         "another name for it",
         "seen = self.seen\nseen.append(mask)",
         ("seen.append", "sean = []\n        sean.append"),
-        "changes state",
+        "stores on self",
         init="self.seen = []",
     ),
     _effect(
         "another name for it, that a comprehension goes over",
         "seen = self.seen\nmask = [each for each in seen.pop()]\nseen = []",
         ("mask = [", "seen = [mask]\n        mask = ["),
-        "changes state",
+        "stores on self",
         init="self.seen = []",
     ),
     _effect(
         "another name for it, among the values of a comprehension",
         "seen = self.seen\nmask = {each: seen.pop() for each in mask}\nseen = []",
         ("mask = {", "seen = [mask]\n        mask = {"),
-        "changes state",
+        "stores on self",
         init="self.seen = []",
     ),
     _effect(
         "a copy of it",
         "seen = self.seen\nseen.append(mask)",
         ("seen = self.seen\n        seen.append(mask)", "seen = [1]\n        seen.append(mask)"),
-        "changes state",
+        "stores on self",
         init="self.seen = []",
     ),
     _effect(
         "a number is not changed",
         "count = self.count[0]\ncount += count",
         ("([1],)", "(1,)"),
-        "changes state",
+        "stores on self",
         init="self.count = ([1],)",
     ),
     Pair(
