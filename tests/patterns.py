@@ -188,7 +188,7 @@ def _arguments(name: str, tree: ast.Module, names: _Names) -> list[str]:
 
 
 def _known(node: ast.expr, names: _Names) -> object:
-    with contextlib.suppress(TypeError, AttributeError):
+    with contextlib.suppress(TypeError, AttributeError, IndexError):
         return _value(node, names)
     return None
 
