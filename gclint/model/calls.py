@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
@@ -162,8 +162,7 @@ class Calls(Objects):
                 inner.names[each.arg] = named.pop(each.arg)
             else:
                 default = defaults.get(each.arg)
-                # The base class has disabled caches under these names, also among further keywords.
-                ways = [] if each.arg in EVER_NEUTRALISED else list(loose)
+                ways = self.given_loosely(each.arg, loose)
                 if default is not None:
                     ways.append(self._default(default, code, home))
                 inner.names[each.arg] = join(ways)
@@ -171,8 +170,10 @@ class Calls(Objects):
             inner.names[arguments.vararg.arg] = self._rest(arguments.vararg, call, len(parameters))
         if arguments.kwarg is not None:
             box = self.box(arguments.kwarg, "dict")
-            for value in (*named.values(), *([] if call.options is None else [call.options])):
-                self.fill(box, value)
+            for name, value in named.items():
+                self.fill(box, self.under(name, value))
+            if call.options is not None:
+                self.fill(box, call.options)
             inner.names[arguments.kwarg.arg] = of(box)
         if parameters and function.owner is not None:
             inner.receiver = inner.names[parameters[0].arg]
@@ -183,6 +184,11 @@ class Calls(Objects):
             )
         finally:
             self.stack.pop()
+
+    def given_loosely(self, name: str, loose: Sequence[Value]) -> list[Value]:
+        """Return what a parameter may get of what a call unpacks."""
+        # The base class has disabled caches under these names, also among further keywords.
+        return [] if name in EVER_NEUTRALISED else list(loose)
 
     def _records_nothing(self, function: Function) -> bool:
         """Tell whether a decorator keeps a function from recording gradients."""
@@ -299,7 +305,7 @@ class Calls(Objects):
         if name in known.OUTPUTS or parent in known.OUTPUTS:
             # Items are the fields that are not None, in the order of the class.
             first = dict(call.named).get(_FIRST_OUTPUT, NONE) if last != "ModelOutput" else NONE
-            return self.led(node, name, call.all(), [first] if is_none(first) is False else [])
+            return self.led(node, name, self.fields(call), [first] if is_none(first) is False else [])
         if name in known.ITERATORS:
             return self._iterator(name, call, node, frame)
         if self.is_plain_module(name) and "max_norm" in dict(call.named):
@@ -392,6 +398,10 @@ class Calls(Objects):
         if name == "tuple":
             self.lead(box, _first_taken(call, node), is_new=is_new)
         return of(box)
+
+    def fields(self, call: Call) -> Sequence[Value]:
+        """Return what an object holds that is made with some arguments."""
+        return call.all()
 
     def filled(self, node: ast.AST, kind: str, values: Iterable[Value]) -> Value:
         """Return the container that is made at a place, with these among its items."""

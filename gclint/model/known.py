@@ -69,6 +69,7 @@ FUNCTIONS = names(
     transformers.utils.generic.is_flash_attention_requested transformers.utils.generic.maybe_autocast
     transformers.utils.generic.is_torchdynamo_compiling
     transformers.pytorch_utils.is_torch_greater_or_equal_than_1_13
+    transformers.integrations.fsdp.is_fsdp_managed_module
     """
 )
 """Functions that change nothing, and whose results share nothing with their arguments."""

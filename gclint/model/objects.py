@@ -272,6 +272,14 @@ class Objects:
             return of(thing)
         return unknown("an item")
 
+    def under(self, name: str, value: Value) -> Value:
+        """Return what a dict holds that has a value under a name."""
+        return value
+
+    def unpacked(self, value: Value) -> Value:
+        """Return what ``**`` takes out of a value."""
+        return self.item(value)
+
     def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Note that items of something are used up, or that a method of its own gives them."""
         self.ask(value, node, frame)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from gclint.model.attributes import new_spaces
+from gclint.model.entries import Entries
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
-from gclint.model.interpreter import Interpreter
 from gclint.model.notes import Kind, Root
 from gclint.model.objects import TooLong
 from gclint.model.spaces import Space, Spaces
@@ -128,7 +128,7 @@ class _Effects:
         self.recorded |= other.recorded
 
 
-class _Recorder(Interpreter):
+class _Recorder(Entries):
     """Follows all of a module, and records calls of some classes."""
 
     def __init__(self, space: Space, blocks: frozenset[ast.ClassDef]) -> None:
@@ -152,7 +152,7 @@ class _Recorder(Interpreter):
         for value in [self.space.value(name) for name in list(self.space.names())]:
             for thing in () if value is None else value.things:
                 if isinstance(thing, Function) and thing.space is self.space and self._makes_one(thing):
-                    self.enter(thing, self._any_arguments(thing.node), thing.node, self.space.frame)
+                    self.run_function(thing, self.space)
                 elif isinstance(thing, Class) and thing.space is self.space and thing.node not in self.blocks:
                     self._run_methods(thing)
 
@@ -182,27 +182,12 @@ class _Recorder(Interpreter):
 
     def _run_methods(self, kind: Class) -> None:
         made = self.make_anyhow(kind, self.space.frame)
-        if not self._holds_block(made):
-            return
-        for name in ("forward", *(each for each in self.spaces.members[kind] if each != "forward")):
-            found = self.find(kind, name)
-            if found is None or name == "__init__":
-                continue
-            for each in found[0].things:
-                if isinstance(each, Function):
-                    call = self._any_arguments(each.node, made)
-                    self.enter(each, call, kind.node, self.space.frame, owner=found[1])
+        if self._holds_block(made):
+            self.run_methods(kind, made, self.space, dict.fromkeys(("forward", *self.spaces.members[kind])))
 
-    @staticmethod
-    def _any_arguments(
-        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, receiver: Value | None = None
-    ) -> Call:
-        given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        own = [] if receiver is None else [receiver]
-        named = tuple(sorted((each.arg, argument(each.arg)) for each in given[len(own) :]))
-        rest = None if node.args.vararg is None else argument(node.args.vararg.arg)
-        options = None if node.args.kwarg is None else argument(node.args.kwarg.arg)
-        return Call(tuple(own), named, rest, options)
+    def argument(self, node: ast.arg, default: ast.expr | None, frame: Frame) -> Value:
+        """Return what is known of an argument by its name."""
+        return argument(node.arg)
 
     def enter(
         self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
