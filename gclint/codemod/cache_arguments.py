@@ -59,18 +59,23 @@ def _name(bound: BoundArgument) -> str | None:
 @remembered
 def _doubts(network: Network) -> Mapping[ast.expr, Doubt | None]:
     """Return why the arguments of all calls of blocks may be something else than caches, if they may."""
-    sites = network.run_sites
-    owners = {site.owner: None for site in sites}
+    passed = [(site, arg) for site in network.run_sites for arg in _may_be_dropped(site)]
+    owners = {site.owner: None for site, _ in passed}
     files = {each: None for info in owners for each in _users(network, info)}
     files.pop(network.file, None)
     return doubts(
         network.project,
         network.file,
         tuple(files),
-        [arg.value for site in sites for arg in (*site.args, *site.written_args)],
-        [site.call for site in sites if site.function is None],
+        [arg.value for _, arg in passed],
+        [site.call for site in network.run_sites if site.function is None],
         [info.name for info in owners],
     )
+
+
+def _may_be_dropped(site: RunSite) -> Iterator[Arg]:
+    named = (arg for arg in site.args if arg.keyword in DROPPED)
+    yield from (arg for arg in (*dropped(arguments(site)), *named) if not is_constant(arg.value))
 
 
 def _users(network: Network, info: ClassInfo) -> Iterator[SourceFile]:

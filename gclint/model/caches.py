@@ -153,6 +153,10 @@ class _Reader(Entries):
         self._frames: dict[ast.expr, Frame] = {}
         self._runs = runs
         self._leading = leading
+        self._is_over = False
+        """Whether nobody uses what the function gives that is being followed."""
+        self._last = set[ast.AST]()
+        """The calls behind which functions do not lead to the calls any more."""
         self._unmade: dict[Object, tuple[Call, ast.AST, Frame]] = {}
         """The modules that were made, and are followed only once one of their attributes is read."""
 
@@ -193,6 +197,32 @@ class _Reader(Entries):
         if _ARGUMENT.fullmatch(name):
             return join((of(self.box(node, _CACHE)), NONE))
         return of(Unknown(name, is_argument=True))
+
+    def enter(
+        self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
+    ) -> Value:
+        """Follow a function: only as far as it leads to the calls where nobody uses what it gives."""
+        outer = self._is_over
+        self._is_over = not self.stack or (outer and node in self._last)
+        try:
+            return super().enter(function, call, node, frame, owner)
+        finally:
+            self._is_over = outer
+
+    def entry(self, function: Function, call: Call, owner: Class | None) -> object:
+        """Return what is the same for calls of which following one is enough."""
+        return super().entry(function, call, owner), self._is_over
+
+    def run(self, body: Sequence[ast.stmt], frame: Frame) -> Value:
+        """Follow the body of a function, and return what it returns."""
+        last = self._leading.last(self.stack[-1]) if self._is_over else None
+        if last is None:
+            return super().run(body, frame)
+        value = getattr(last, "value", None)
+        if isinstance(value, ast.Call):
+            self._last.add(value)
+        self.body(body[: body.index(last) + 1], frame)
+        return _RESULT
 
     # -- what is recorded
 

@@ -6,12 +6,13 @@ import ast
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from gclint.model.spaces import Space
 from gclint.source.names import names
 from gclint.source.tree import DEFINITIONS
-from gclint.source.walk import walk
+from gclint.source.walk import children, walk
 
 _ANY = names(
     """
@@ -25,6 +26,17 @@ _UNNAMED = names("forward __call__ __init__ __getattr__ __getitem__ __enter__ __
 _Functions: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda"
 
 
+class _Gift(NamedTuple):
+    """A statement that gives something to names."""
+
+    names: frozenset[str]
+    """Those that it binds or fills."""
+    words: frozenset[str]
+    """What it gives them, as far as that is not what a call gives."""
+    called: frozenset[str]
+    """What it calls to that end."""
+
+
 class _Read(NamedTuple):
     """What a function has to do with names."""
 
@@ -32,8 +44,7 @@ class _Read(NamedTuple):
     mentioned: frozenset[str]
     called: frozenset[str]
     """The words in its calls."""
-    given: tuple[tuple[frozenset[str], frozenset[str]], ...]
-    """The names that it binds or fills, and the words of what it gives them."""
+    gifts: tuple[_Gift, ...]
 
 
 class Leading:
@@ -45,7 +56,11 @@ class Leading:
         """The names of classes, functions and variables of modules."""
         self._calls = calls
         self._words = set(_ANY)
+        self._giving = set(_ANY)
+        """The words for classes and functions of which a call may give what leads to the calls."""
         self._functions: dict[ast.AST, _Read] = {}
+        self._statements: dict[ast.stmt, tuple[bool, frozenset[str]]] = {}
+        """Whether a statement contains one of the calls, and the words in its calls."""
         self._own = set[ast.AST]()
         """The functions with the calls."""
         self._spaces = set[Space]()
@@ -69,30 +84,49 @@ class Leading:
             self._close()
         return function in self._own or not self._words.isdisjoint(found.called)
 
+    def last(self, function: ast.AST) -> ast.stmt | None:
+        """Return the statement of a function behind which nothing may lead to the calls; None for all."""
+        body = getattr(function, "body", None)
+        if not isinstance(body, list):
+            return None
+        own = [each for each in body if self._is_own(each)]
+        return own[-1] if own else body[0]
+
+    def _is_own(self, statement: ast.stmt) -> bool:
+        found = self._statements.get(statement)
+        if found is None:
+            inside = [each for each in walk(statement) if isinstance(each, ast.Call)]
+            is_own = any(each in self._calls for each in inside)
+            found = self._statements[statement] = is_own, _words(*inside)
+        return found[0] or not self._words.isdisjoint(found[1])
+
     def _read(self, function: ast.AST) -> _Read:
         called, mentioned = set[str](), set[str]()
-        given: list[tuple[frozenset[str], frozenset[str]]] = []
+        gifts: list[_Gift] = []
         for node in walk(function):
             mentioned.update(_word(node))
             if isinstance(node, ast.Call):
                 called.update(_words(node))
                 if node in self._calls:
                     self._own.add(function)
-            given += _given(node)
-        return _Read(function, frozenset(mentioned), frozenset(called), tuple(given))
+            gifts += _gifts(node)
+        return _Read(function, frozenset(mentioned), frozenset(called), tuple(gifts))
 
     def _close(self) -> None:
         size = -1
         self._words |= self.names
+        self._giving |= self.names
         self._words.update(_name(each) for each in self._own)
         while len(self._words) > size:
             size = len(self._words)
             for each in self._functions.values():
                 if not self._words.isdisjoint(each.mentioned):
                     self._words.add(_name(each.node))
-                for targets, words in each.given:
-                    if not self._words.isdisjoint(words):
-                        self._words |= targets
+                    self._giving.add(_name(each.node))
+                for gift in each.gifts:
+                    # What a module gives that leads to the calls, leads there no more.
+                    if not (self._words.isdisjoint(gift.words) and self._giving.isdisjoint(gift.called)):
+                        self._words |= gift.names
         self._words -= _UNNAMED
 
 
@@ -104,11 +138,16 @@ def _definitions(space: Space, found: set[str]) -> Iterator[ast.stmt]:
         for each in statements
     ]
     met, waiting = set[int](), list(found)
+
+    @cache
+    def words_at(place: int) -> frozenset[str]:
+        return _words(statements[place])
+
     while waiting:
         name = waiting.pop()
         for match in re.finditer(rf"\b{re.escape(name)}\b", space.file.text):
             place = bisect_right(rows, space.file.position(match.start()).row) - 1
-            if place >= 0:
+            if place >= 0 and name in words_at(place):
                 if place not in met:
                     met.add(place)
                     yield statements[place]
@@ -137,6 +176,8 @@ def _word(node: ast.AST) -> Iterator[str]:
         yield node.id
     elif isinstance(node, ast.Attribute):
         yield node.attr
+    elif isinstance(node, ast.alias):
+        yield node.name
     elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
         yield node.value
 
@@ -146,15 +187,44 @@ def _words(*nodes: ast.AST | None) -> frozenset[str]:
     return frozenset(word for node in inside for word in _word(node))
 
 
-def _given(node: ast.AST) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """Yield the names that a node binds or fills, with the words of what it gives them."""
+def _gifts(node: ast.AST) -> Iterator[_Gift]:
+    """Yield what a node gives to names, if it does."""
     if isinstance(node, ast.Assign):
-        yield _words(*node.targets), _words(node.value)
-    elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
-        yield _words(node.target), _words(node.value)
+        yield _gift(node.targets, [node.value])
+    elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value is not None:
+        yield _gift([node.target], [node.value])
     elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
-        yield _words(node.target), _words(node.iter)
-    elif isinstance(node, ast.withitem):
-        yield _words(node.optional_vars), _words(node.context_expr)
+        yield _gift([node.target], [node.iter])
+    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+        yield _gift([node.optional_vars], [node.context_expr])
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        yield _words(node.value), _words(node.value)
+        # Such as `self.layers.append(…)` and `setattr(self, "layers", …)`.
+        given = [*node.value.args, *(each.value for each in node.value.keywords)]
+        holder = [node.value.func.value] if isinstance(node.value.func, ast.Attribute) else []
+        yield _gift([*holder, *(each for each in given if isinstance(each, ast.Constant))], given)
+
+
+def _gift(targets: Iterable[ast.expr], values: Iterable[ast.expr]) -> _Gift:
+    words, called, waiting = set[str](), set[str](), [*values]
+    while waiting:
+        node = waiting.pop()
+        words.update(_word(node))
+        if isinstance(node, ast.Call):
+            called.update(_word(node.func))
+            waiting += [*node.args, *(each.value for each in node.keywords)]
+            waiting += [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        else:
+            waiting += [each for each in children(node) if isinstance(each, (ast.expr, ast.comprehension))]
+    names = frozenset(name for each in targets for name in _held(each)) - {"self"}
+    return _Gift(names, frozenset(words), frozenset(called))
+
+
+def _held(target: ast.expr) -> Iterator[str]:
+    """Yield the names by which code gets at what a target is given."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        for each in target.elts:
+            yield from _held(each)
+    elif isinstance(target, (ast.Subscript, ast.Starred)):
+        yield from _held(target.value)
+    else:
+        yield from _word(target)
