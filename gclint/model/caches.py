@@ -122,12 +122,11 @@ def doubts(
     spaces = new_spaces(project)
     leading = Leading(owners, frozenset(runs))
     reader = _Reader(spaces.of(file), arguments, frozenset(runs), leading)
-    homes = [spaces.of(each) for each in (file, *others)]
     try:
+        reader.begin(map(spaces.of, (file, *others)))
         for _ in range(_ROUNDS):
             version = spaces.version
-            for home in homes:
-                reader.run_all(home)
+            reader.run_all()
             if version == spaces.version:
                 return dict(reader.judged())
     except (TooLong, RecursionError):
@@ -153,6 +152,10 @@ class _Reader(Entries):
         self._frames: dict[ast.expr, Frame] = {}
         self._runs = runs
         self._leading = leading
+        self._entries: dict[tuple[Class | Function, str], set[ast.AST]] = {}
+        """The functions that are followed with any arguments, and the methods by their classes and names."""
+        self._usual = set[Object]()
+        """The modules that are made with settings and the like."""
         self._is_over = False
         """Whether nobody uses what the function gives that is being followed."""
         self._last = set[ast.AST]()
@@ -162,25 +165,34 @@ class _Reader(Entries):
 
     # -- where to begin
 
-    def run_all(self, space: Space) -> None:
-        """Follow the functions, and the methods of the classes, of a module that lead to the calls."""
-        self._leading.read(space)
-        for name in sorted(self._leading.names.intersection(space.names())):
-            for thing in (space.value(name) or NEVER).things:
-                if isinstance(thing, Function) and thing.space is space:
-                    self.run_function(thing, space)
-                elif isinstance(thing, Class) and thing.space is space:
-                    made = self.make_anyhow(thing, space.frame)
-                    line = [each for each in self.line(thing) if isinstance(each, Class)]
-                    members = dict.fromkeys(name for each in line for name in self.spaces.members[each])
-                    leading = [each for each in members if self._leads(thing, each)]
-                    self.run_methods(thing, made, space, leading)
+    def begin(self, spaces: Iterable[Space]) -> None:
+        """Find the functions and methods that others may run and that lead to the calls."""
+        homes = [each for each in spaces if each.tree is not None]
+        for space in homes:
+            self._leading.read(space)
+        for space in homes:
+            for name in sorted(self._leading.names.intersection(space.names())):
+                for thing in (space.value(name) or NEVER).things:
+                    if isinstance(thing, Function) and thing.space is space:
+                        self._entries[thing, ""] = {thing.node}
+                    elif isinstance(thing, Class) and thing.space is space:
+                        self._begin_in(thing)
 
-    def _leads(self, kind: Class, name: str) -> bool:
-        """Tell whether a method may lead to the calls."""
-        found = self.find(kind, name)
-        things = () if found is None else found[0].things
-        return any(isinstance(each, Function) and self._leading.calls(each.node) for each in things)
+    def _begin_in(self, kind: Class) -> None:
+        line = [each for each in self.line(kind) if isinstance(each, Class)]
+        for name in dict.fromkeys(name for each in line for name in self.spaces.members[each]):
+            found = self.find(kind, name)
+            nodes = {each.node for each in (found[0].things if found else ()) if isinstance(each, Function)}
+            if any(map(self._leading.calls, nodes)):
+                self._entries[kind, name] = nodes
+
+    def run_all(self) -> None:
+        """Follow the functions and methods that lead to the calls, with any arguments."""
+        for thing, name in self._entries:
+            if isinstance(thing, Function):
+                self.run_function(thing, thing.space)
+            else:
+                self.run_methods(thing, self.make_anyhow(thing, thing.space.frame), thing.space, [name])
 
     def argument(self, node: ast.arg, default: ast.expr | None, frame: Frame) -> Value:
         """Return what users of a model pass: a cache under the name of one."""
@@ -204,10 +216,57 @@ class _Reader(Entries):
         """Follow a function: only as far as it leads to the calls where nobody uses what it gives."""
         outer = self._is_over
         self._is_over = not self.stack or (outer and node in self._last)
+        if self.stack and self._is_over and self._is_followed_anyhow(function, call):
+            self._is_over = outer
+            return _RESULT
         try:
             return super().enter(function, call, node, frame, owner)
         finally:
             self._is_over = outer
+
+    def _is_followed_anyhow(self, function: Function, call: Call) -> bool:
+        """Tell whether a call shows no more than any call does, once its caches are taken for any caches."""
+        arguments = function.node.args
+        parameters = [*arguments.posonlyargs, *arguments.args]
+        by_name = {each.arg: each for each in (*parameters, *arguments.kwonlyargs)}
+        loose = [each for each in (call.rest, call.options) if each is not None]
+        given = dict(zip(by_name, call.positional, strict=False)) | dict(call.named)
+        if len(call.positional) > len(parameters) or not self._is_entry(function, call):
+            return False
+        for thing in (each for value in loose for each in value.things):
+            if isinstance(thing, _Field):
+                given[thing.name] = join((given.get(thing.name, NEVER), thing.value))
+            elif not isinstance(thing, _Given):
+                return False
+        caches = {name for name in given if _ARGUMENT.fullmatch(name) and name != USE_CACHE}
+        own = {parameters[0].arg} if function.owner is not None and parameters else set[str]()
+        others = (value for name, value in given.items() if name not in caches | own)
+        if not caches <= by_name.keys() or any(map(self._may_hold, others)):
+            return False
+        for name in caches:
+            self._link(by_name[name], given[name])
+        return True
+
+    def _is_entry(self, function: Function, call: Call) -> bool:
+        """Tell whether a function is followed with any arguments."""
+        if function.owner is None:
+            return function.node in self._entries.get((function, ""), ())
+        name = getattr(function.node, "name", "")
+        return all(
+            isinstance(each, Object)
+            and function.node in self._entries.get((each.kind, name), ())
+            and each in self._usual
+            for value in call.positional[:1]
+            for each in value.things
+        )
+
+    def _link(self, parameter: ast.arg, value: Value) -> None:
+        """Take a cache that is passed and the one that any caller passes for the same."""
+        cache = self.box(parameter, _CACHE)
+        self.fill(cache, value if _is_cache(value) else join((value, TENSOR)))
+        for thing in self._reached([value]):
+            if isinstance(thing, Box):
+                self.fill(thing, of(cache))
 
     def entry(self, function: Function, call: Call, owner: Class | None) -> object:
         """Return what is the same for calls of which following one is enough."""
@@ -218,9 +277,7 @@ class _Reader(Entries):
         last = self._leading.last(self.stack[-1]) if self._is_over else None
         if last is None:
             return super().run(body, frame)
-        value = getattr(last, "value", None)
-        if isinstance(value, ast.Call):
-            self._last.add(value)
+        self._last.update(self._leading.last_calls(last))
         self.body(body[: body.index(last) + 1], frame)
         return _RESULT
 
@@ -271,6 +328,7 @@ class _Reader(Entries):
             if made is None:
                 made = self.spaces.objects[kind, call] = Object(kind)
                 self._unmade[made] = call, node, frame
+                self._usual.add(made)
             return of(made)
         found = super().make(kind, call, node, frame)
         if not self._is_of_caches(kind):

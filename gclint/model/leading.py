@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
+from gclint.model import known
 from gclint.model.spaces import Space
 from gclint.source.names import names
 from gclint.source.tree import DEFINITIONS
@@ -16,11 +17,13 @@ from gclint.source.walk import children, walk
 
 _ANY = names(
     """
-    getattr vars __dict__ _modules modules children named_modules named_children get_submodule apply super
+    getattr vars __dict__ _modules modules children named_modules named_children get_submodule apply
     globals locals eval exec attrgetter methodcaller
     """
 )
 """Words with which code may get at anything that an object holds."""
+_HANDING_ON = _ANY | known.READING_METHODS | known.TAKING_METHODS | known.MODULE_SETTINGS
+"""Methods that may give what their object holds, or the object."""
 _UNNAMED = names("forward __call__ __init__ __getattr__ __getitem__ __enter__ __exit__ __iter__ __next__")
 """The names of what is called without them."""
 _Functions: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda"
@@ -82,15 +85,27 @@ class Leading:
         if found is None:
             found = self._functions[function] = self._read(function)
             self._close()
-        return function in self._own or not self._words.isdisjoint(found.called)
+        return function in self._own or self._lead(found.called)
 
     def last(self, function: ast.AST) -> ast.stmt | None:
         """Return the statement of a function behind which nothing may lead to the calls; None for all."""
         body = getattr(function, "body", None)
         if not isinstance(body, list):
             return None
-        own = [each for each in body if self._is_own(each)]
-        return own[-1] if own else body[0]
+        return self._last_of(body) or body[0]
+
+    def _last_of(self, body: list[ast.stmt]) -> ast.stmt | None:
+        return next((each for each in reversed(body) if self._is_own(each)), None)
+
+    def last_calls(self, statement: ast.stmt) -> Iterator[ast.Call]:
+        """Yield the calls of a statement behind which it does not lead to the calls any more."""
+        if isinstance(statement, ast.If):
+            for body in (statement.body, statement.orelse):
+                last = self._last_of(body)
+                yield from () if last is None else self.last_calls(last)
+        else:
+            value = getattr(statement, "value", None)
+            yield from [value] if isinstance(value, ast.Call) else []
 
     def _is_own(self, statement: ast.stmt) -> bool:
         found = self._statements.get(statement)
@@ -98,19 +113,23 @@ class Leading:
             inside = [each for each in walk(statement) if isinstance(each, ast.Call)]
             is_own = any(each in self._calls for each in inside)
             found = self._statements[statement] = is_own, _words(*inside)
-        return found[0] or not self._words.isdisjoint(found[1])
+        return found[0] or self._lead(found[1])
+
+    def _lead(self, words: frozenset[str]) -> bool:
+        """Tell whether calls with these words may lead to the calls."""
+        is_inherited = "super" in words and not words.isdisjoint(("forward", "__call__"))
+        return is_inherited or not self._words.isdisjoint(words)
 
     def _read(self, function: ast.AST) -> _Read:
-        called, mentioned = set[str](), set[str]()
+        called = set[str]()
         gifts: list[_Gift] = []
         for node in walk(function):
-            mentioned.update(_word(node))
             if isinstance(node, ast.Call):
-                called.update(_words(node))
+                called |= _words(node)
                 if node in self._calls:
                     self._own.add(function)
             gifts += _gifts(node)
-        return _Read(function, frozenset(mentioned), frozenset(called), tuple(gifts))
+        return _Read(function, _words(function), frozenset(called), tuple(gifts))
 
     def _close(self) -> None:
         size = -1
@@ -182,9 +201,28 @@ def _word(node: ast.AST) -> Iterator[str]:
         yield node.value
 
 
-def _words(*nodes: ast.AST | None) -> frozenset[str]:
-    inside = (node for each in nodes if each is not None for node in walk(each))
-    return frozenset(word for node in inside for word in _word(node))
+def _words(*nodes: ast.AST) -> frozenset[str]:
+    """Return what nodes name: of ``self.model.decoder`` its last word, since what it is has that name."""
+    found, waiting = set[str](), [*nodes]
+    while waiting:
+        node = waiting.pop()
+        found.update(_word(node))
+        waiting += _inside(node)
+    return frozenset(found)
+
+
+def _inside(node: ast.AST) -> list[ast.AST]:
+    """Return the parts of a node that have to do with what it is."""
+    if _gets_named(node):
+        return [*node.args]  # type: ignore[attr-defined]
+    is_part = isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Attribute, ast.Name))
+    return [] if is_part and node.attr not in _UNNAMED else children(node)  # type: ignore[attr-defined]
+
+
+def _gets_named(node: ast.AST) -> bool:
+    """Tell whether a node gets an attribute by a name that is written there."""
+    is_getting = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr"
+    return is_getting and len(node.args) > 1 and isinstance(node.args[1], ast.Constant)  # type: ignore[attr-defined]
 
 
 def _gifts(node: ast.AST) -> Iterator[_Gift]:
@@ -205,16 +243,18 @@ def _gifts(node: ast.AST) -> Iterator[_Gift]:
 
 
 def _gift(targets: Iterable[ast.expr], values: Iterable[ast.expr]) -> _Gift:
-    words, called, waiting = set[str](), set[str](), [*values]
+    words, called = set[str](), set[str]()
+    waiting: list[ast.AST] = [*values]
     while waiting:
         node = waiting.pop()
         words.update(_word(node))
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Call) and not _gets_named(node):
             called.update(_word(node.func))
             waiting += [*node.args, *(each.value for each in node.keywords)]
-            waiting += [node.func.value] if isinstance(node.func, ast.Attribute) else []
+            if isinstance(node.func, ast.Attribute) and node.func.attr in _HANDING_ON:
+                waiting.append(node.func.value)
         else:
-            waiting += [each for each in children(node) if isinstance(each, (ast.expr, ast.comprehension))]
+            waiting += _inside(node)
     names = frozenset(name for each in targets for name in _held(each)) - {"self"}
     return _Gift(names, frozenset(words), frozenset(called))
 
