@@ -15,12 +15,13 @@ from dataclasses import dataclass
 
 from gclint.model import known, tensors
 from gclint.model.attributes import new_spaces
+from gclint.model.calls import CHECKPOINTS
 from gclint.model.entries import Entries
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.leading import Leading
 from gclint.model.notes import Kind
-from gclint.model.objects import TooLong, is_argument, is_operation
+from gclint.model.objects import TooLong, is_operation
 from gclint.model.spaces import Space
 from gclint.model.texts import texts
 from gclint.model.values import (
@@ -73,6 +74,8 @@ _COUNTS = names(
     "get_seq_length get_max_cache_shape get_max_length get_usable_length get_mask_sizes size dim numel"
 )
 """Methods of caches and their tensors that give numbers."""
+_OF_CHECKPOINTS = names("use_reentrant preserve_rng_state context_fn determinism_check debug early_stop")
+"""What a checkpoint function takes for itself."""
 _RESULT = of(Unknown("what a module gives", is_argument=True))
 _HARMLESS = (Plain, Constant, Setting, External, Class)
 
@@ -342,6 +345,11 @@ class _Reader(Entries):
         if unmade is not None:
             super().make(thing.kind, *unmade)
 
+    def spoil(self, thing: Object, by: str) -> None:
+        """Forget what an object holds, unless it is taken for a cache anyway."""
+        if not self._is_of_caches(thing.kind):
+            super().spoil(thing, by)
+
     def _is_of_caches(self, kind: Class) -> bool:
         """Tell whether a class is one of caches, by its name and its bases or methods."""
         line = self.line(kind)
@@ -363,11 +371,12 @@ class _Reader(Entries):
         return not self.is_module(thing.kind) or thing.kind.node.name in self._leading.names
 
     def _put_attribute(self, thing: Object, name: str, given: Value) -> None:
-        """Assign an attribute; a module that users give in place of another one is taken to be alike."""
+        """Assign an attribute; what may be given in place of a known module is taken to be alike."""
         self._follow(thing)
-        held = thing.attributes.get(name) or NEVER
+        held = join((thing.attributes.get(name) or NEVER, given))
         if any(isinstance(each, (Object, Made)) for each in held.things):
-            given = Value(frozenset(each for each in given.things if not is_argument(each)), given.roots)
+            known_ones = frozenset(each for each in given.things if not isinstance(each, (Unknown, Plain)))
+            given = Value(known_ones, given.roots)
         super()._put_attribute(thing, name, given)
 
     # -- what is not known
@@ -376,15 +385,19 @@ class _Reader(Entries):
         """Follow that anything is put into what an unknown function gets, and that it calls it."""
         result = super().deny(call, node, frame, kind)
         callable_ones: set[Thing] = set()
+        others: set[Thing] = set()
         for thing in self._reached(call.all()):
             if isinstance(thing, Box):
                 self.fill(thing, result)
-            elif isinstance(thing, (Function, Bound, Partial)) or (
+            if isinstance(thing, (Function, Bound, Partial)) or (
                 isinstance(thing, Object) and self._may_lead(thing)
             ):
                 callable_ones.add(thing)
+            elif not isinstance(thing, _HARMLESS):
+                others.add(thing)
         handed = Value(frozenset(callable_ones))
-        self.call(handed, Call(rest=result, options=result), node, frame)
+        if others:  # What it may pass otherwise, any user may pass.
+            self.call(handed, Call(rest=result, options=result), node, frame)
         return join((result, handed))
 
     def _reached(self, values: Iterable[Value]) -> list[Thing]:
@@ -431,6 +444,8 @@ class _Reader(Entries):
         if found is not None and all(isinstance(each, Function) for each in found[0].things):
             return super()._of_object(thing, value, name, node, frame, is_optional)
         self._follow(thing)
+        if found is None and name in known.MODEL_METHODS:
+            return of(Method(value, name))
         if name == "__dict__":
             self.spoil(thing, "`__dict__`")
             return of(self._all_of(thing, node))
@@ -501,12 +516,26 @@ class _Reader(Entries):
             return self.filled(node, _CACHE, call.all())
         if name in _DICTS:
             return self._dict(name, call, node)
+        if name in CHECKPOINTS and call.positional:
+            named = tuple(each for each in call.named if each[0] not in _OF_CHECKPOINTS)
+            return self.call(
+                call.positional[0], Call(call.positional[1:], named, call.rest, call.options), node, frame
+            )
+        if name in known.RUNNING_NOTHING:
+            return of(Unknown(f"what `{name}` gives", is_argument=True))
         parent, _, last = name.rpartition(".")
         is_fresh = last in tensors.FRESH or last in tensors.VIEWS or last in tensors.FUNCTIONAL
         is_changing = parent == "torch.nn.init" or (parent in known.TORCH and not is_fresh)
         if is_changing and any(_cache_of(each) for each in self._reached(call.all())):
             return self.deny(call, node, frame)
         return super()._call_external(name, call, node, frame)
+
+    def _call_of_module(
+        self, thing: Object, receiver: Value, name: str, call: Call, node: ast.expr, frame: Frame
+    ) -> Value:
+        if name in known.MODEL_METHODS:
+            return of(Unknown(f"what `{name}` gives", is_argument=True))
+        return super()._call_of_module(thing, receiver, name, call, node, frame)
 
     def _call_back(self, call: Call, node: ast.expr, frame: Frame) -> None:
         """Follow functions that are handed to one of another package; parts of caches are none."""
@@ -596,7 +625,7 @@ class _Reader(Entries):
         cache = _cache_of(thing)
         if cache is not None:
             return self._in_cache(cache, name, call)
-        if isinstance(thing, Box) and thing.kind in _DICTS:
+        if isinstance(thing, Box) and (thing.kind in _DICTS or _is_output(thing)):
             return self._in_dict(thing, receiver, name, call, node, frame)
         if isinstance(thing, (Box, Fixed)) and not is_operation(name):
             self.deny(Call((receiver, *call.all())), node, frame)

@@ -51,7 +51,8 @@ _FIRST_OUTPUT = "last_hidden_state"
 _MOST_RECURSIONS = 4
 _IN_PLACE = " in place"
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
-_CHECKPOINTS = (known.CHECKPOINT, "transformers.modeling_utils.checkpoint")
+CHECKPOINTS = (known.CHECKPOINT, "transformers.modeling_utils.checkpoint")
+"""The functions that run another one, and once more in the backward pass."""
 
 
 class Calls(Objects):
@@ -318,7 +319,7 @@ class Calls(Objects):
             return of(Made("logging.Logger"))
         if name in known.MAKERS or parent in known.TABLES:
             return join((of(Made(known.COMPUTING_OBJECT)), *call.positional[1:]))
-        if name in _CHECKPOINTS and call.positional:
+        if name in CHECKPOINTS and call.positional:
             return self.call(call.positional[0], Call(call.positional[1:]), node, frame)
         if last == "apply_chunking_to_forward" and len(call.positional) > 3:
             return self.call(call.positional[0], Call(call.positional[3:]), node, frame)

@@ -90,6 +90,17 @@ COMPUTING = names(
     """
 )
 """Functions that change nothing, and whose results may share memory with their arguments."""
+RUNNING_NOTHING = names("accelerate.cpu_offload_with_hook transformers.modeling_utils.get_parameter_device")
+"""Functions that run none of the modules that they get while they are called."""
+MODEL_METHODS = names(
+    """
+    invert_attention_mask get_extended_attention_mask create_extended_attention_mask_for_decoder get_head_mask
+    get_input_embeddings get_output_embeddings resize_token_embeddings tie_weights num_parameters
+    warn_if_padding_and_no_attention_mask _tie_encoder_decoder_weights _tie_or_clone_weights
+    _get_resized_lm_head _get_resized_embeddings
+    """
+)
+"""Methods of the library's models that run no module, and put nothing into what they get."""
 DRAWING = frozenset(("random", "numpy.random", "secrets", "uuid", "os.urandom"))
 """Functions, and modules of functions, that draw random numbers otherwise than torch does."""
 GENERATORS = names(
