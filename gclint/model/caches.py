@@ -21,7 +21,7 @@ from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.leading import Leading
 from gclint.model.notes import Kind
-from gclint.model.objects import TooLong, is_operation
+from gclint.model.objects import ITERATOR, TooLong, is_operation
 from gclint.model.spaces import Space
 from gclint.model.texts import texts
 from gclint.model.values import (
@@ -35,8 +35,10 @@ from gclint.model.values import (
     Class,
     Constant,
     External,
+    Field,
     Fixed,
     Function,
+    Given,
     Made,
     Method,
     Object,
@@ -54,6 +56,7 @@ from gclint.releases import EVER_NEUTRALISED
 from gclint.source.file import SourceFile
 from gclint.source.names import names
 from gclint.source.project import Project
+from gclint.source.walk import walk
 from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
 
 _ROUNDS = 4
@@ -78,21 +81,6 @@ _OF_CHECKPOINTS = names("use_reentrant preserve_rng_state context_fn determinism
 """What a checkpoint function takes for itself."""
 _RESULT = of(Unknown("what a module gives", is_argument=True))
 _HARMLESS = (Plain, Constant, Setting, External, Class)
-
-
-@dataclass(frozen=True)
-class _Field:
-    """What a dict has under a name."""
-
-    name: str
-    value: Value
-
-
-@dataclass(frozen=True)
-class _Given:
-    """What callers that are not followed pass under any name."""
-
-    node: ast.arg
 
 
 @dataclass(frozen=True)
@@ -151,8 +139,15 @@ class _Reader(Entries):
     ) -> None:
         super().__init__(space.spaces, is_quiet=True, most_steps=_MOST_STEPS)
         self.space = space
-        self._passed: dict[ast.expr, Value] = dict.fromkeys(arguments, NEVER)
-        self._frames: dict[ast.expr, Frame] = {}
+        self._arguments = arguments
+        self._passed: dict[ast.expr, Value] = {}
+        """What the arguments may be, and what these come from in their functions."""
+        self._assigned: dict[str, list[ast.expr]] = {}
+        """What names are given in the functions with the calls."""
+        self._filling: dict[Thing, Doubt] = {}
+        """Where something else is put into caches."""
+        self._calls: list[Doubt] = []
+        """The calls that are being followed."""
         self._runs = runs
         self._leading = leading
         self._entries: dict[tuple[Class | Function, str], set[ast.AST]] = {}
@@ -173,6 +168,14 @@ class _Reader(Entries):
         homes = [each for each in spaces if each.tree is not None]
         for space in homes:
             self._leading.read(space)
+        for function in self._leading.own:
+            for node in walk(function):
+                if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+                    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                        if isinstance(target, ast.Name):
+                            self._assigned.setdefault(target.id, []).append(node.value)
+        for argument in self._arguments:
+            self._watch(argument)
         for space in homes:
             for name in sorted(self._leading.names.intersection(space.names())):
                 for thing in (space.value(name) or NEVER).things:
@@ -185,7 +188,9 @@ class _Reader(Entries):
         line = [each for each in self.line(kind) if isinstance(each, Class)]
         for name in dict.fromkeys(name for each in line for name in self.spaces.members[each]):
             found = self.find(kind, name)
-            nodes = {each.node for each in (found[0].things if found else ()) if isinstance(each, Function)}
+            nodes: set[ast.AST] = {
+                each.node for each in (found[0].things if found else ()) if isinstance(each, Function)
+            }
             if any(map(self._leading.calls, nodes)):
                 self._entries[kind, name] = nodes
 
@@ -204,7 +209,7 @@ class _Reader(Entries):
 
     def further(self, node: ast.arg, frame: Frame) -> Value:
         """Return what users of a model pass to further parameters of what is called with it."""
-        return of(_Given(node))
+        return of(Given(node))
 
     def _argument(self, name: str, node: ast.arg) -> Value:
         if name == USE_CACHE:
@@ -237,9 +242,9 @@ class _Reader(Entries):
         if len(call.positional) > len(parameters) or not self._is_entry(function, call):
             return False
         for thing in (each for value in loose for each in value.things):
-            if isinstance(thing, _Field):
+            if isinstance(thing, Field):
                 given[thing.name] = join((given.get(thing.name, NEVER), thing.value))
-            elif not isinstance(thing, _Given):
+            elif not isinstance(thing, Given):
                 return False
         caches = {name for name in given if _ARGUMENT.fullmatch(name) and name != USE_CACHE}
         own = {parameters[0].arg} if function.owner is not None and parameters else set[str]()
@@ -295,13 +300,50 @@ class _Reader(Entries):
 
     def judged(self) -> Iterator[tuple[ast.expr, Doubt | None]]:
         """Yield what was passed, and why it may be something else than a cache."""
-        for node, value in self._passed.items():
+        for node in self._arguments:
+            value = self._passed[node]
             is_known = bool(value.things) and (_is_cache(value) or _has_caches(value))
-            yield node, None if is_known else Doubt(self.space.file, node)
+            yield node, None if is_known else self._doubt(node, {node})
+
+    def _doubt(self, node: ast.expr, met: set[ast.expr]) -> Doubt:
+        """Return from where an expression may get something else than a cache, as far as that is known."""
+        for each in self._sources(node):
+            if each not in met and not _is_cache(self._passed.get(each, NEVER)):
+                met.add(each)
+                return self._doubt(each, met)
+        value = self._passed.get(node, NEVER)
+        causes = [self._filling[each] for each in self._reached([value]) if each in self._filling]
+        return causes[0] if causes else Doubt(self.space.file, node)
+
+    def _sources(self, node: ast.expr) -> Sequence[ast.expr]:
+        """Return the expressions that another one is, or holds, as its function is written."""
+        if isinstance(node, ast.Name):
+            return self._assigned.get(node.id, ())
+        if isinstance(node, ast.IfExp):
+            return node.body, node.orelse
+        if isinstance(node, ast.BoolOp):
+            return node.values
+        return node.elts if isinstance(node, (ast.Tuple, ast.List)) else ()
+
+    def _watch(self, node: ast.expr) -> None:
+        """Record what an expression is, and what it comes from."""
+        if node not in self._passed:
+            self._passed[node] = NEVER
+            for each in self._sources(node):
+                self._watch(each)
+
+    def fill(self, box: Box, value: Value) -> None:
+        """Add what an item may be, and keep where the first thing is put into a cache that makes it none."""
+        if box.kind == _CACHE and self._calls and box not in self._filling and not _is_harmless(value):
+            self._filling[box] = self._calls[-1]
+        super().fill(box, value)
 
     def _value_call(self, node: ast.Call, frame: Frame) -> Value:
         if node not in self._runs:
-            return super()._value_call(node, frame)
+            self._calls.append(Doubt(frame.space.file, node))
+            result = super()._value_call(node, frame)
+            self._calls.pop()
+            return result
         # What a block does with its cache is what a cache is for.
         for each in (node.func, *node.args, *(one.value for one in node.keywords)):
             self.value(each, frame)
@@ -311,9 +353,9 @@ class _Reader(Entries):
 
     def mix(self, target: Value, values: Iterable[Value]) -> None:
         """Follow that values are put into another one in place."""
-        for thing in target.things:
-            cache = _cache_of(thing)
-            for value in values if cache is not None else ():
+        caches = [cache for cache in map(_cache_of, target.things) if cache is not None]
+        for value in values if caches else ():
+            for cache in caches:
                 self.fill(cache, value)
 
     def _in_cache(self, cache: Box, name: str, call: Call) -> Value:
@@ -361,7 +403,7 @@ class _Reader(Entries):
     def _may_hold(self, value: Value) -> bool:
         """Tell whether a cache may be reached from a value, or something that runs the calls."""
         return any(
-            isinstance(each, (Box, Method, Function, Bound, Partial, _Given, _Field))
+            isinstance(each, (Box, Method, Function, Bound, Partial, Given, Field))
             or (isinstance(each, Fixed) and any(map(self._may_hold, each.items)))
             or (isinstance(each, Object) and self._may_lead(each))
             for each in value.things
@@ -414,7 +456,7 @@ class _Reader(Entries):
                     waiting += thing.items
                 elif isinstance(thing, (Method, Bound)):
                     waiting.append(thing.receiver)
-                elif isinstance(thing, _Field):
+                elif isinstance(thing, Field):
                     waiting.append(thing.value)
                 elif isinstance(thing, Partial):
                     waiting += (thing.function, *thing.positional, *(each for _, each in thing.named))
@@ -468,7 +510,9 @@ class _Reader(Entries):
             for each in value.things
             if isinstance(each, Function)
         ]
-        (box,) = self.filled(node, "dict", (*thing.attributes.values(), *methods)).things
+        box = self.box(node, "dict")
+        for each in (*thing.attributes.values(), *methods):
+            self.fill(box, each)
         return box
 
     def parts(self, thing: Object, node: ast.AST, *, is_deep: bool = False, is_named: bool = False) -> Box:
@@ -551,9 +595,9 @@ class _Reader(Entries):
         """Return what may stand under a name among the items of dicts."""
         found = [
             (each.value if each.name == name else NEVER)
-            if isinstance(each, _Field)
+            if isinstance(each, Field)
             else self._argument(name, each.node)
-            if isinstance(each, _Given)
+            if isinstance(each, Given)
             else of(each)
             for each in value.things
         ]
@@ -563,12 +607,12 @@ class _Reader(Entries):
 
     def under(self, name: str, value: Value) -> Value:
         """Return what a dict holds that has a value under a name."""
-        return of(_Field(name, value))
+        return of(Field(name, value))
 
     def fields(self, call: Call) -> Sequence[Value]:
         """Return what an object holds that is made with some arguments, with the names."""
         more = (each for each in (*call.positional, call.rest, call.options) if each is not None)
-        return [*(of(_Field(name, value)) for name, value in call.named), *more]
+        return [*(of(Field(name, value)) for name, value in call.named), *more]
 
     def unpacked(self, value: Value) -> Value:
         """Return what ``**`` takes out of a value, with the names."""
@@ -711,13 +755,13 @@ def _is_output(box: Box) -> bool:
 
 def _without_names(value: Value) -> Value:
     """Return items of a dict, whatever they are called."""
-    if not any(isinstance(each, (_Field, _Given)) for each in value.things):
+    if not any(isinstance(each, (Field, Given)) for each in value.things):
         return value
     return join(
         each.value
-        if isinstance(each, _Field)
+        if isinstance(each, Field)
         else of(Unknown(each.node.arg, is_argument=True))
-        if isinstance(each, _Given)
+        if isinstance(each, Given)
         else of(each)
         for each in value.things
     )
@@ -749,15 +793,15 @@ def _may_only_cache(thing: Thing, met: set[Thing]) -> bool:
     if isinstance(thing, Fixed):
         return _are_caches(thing.items, met)
     cache = _cache_of(thing)
-    if cache is None and not (isinstance(thing, Box) and thing.kind in known.CONTAINERS | {"iterator"}):
+    box = thing if isinstance(thing, Box) else cache
+    if box is None or (cache is None and box.kind not in known.CONTAINERS | {ITERATOR}):
         return False
-    box = thing if cache is None else cache
     if box in met:
         return True
     met.add(box)
-    if cache is not None:
-        return all(isinstance(each, _HARMLESS) or _may_only_cache(each, met) for each in cache.item.things)
-    return _are_caches([_without_names(box.item)], met)
+    if cache is None:
+        return _are_caches([_without_names(box.item)], met)
+    return all(isinstance(each, _HARMLESS) or _may_only_cache(each, met) for each in box.item.things)
 
 
 def _is_harmless(value: Value) -> bool:
@@ -767,13 +811,10 @@ def _is_harmless(value: Value) -> bool:
 
 def _has_caches(value: Value) -> bool:
     """Tell whether a dict that is unpacked has nothing else under the names of caches."""
-    return all(
-        isinstance(each, Box)
-        and each.kind in _DICTS
-        and all(
-            isinstance(one, _Given)
-            or (isinstance(one, _Field) and (one.name not in DROPPED or _is_cache(one.value)))
-            for one in each.item.things
-        )
-        for each in value.things
+    dicts = [each for each in value.things if isinstance(each, Box) and each.kind in _DICTS]
+    return len(dicts) == len(value.things) and all(
+        isinstance(each, Given)
+        or (isinstance(each, Field) and (each.name not in DROPPED or _is_cache(each.value)))
+        for box in dicts
+        for each in box.item.things
     )

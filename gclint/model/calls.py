@@ -171,8 +171,8 @@ class Calls(Objects):
             inner.names[arguments.vararg.arg] = self._rest(arguments.vararg, call, len(parameters))
         if arguments.kwarg is not None:
             box = self.box(arguments.kwarg, "dict")
-            for name, value in named.items():
-                self.fill(box, self.under(name, value))
+            for further, value in named.items():
+                self.fill(box, self.under(further, value))
             if call.options is not None:
                 self.fill(box, call.options)
             inner.names[arguments.kwarg.arg] = of(box)

@@ -64,7 +64,7 @@ class Leading:
         self._functions: dict[ast.AST, _Read] = {}
         self._statements: dict[ast.stmt, tuple[bool, frozenset[str]]] = {}
         """Whether a statement contains one of the calls, and the words in its calls."""
-        self._own = set[ast.AST]()
+        self.own = set[ast.AST]()
         """The functions with the calls."""
         self._spaces = set[Space]()
 
@@ -85,7 +85,7 @@ class Leading:
         if found is None:
             found = self._functions[function] = self._read(function)
             self._close()
-        return function in self._own or self._lead(found.called)
+        return function in self.own or self._lead(found.called)
 
     def last(self, function: ast.AST) -> ast.stmt | None:
         """Return the statement of a function behind which nothing may lead to the calls; None for all."""
@@ -127,7 +127,7 @@ class Leading:
             if isinstance(node, ast.Call):
                 called |= _words(node)
                 if node in self._calls:
-                    self._own.add(function)
+                    self.own.add(function)
             gifts += _gifts(node)
         return _Read(function, _words(function), frozenset(called), tuple(gifts))
 
@@ -135,7 +135,7 @@ class Leading:
         size = -1
         self._words |= self.names
         self._giving |= self.names
-        self._words.update(_name(each) for each in self._own)
+        self._words.update(_name(each) for each in self.own)
         while len(self._words) > size:
             size = len(self._words)
             for each in self._functions.values():

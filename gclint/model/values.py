@@ -166,6 +166,21 @@ class Fixed:
     items: tuple[Value, ...]
 
 
+@dataclass(frozen=True)
+class Field:
+    """What a dict holds under a name, where names are told apart."""
+
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True)
+class Given:
+    """What callers that are not followed pass to further parameters, whatever their names are."""
+
+    node: ast.arg
+
+
 class Attributes:
     """What the attributes of an object may be.
 
@@ -315,6 +330,8 @@ Thing: TypeAlias = (
     | Fixed
     | Box
     | Partial
+    | Field
+    | Given
 )
 
 NEVER = Value()
