@@ -68,7 +68,11 @@ def _doubts(network: Network) -> Mapping[ast.expr, Doubt | None]:
         network.file,
         tuple(files),
         [arg.value for _, arg in passed],
-        [site.call for site in network.run_sites if site.function is None],
+        {
+            site.call: [info.name for info in site.blocks]
+            for site in network.run_sites
+            if site.function is None
+        },
         [info.name for info in owners],
     )
 

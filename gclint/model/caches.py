@@ -97,7 +97,7 @@ def doubts(
     file: SourceFile,
     others: Iterable[SourceFile],
     arguments: Collection[ast.expr],
-    runs: Collection[ast.Call],
+    runs: Mapping[ast.Call, Collection[str]],
     owners: Collection[str],
 ) -> Mapping[ast.expr, Doubt | None]:
     """Return for arguments of calls why they may be something else than a cache; None for caches.
@@ -107,18 +107,18 @@ def doubts(
         file: the module with the calls.
         others: further modules that may run its code.
         arguments: the expressions, of which those behind ``**`` may hold a cache under its name.
-        runs: calls of blocks, which use caches as such.
+        runs: calls of blocks, which use caches as such, with the names of the blocks.
         owners: the names of the classes whose methods contain the calls.
     """
     spaces = new_spaces(project)
-    leading = Leading(owners, frozenset(runs))
-    reader = _Reader(spaces.of(file), arguments, frozenset(runs), leading)
+    leading = Leading(owners, runs)
+    reader = _Reader(spaces.of(file), arguments, runs, leading)
     try:
         reader.begin(map(spaces.of, (file, *others)))
         for _ in range(_ROUNDS):
             version = spaces.version
             reader.run_all()
-            if version == spaces.version:
+            if version == spaces.version and not spaces.hooked:
                 return dict(reader.judged())
     except (TooLong, RecursionError):
         pass
@@ -134,7 +134,7 @@ class _Reader(Entries):
         self,
         space: Space,
         arguments: Collection[ast.expr],
-        runs: Collection[ast.Call],
+        runs: Mapping[ast.Call, Collection[str]],
         leading: Leading,
     ) -> None:
         super().__init__(space.spaces, is_quiet=True, most_steps=_MOST_STEPS)
@@ -339,7 +339,7 @@ class _Reader(Entries):
         super().fill(box, value)
 
     def _value_call(self, node: ast.Call, frame: Frame) -> Value:
-        if node not in self._runs:
+        if node not in self._runs or not self._leading.names.isdisjoint(self._runs[node]):
             self._calls.append(Doubt(frame.space.file, node))
             result = super()._value_call(node, frame)
             self._calls.pop()

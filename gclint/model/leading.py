@@ -253,6 +253,8 @@ def _gift(targets: Iterable[ast.expr], values: Iterable[ast.expr]) -> _Gift:
             waiting += [*node.args, *(each.value for each in node.keywords)]
             if isinstance(node.func, ast.Attribute) and node.func.attr in _HANDING_ON:
                 waiting.append(node.func.value)
+        elif isinstance(node, ast.Lambda):
+            words |= _words(node)
         else:
             waiting += _inside(node)
     names = frozenset(name for each in targets for name in _held(each)) - {"self"}
