@@ -79,6 +79,8 @@ _COUNTS = names(
 """Methods of caches and their tensors that give numbers."""
 _OF_CHECKPOINTS = names("use_reentrant preserve_rng_state context_fn determinism_check debug early_stop")
 """What a checkpoint function takes for itself."""
+_CONVERTING = frozenset(("to", "to_legacy_cache"))
+"""Methods of caches and their tensors that return the same in another form or place."""
 _RESULT = of(Unknown("what a module gives", is_argument=True))
 _HARMLESS = (Plain, Constant, Setting, External, Class)
 
@@ -249,7 +251,7 @@ class _Reader(Entries):
         caches = {name for name in given if _ARGUMENT.fullmatch(name) and name != USE_CACHE}
         own = {parameters[0].arg} if function.owner is not None and parameters else set[str]()
         others = (value for name, value in given.items() if name not in caches | own)
-        if not caches <= by_name.keys() or any(map(self._may_hold, others)):
+        if not given.keys() <= by_name.keys() or any(map(self._may_hold, others)):
             return False
         for name in caches:
             self._link(by_name[name], given[name])
@@ -362,13 +364,16 @@ class _Reader(Entries):
         """Return what a method of a cache gives, which may put its arguments into it."""
         if name in _COUNTS or name in tensors.METHODS_ONLY_READ:
             return PLAIN
-        for each in () if name in tensors.VIEWS else call.all():
+        if name in tensors.VIEWS or name in _CONVERTING:
+            return of(cache)
+        for each in call.all():
             self.fill(cache, each)
-        return join((of(cache), *(each for each in call.all() if not _is_harmless(each))))
+        return join((of(cache), TENSOR))
 
     def make(self, kind: Class, call: Call, node: ast.AST, frame: Frame) -> Value:
         """Return an object; a module is only followed once one of its attributes is read."""
-        if self.is_module(kind) and not any(map(self._may_hold, call.all())):
+        is_of_caches = self._is_of_caches(kind)
+        if not is_of_caches and self.is_module(kind) and not any(map(self._may_hold, call.all())):
             made = self.spaces.objects.get((kind, call))
             if made is None:
                 made = self.spaces.objects[kind, call] = Object(kind)
@@ -376,7 +381,7 @@ class _Reader(Entries):
                 self._usual.add(made)
             return of(made)
         found = super().make(kind, call, node, frame)
-        if not self._is_of_caches(kind):
+        if not is_of_caches:
             return found
         learned = () if is_constant(found) else (TENSOR,)
         return self.filled(node, _CACHE, (*call.all(), *learned))
@@ -471,6 +476,13 @@ class _Reader(Entries):
     def _value_name(self, node: ast.Name, frame: Frame) -> Value:
         found = super()._value_name(node, frame)
         return _changeable(found) if frame.declared.get(node.id) is frame.space.frame else found
+
+    def global_value(self, node: ast.Name, frame: Frame) -> Value:
+        """Return what a name of the module may be; where it comes from is often not known of caches."""
+        found = super().global_value(node, frame)
+        if _MAKING.fullmatch(node.id) and all(isinstance(each, Unknown) for each in found.things):
+            return of(External(node.id))
+        return found
 
     def _of_module(self, space: Space, value: Value, name: str, node: ast.AST, frame: Frame) -> Value:
         return _changeable(super()._of_module(space, value, name, node, frame))
@@ -755,16 +767,9 @@ def _is_output(box: Box) -> bool:
 
 def _without_names(value: Value) -> Value:
     """Return items of a dict, whatever they are called."""
-    if not any(isinstance(each, (Field, Given)) for each in value.things):
+    if not any(isinstance(each, Field) for each in value.things):
         return value
-    return join(
-        each.value
-        if isinstance(each, Field)
-        else of(Unknown(each.node.arg, is_argument=True))
-        if isinstance(each, Given)
-        else of(each)
-        for each in value.things
-    )
+    return join(each.value if isinstance(each, Field) else of(each) for each in value.things)
 
 
 def _changeable(value: Value) -> Value:
@@ -814,7 +819,11 @@ def _has_caches(value: Value) -> bool:
     dicts = [each for each in value.things if isinstance(each, Box) and each.kind in _DICTS]
     return len(dicts) == len(value.things) and all(
         isinstance(each, Given)
-        or (isinstance(each, Field) and (each.name not in DROPPED or _is_cache(each.value)))
+        or (
+            each.name not in DROPPED or _is_cache(each.value)
+            if isinstance(each, Field)
+            else _is_cache(of(each))
+        )
         for box in dicts
         for each in box.item.things
     )

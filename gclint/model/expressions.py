@@ -50,6 +50,8 @@ _ORDERS = {
     ast.NotEq: ne,
 }
 """What comparisons of numbers compute."""
+_KINDS = {ast.GeneratorExp: ITERATOR, ast.DictComp: "dict"}
+"""The kinds of containers that comprehensions make, unless it is like a list."""
 _DEEPEST = 3
 _LONGEST = 12
 _BUILTINS = frozenset(dir(builtins))
@@ -203,7 +205,7 @@ class Expressions(Calls):
                 value = self.value(node.value, inner)
             else:
                 value = self.value(node.elt, inner)
-            kind = ITERATOR if isinstance(node, ast.GeneratorExp) else "list"
+            kind = _KINDS.get(type(node), "list")
             first = self._first_of(node, inner) if isinstance(node, ast.GeneratorExp) else ()
             filled = self.led(node, kind, [value], first)
         return filled

@@ -160,7 +160,9 @@ def _definitions(space: Space, found: set[str]) -> Iterator[ast.stmt]:
 
     @cache
     def words_at(place: int) -> frozenset[str]:
-        return _words(statements[place])
+        statement = statements[place]
+        own = [statement.name] if isinstance(statement, DEFINITIONS) else []
+        return _words(statement).union(own)
 
     while waiting:
         name = waiting.pop()
