@@ -79,6 +79,8 @@ _COUNTS = names(
 """Methods of caches and their tensors that give numbers."""
 _OF_CHECKPOINTS = names("use_reentrant preserve_rng_state context_fn determinism_check debug early_stop")
 """What a checkpoint function takes for itself."""
+_GIVING_ARGUMENTS = names("max min sum contextlib.nullcontext operator.attrgetter")
+"""Functions that may give what they get, or a part of it."""
 _CONVERTING = frozenset(("to", "to_legacy_cache"))
 """Methods of caches and their tensors that return the same in another form or place."""
 _RESULT = of(Unknown("what a module gives", is_argument=True))
@@ -431,21 +433,23 @@ class _Reader(Entries):
     def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
         """Follow that anything is put into what an unknown function gets, and that it calls it."""
         result = super().deny(call, node, frame, kind)
-        callable_ones: set[Thing] = set()
-        others: set[Thing] = set()
         for thing in self._reached(call.all()):
             if isinstance(thing, Box):
                 self.fill(thing, result)
-            if isinstance(thing, (Function, Bound, Partial)) or (
-                isinstance(thing, Object) and self._may_lead(thing)
-            ):
-                callable_ones.add(thing)
-            elif not isinstance(thing, _HARMLESS):
-                others.add(thing)
-        handed = Value(frozenset(callable_ones))
-        if others:  # What it may pass otherwise, any user may pass.
-            self.call(handed, Call(rest=result, options=result), node, frame)
+        handed = self._callable(call)
+        self.call(handed, Call(rest=result, options=result), node, frame)
         return join((result, handed))
+
+    def _callable(self, call: Call) -> Value:
+        """Return what may run the calls, or change something, of what a call passes."""
+        return Value(
+            frozenset(
+                each
+                for each in self._reached(call.all())
+                if isinstance(each, (Function, Bound, Partial))
+                or (isinstance(each, Object) and self._may_lead(each))
+            )
+        )
 
     def _reached(self, values: Iterable[Value]) -> list[Thing]:
         """Return what values are, and what they hold."""
@@ -579,6 +583,8 @@ class _Reader(Entries):
             )
         if name in known.RUNNING_NOTHING:
             return of(Unknown(f"what `{name}` gives", is_argument=True))
+        if name in _GIVING_ARGUMENTS:
+            return join((super()._call_external(name, call, node, frame), self._callable(call)))
         parent, _, last = name.rpartition(".")
         is_fresh = last in tensors.FRESH or last in tensors.VIEWS or last in tensors.FUNCTIONAL
         is_changing = parent == "torch.nn.init" or (parent in known.TORCH and not is_fresh)

@@ -253,6 +253,8 @@ def _gift(targets: Iterable[ast.expr], values: Iterable[ast.expr]) -> _Gift:
         if isinstance(node, ast.Call) and not _gets_named(node):
             called.update(_word(node.func))
             waiting += [*node.args, *(each.value for each in node.keywords)]
+            if not isinstance(node.func, (ast.Name, ast.Attribute)):
+                waiting.append(node.func)
             if isinstance(node.func, ast.Attribute) and node.func.attr in _HANDING_ON:
                 waiting.append(node.func.value)
         elif isinstance(node, ast.Lambda):
