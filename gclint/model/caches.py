@@ -228,7 +228,7 @@ class _Reader(Entries):
         """Follow a function: only as far as it leads to the calls where nobody uses what it gives."""
         outer = self._is_over
         self._is_over = not self.stack or (outer and node in self._last)
-        if self.stack and self._is_over and self._is_followed_anyhow(function, call):
+        if self.stack and self._is_over and self._is_followed_anyhow(function, call, node, frame):
             self._is_over = outer
             return _RESULT
         try:
@@ -236,7 +236,7 @@ class _Reader(Entries):
         finally:
             self._is_over = outer
 
-    def _is_followed_anyhow(self, function: Function, call: Call) -> bool:
+    def _is_followed_anyhow(self, function: Function, call: Call, node: ast.AST, frame: Frame) -> bool:
         """Tell whether a call shows no more than any call does, once its caches are taken for any caches."""
         arguments = function.node.args
         parameters = [*arguments.posonlyargs, *arguments.args]
@@ -255,8 +255,11 @@ class _Reader(Entries):
         others = (value for name, value in given.items() if name not in caches | own)
         if not given.keys() <= by_name.keys() or any(map(self._may_hold, others)):
             return False
+        written = {each.arg: each.value for each in getattr(node, "keywords", ())}
         for name in caches:
+            self._calls += [Doubt(frame.space.file, written[name])] if name in written else []
             self._link(by_name[name], given[name])
+            del self._calls[len(self._calls) - (name in written) :]
         return True
 
     def _is_entry(self, function: Function, call: Call) -> bool:
@@ -327,6 +330,8 @@ class _Reader(Entries):
             return node.body, node.orelse
         if isinstance(node, ast.BoolOp):
             return node.values
+        if isinstance(node, (ast.Subscript, ast.Attribute)):
+            return (node.value,)
         return node.elts if isinstance(node, (ast.Tuple, ast.List)) else ()
 
     def _watch(self, node: ast.expr) -> None:
@@ -492,6 +497,8 @@ class _Reader(Entries):
         return _changeable(super()._of_module(space, value, name, node, frame))
 
     def _of_class(self, kind: Class, name: str, node: ast.AST, frame: Frame) -> Value:
+        if name == "__init__" and self.find(kind, name) is None:
+            return of(External("object.__init__"))
         return _changeable(super()._of_class(kind, name, node, frame))
 
     def _of_object(

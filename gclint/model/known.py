@@ -90,7 +90,11 @@ COMPUTING = names(
     """
 )
 """Functions that change nothing, and whose results may share memory with their arguments."""
-RUNNING_NOTHING = names("accelerate.cpu_offload_with_hook transformers.modeling_utils.get_parameter_device")
+RUNNING_NOTHING = names(
+    """
+    object.__init__ accelerate.cpu_offload_with_hook transformers.modeling_utils.get_parameter_device
+    """
+)
 """Functions that run none of the modules that they get while they are called."""
 MODEL_METHODS = names(
     """

@@ -164,11 +164,17 @@ def _definitions(space: Space, found: set[str]) -> Iterator[ast.stmt]:
         own = [statement.name] if isinstance(statement, DEFINITIONS) else []
         return _words(statement).union(own)
 
+    def places(name: str) -> Iterable[int]:
+        if not space.file.text.isascii():
+            return range(len(statements))  # Python takes names that are written in several ways for one.
+        found_at = (each.start() for each in re.finditer(rf"\b{re.escape(name)}\b", space.file.text))
+        rows_of = (space.file.position(each).row for each in found_at)
+        return {place for row in rows_of if (place := bisect_right(rows, row) - 1) >= 0}
+
     while waiting:
         name = waiting.pop()
-        for match in re.finditer(rf"\b{re.escape(name)}\b", space.file.text):
-            place = bisect_right(rows, space.file.position(match.start()).row) - 1
-            if place >= 0 and name in words_at(place):
+        for place in sorted(places(name)):
+            if name in words_at(place):
                 if place not in met:
                     met.add(place)
                     yield statements[place]

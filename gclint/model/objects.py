@@ -629,6 +629,8 @@ class Objects:
             return self._of_class(thing, name, node, frame)
         if isinstance(thing, Super):
             found = self.find(thing.of, name, thing.behind)
+            if found is None and name == "__call__" and self.is_module(thing.of):
+                found = self.find(thing.of, "forward")  # The one of torch runs it.
             if found is not None:
                 return self.bind_method(found[0], thing.receiver, found[1], node, frame)
             return of(Method(thing.receiver, name))
