@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from gclint.model import known, tensors
 from gclint.model.attributes import new_spaces
@@ -87,6 +88,9 @@ _RESULT = of(Unknown("what a module gives", is_argument=True))
 _HARMLESS = (Plain, Constant, Setting, External, Class)
 
 
+_Assigned: TypeAlias = "Mapping[str, Sequence[ast.expr]]"
+
+
 @dataclass(frozen=True)
 class Doubt:
     """Why an expression may be something else than a cache."""
@@ -146,8 +150,8 @@ class _Reader(Entries):
         self._arguments = arguments
         self._passed: dict[ast.expr, Value] = {}
         """What the arguments may be, and what these come from in their functions."""
-        self._assigned: dict[str, list[ast.expr]] = {}
-        """What names are given in the functions with the calls."""
+        self._assigned: dict[ast.expr, _Assigned] = {}
+        """What names are given in the functions of expressions."""
         self._filling: dict[Thing, Doubt] = {}
         """Where something else is put into caches."""
         self._calls: list[Doubt] = []
@@ -173,13 +177,11 @@ class _Reader(Entries):
         for space in homes:
             self._leading.read(space)
         for function in self._leading.own:
-            for node in walk(function):
-                if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
-                    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                        if isinstance(target, ast.Name):
-                            self._assigned.setdefault(target.id, []).append(node.value)
-        for argument in self._arguments:
-            self._watch(argument)
+            nodes = set(walk(function))
+            assigned = _assigned(nodes)
+            for argument in self._arguments:
+                if argument in nodes:
+                    self._watch(argument, assigned)
         for space in homes:
             for name in sorted(self._leading.names.intersection(space.names())):
                 for thing in (space.value(name) or NEVER).things:
@@ -308,7 +310,7 @@ class _Reader(Entries):
     def judged(self) -> Iterator[tuple[ast.expr, Doubt | None]]:
         """Yield what was passed, and why it may be something else than a cache."""
         for node in self._arguments:
-            value = self._passed[node]
+            value = self._passed.get(node, NEVER)
             is_known = bool(value.things) and (_is_cache(value) or _has_caches(value))
             yield node, None if is_known else self._doubt(node, {node})
 
@@ -325,7 +327,7 @@ class _Reader(Entries):
     def _sources(self, node: ast.expr) -> Sequence[ast.expr]:
         """Return the expressions that another one is, or holds, as its function is written."""
         if isinstance(node, ast.Name):
-            return self._assigned.get(node.id, ())
+            return self._assigned.get(node, {}).get(node.id, ())
         if isinstance(node, ast.IfExp):
             return node.body, node.orelse
         if isinstance(node, ast.BoolOp):
@@ -334,12 +336,12 @@ class _Reader(Entries):
             return (node.value,)
         return node.elts if isinstance(node, (ast.Tuple, ast.List)) else ()
 
-    def _watch(self, node: ast.expr) -> None:
+    def _watch(self, node: ast.expr, assigned: _Assigned) -> None:
         """Record what an expression is, and what it comes from."""
         if node not in self._passed:
-            self._passed[node] = NEVER
+            self._passed[node], self._assigned[node] = NEVER, assigned
             for each in self._sources(node):
-                self._watch(each)
+                self._watch(each, assigned)
 
     def fill(self, box: Box, value: Value) -> None:
         """Add what an item may be, and keep where the first thing is put into a cache that makes it none."""
@@ -762,6 +764,17 @@ class _Reader(Entries):
             if holds is None:
                 found.append(_FALSE)  # What is false holds nothing.
         return join(found)
+
+
+def _assigned(nodes: Iterable[ast.AST]) -> _Assigned:
+    """Return the expressions that are assigned to names."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in nodes:
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, []).append(node.value)
+    return {name: sorted(values, key=lambda each: each.lineno) for name, values in found.items()}
 
 
 _FALSE = of(Constant(None), Constant(False))
