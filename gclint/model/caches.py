@@ -332,7 +332,7 @@ class _Reader(Entries):
             return node.body, node.orelse
         if isinstance(node, ast.BoolOp):
             return node.values
-        if isinstance(node, (ast.Subscript, ast.Attribute)):
+        if isinstance(node, ast.Subscript):
             return (node.value,)
         return node.elts if isinstance(node, (ast.Tuple, ast.List)) else ()
 
