@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gclint.codemod.branch import is_spared
+from gclint.codemod.cache_arguments import no_cache
 from gclint.codemod.places import argument_place
 from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
-from gclint.network.cache_origins import no_cache
 from gclint.network.caches import has_flag, live_caches
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
@@ -142,7 +142,7 @@ def _remedy(network: Network, site: RunSite, name: str, arg: Arg) -> Fix | Refus
         )
     if isinstance(arg.value, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
         return Refusal("evaluating the value has side effects, so the guard has to be written by hand")
-    other = no_cache(site, (arg,), network.gradients)
+    other = no_cache(network, site, (arg,))
     if other is not None:
         return Refusal(other)
     start, _ = site.span(arg.value)

@@ -6,10 +6,10 @@ import ast
 from dataclasses import dataclass, field
 
 from gclint.codemod.branch import LegacyBranch, legacy_branch
+from gclint.codemod.cache_arguments import arguments, dropped, no_cache
 from gclint.codemod.differences import differences
 from gclint.codemod.switching import switch_obstacle
 from gclint.finding import Refusal
-from gclint.network.cache_origins import arguments, dropped, no_cache
 from gclint.network.caches import requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.values import External
@@ -75,7 +75,7 @@ def obstacle(network: Network, group: Group) -> str | None:
     for site in sites_of(network, group):
         if site.function is not None or untrained(site) is not None:
             continue
-        other = no_cache(site, dropped(arguments(site)), network.gradients)
+        other = no_cache(network, site, dropped(arguments(site)))
         if other is not None:
             row = network.file.position(site.span(site.call)[0]).row
             return f"in the call on line {row}, {other}"

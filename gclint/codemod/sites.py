@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gclint.codemod.branch import is_spared
+from gclint.codemod.cache_arguments import dropped, no_cache
 from gclint.codemod.call import NeedsReordering, applicability, seen_blocks
 from gclint.codemod.doubts import output_doubts
 from gclint.codemod.places import argument_place
@@ -17,7 +18,6 @@ from gclint.codemod.signature import reorder_forward
 from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair, Step
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
-from gclint.network.cache_origins import dropped, no_cache
 from gclint.network.caches import requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network
@@ -63,7 +63,7 @@ class SiteDefects:
                 return Refusal(
                     f"`{info.name}` needs its cache `{needed}` in training, which checkpointing disables"
                 )
-        other = no_cache(self.site, dropped(self.positional_caches), self.network.gradients)
+        other = no_cache(self.network, self.site, dropped(self.positional_caches))
         if other is not None:
             return Refusal(other)
         repaired = repaired_call(self.network, self.site, self.bindings)

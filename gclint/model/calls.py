@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
@@ -52,7 +52,8 @@ _FIRST_OUTPUT = "last_hidden_state"
 _MOST_RECURSIONS = 4
 _IN_PLACE = " in place"
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
-_CHECKPOINTS = (known.CHECKPOINT, "transformers.modeling_utils.checkpoint")
+CHECKPOINTS = (known.CHECKPOINT, "transformers.modeling_utils.checkpoint")
+"""The functions that run another one, and once more in the backward pass."""
 
 
 class Calls(Objects):
@@ -172,8 +173,7 @@ class Calls(Objects):
                 inner.names[each.arg] = named.pop(each.arg)
             else:
                 default = defaults.get(each.arg)
-                # The base class has disabled caches under these names, also among further keywords.
-                ways = [] if each.arg in EVER_NEUTRALISED else list(loose)
+                ways = self.given_loosely(each.arg, loose)
                 if default is not None:
                     ways.append(self._default(each.arg, default, function))
                 inner.names[each.arg] = join(ways)
@@ -181,8 +181,10 @@ class Calls(Objects):
             inner.names[arguments.vararg.arg] = self._rest(arguments.vararg, call, len(parameters))
         if arguments.kwarg is not None:
             box = self.box(arguments.kwarg, "dict")
-            for value in (*named.values(), *([] if call.options is None else [call.options])):
-                self.fill(box, value)
+            for further, value in named.items():
+                self.fill(box, self.under(further, value))
+            if call.options is not None:
+                self.fill(box, call.options)
             inner.names[arguments.kwarg.arg] = of(box)
         if parameters and function.owner is not None:
             inner.receiver = inner.names[parameters[0].arg]
@@ -195,6 +197,11 @@ class Calls(Objects):
         finally:
             self.stack.pop()
             self.calls.pop()
+
+    def given_loosely(self, name: str, loose: Sequence[Value]) -> list[Value]:
+        """Return what a parameter may get of what a call unpacks."""
+        # The base class has disabled caches under these names, also among further keywords.
+        return [] if name in EVER_NEUTRALISED else list(loose)
 
     def _records_nothing(self, function: Function) -> bool:
         """Tell whether a decorator keeps a function from recording gradients."""
@@ -327,7 +334,7 @@ class Calls(Objects):
         if name in known.OUTPUTS or parent in known.OUTPUTS:
             # Items are the fields that are not None, in the order of the class.
             first = dict(call.named).get(_FIRST_OUTPUT, NONE) if last != "ModelOutput" else NONE
-            return self.led(node, name, call.all(), [first] if is_none(first) is False else [])
+            return self.led(node, name, self.fields(call), [first] if is_none(first) is False else [])
         if name in known.ITERATORS:
             return self._iterator(name, call, node, frame)
         if self.is_plain_module(name) and "max_norm" in dict(call.named):
@@ -340,7 +347,7 @@ class Calls(Objects):
             return of(Made("logging.Logger"))
         if name in known.MAKERS or parent in known.TABLES:
             return join((of(Made(known.COMPUTING_OBJECT)), *call.positional[1:]))
-        if name in _CHECKPOINTS and call.positional:
+        if name in CHECKPOINTS and call.positional:
             return self.call(call.positional[0], Call(call.positional[1:]), node, frame)
         if last == "apply_chunking_to_forward" and len(call.positional) > 3:
             return self.call(call.positional[0], Call(call.positional[3:]), node, frame)
@@ -421,6 +428,10 @@ class Calls(Objects):
         if name == "tuple":
             self.lead(box, _first_taken(call, node), is_new=is_new)
         return of(box)
+
+    def fields(self, call: Call) -> Sequence[Value]:
+        """Return what an object holds that is made with some arguments."""
+        return call.all()
 
     def filled(self, node: ast.AST, kind: str, values: Iterable[Value]) -> Value:
         """Return the container that is made at a place, with these among its items."""

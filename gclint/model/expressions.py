@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from operator import add, eq, ge, gt, le, lt, mod, ne
 
@@ -49,6 +49,8 @@ _ORDERS = {
     ast.NotEq: ne,
 }
 """What comparisons of numbers compute."""
+_KINDS = {ast.GeneratorExp: ITERATOR, ast.DictComp: "dict"}
+"""The kinds of containers that comprehensions make, unless it is like a list."""
 _DEEPEST = 3
 _LONGEST = 12
 _BUILTINS = frozenset(dir(builtins))
@@ -163,10 +165,16 @@ class Expressions(Calls):
         values: list[Value] = []
         for key, each in zip(node.keys, node.values, strict=True):
             value = self.value(each, frame)
-            if key is not None:
-                self.value(key, frame)
-            values.append(self.item(value) if key is None else value)
+            if key is None:
+                values.append(self.unpacked(value))
+            else:
+                values.append(self.under_any(self.value(key, frame), value))
         return self.filled(node, "dict", values)
+
+    def under_any(self, key: Value, value: Value) -> Value:
+        """Return what a dict holds that has a value under a key, of which all texts may be known."""
+        names = texts(key)
+        return join(self.under(each, value) for each in sorted(names)) if names else value
 
     def _element(self, node: ast.expr, frame: Frame) -> Value:
         return (
@@ -197,7 +205,7 @@ class Expressions(Calls):
                 value = self.value(node.value, inner)
             else:
                 value = self.value(node.elt, inner)
-            kind = ITERATOR if isinstance(node, ast.GeneratorExp) else "list"
+            kind = _KINDS.get(type(node), "list")
             first = self._first_of(node, inner) if isinstance(node, ast.GeneratorExp) else ()
             filled = self.led(node, kind, [value], first)
         return filled
@@ -336,9 +344,11 @@ class Expressions(Calls):
                 return unknown(f"an item of `{each.name}`")
         if isinstance(node.slice, ast.Slice):
             return self._sliced(node, node.slice, value, frame)
-        (only,) = index.things if len(index.things) == 1 else (None,)
-        number = only.value if isinstance(only, Constant) and isinstance(only.value, int) else None
-        return self.item(value, number)
+        return self.at(value, index)
+
+    def at(self, value: Value, index: Value) -> Value:
+        """Return the item of a value that stands at an index, or under a key."""
+        return self.item(value, _number(index))
 
     def _sliced(self, node: ast.Subscript, part: ast.Slice, value: Value, frame: Frame) -> Value:
         """Return some of the items of a value."""
@@ -388,7 +398,7 @@ class Expressions(Calls):
         function = self.value(node.func, frame)
         positional: list[Value] = []
         rest: list[Value] = []
-        for arg in node.args:
+        for arg in _written(node.args):
             if isinstance(arg, ast.Starred):
                 unpacked = self.value(arg.value, frame)
                 self.consume(unpacked, arg, frame)
@@ -409,7 +419,7 @@ class Expressions(Calls):
         for each in node.keywords:
             value = self.value(each.value, frame)
             if each.arg is None:
-                options.append(self.item(value))
+                options.append(self.unpacked(value))
             else:
                 named[each.arg] = value
         call = Call(
@@ -520,6 +530,15 @@ class Expressions(Calls):
             if not (isinstance(each, Constant) and any(each.value is one for one in literals))
         ]
         frame.names[name] = Value(frozenset(kept), value.roots)
+
+
+def _written(args: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    """Yield arguments, with those in place of a list that is written only to be unpacked."""
+    for each in args:
+        if isinstance(each, ast.Starred) and isinstance(each.value, (ast.List, ast.Tuple)):
+            yield from _written(each.value.elts)
+        else:
+            yield each
 
 
 def _asks_for_text(test: ast.expr) -> bool:

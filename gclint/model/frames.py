@@ -40,6 +40,7 @@ class Frame:
     is_of_class: bool = False
     """Whether it is the body of a class."""
     is_of_comprehension: bool = False
+    """Whether it has the variables of a comprehension, in which other names are those of the function."""
     loops: list[tuple[list[dict[str, Value]], list[dict[str, Value]]]] = field(default_factory=list)
     """For each loop around the place, with what it is left, and with what it begins again."""
 

@@ -331,13 +331,13 @@ class Interpreter(Expressions):
             self.set_attribute(self.value(target.value, frame), target.attr, value, target, frame)
         elif isinstance(target, ast.Subscript):
             held = self.value(target.value, frame)
-            self.value(target.slice, frame)
+            key = self.value(target.slice, frame)
             self.mix(held, (value,))
             if not is_same:
                 self.change(held, target, frame)
             for thing in held.things:
                 if isinstance(thing, Box):
-                    self.fill(thing, value)
+                    self.fill(thing, self.under_any(key, value))
 
     def bind(self, name: str, value: Value, frame: Frame, node: ast.AST | None = None) -> None:
         """Bind a name, here or where a statement says that it belongs; ``node`` is where."""

@@ -72,6 +72,7 @@ FUNCTIONS = names(
     transformers.utils.generic.is_flash_attention_requested transformers.utils.generic.maybe_autocast
     transformers.utils.generic.is_torchdynamo_compiling
     transformers.pytorch_utils.is_torch_greater_or_equal_than_1_13
+    transformers.integrations.fsdp.is_fsdp_managed_module
     """
 )
 """Functions that change nothing, and whose results share nothing with their arguments."""
@@ -92,6 +93,21 @@ COMPUTING = names(
     """
 )
 """Functions that change nothing, and whose results may share memory with their arguments."""
+RUNNING_NOTHING = names(
+    """
+    object.__init__ accelerate.cpu_offload_with_hook transformers.modeling_utils.get_parameter_device
+    """
+)
+"""Functions that run none of the modules that they get while they are called."""
+MODEL_METHODS = names(
+    """
+    invert_attention_mask get_extended_attention_mask create_extended_attention_mask_for_decoder get_head_mask
+    get_input_embeddings get_output_embeddings resize_token_embeddings tie_weights num_parameters
+    warn_if_padding_and_no_attention_mask _tie_encoder_decoder_weights _tie_or_clone_weights
+    _get_resized_lm_head _get_resized_embeddings _init_weights
+    """
+)
+"""Methods of the library's models that run no module, and put nothing into what they get."""
 DRAWING = frozenset(("random", "numpy.random", "secrets", "uuid", "os.urandom"))
 """Functions, and modules of functions, that draw random numbers otherwise than torch does."""
 GENERATORS = names(

@@ -286,6 +286,14 @@ class Objects:
             return unknown("an item") if is_pile or ANY in thing.attributes else NEVER  # It raises an error.
         return unknown("an item")
 
+    def under(self, name: str, value: Value) -> Value:
+        """Return what a dict holds that has a value under a name."""
+        return value
+
+    def unpacked(self, value: Value) -> Value:
+        """Return what ``**`` takes out of a value."""
+        return self.item(value)
+
     def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Note that items of something are used up, or that a method of its own gives them."""
         self.ask(value, node, frame)
@@ -644,6 +652,8 @@ class Objects:
             return self._of_class(thing, name, node, frame)
         if isinstance(thing, Super):
             found = self.find(thing.of, name, thing.behind)
+            if found is None and name == "__call__" and self.is_module(thing.of):
+                found = self.find(thing.of, "forward")  # The one of torch runs it.
             if found is not None:
                 return self.bind_method(found[0], thing.receiver, found[1], node, frame)
             return of(Method(thing.receiver, name))

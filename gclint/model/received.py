@@ -154,7 +154,7 @@ class _Recorder(Surroundings):
         for value in [self.space.value(name) for name in list(self.space.names())]:
             for thing in () if value is None else value.things:
                 if isinstance(thing, Function) and thing.space is self.space and self._makes_one(thing):
-                    self.enter(thing, self._any_arguments(thing.node), thing.node, self.space.frame)
+                    self.run_function(thing, self.space)
                 elif isinstance(thing, Class) and thing.space is self.space and thing.node not in self.blocks:
                     self._run_methods(thing)
 
@@ -184,28 +184,14 @@ class _Recorder(Surroundings):
 
     def _run_methods(self, kind: Class) -> None:
         made = self.make_anyhow(kind, self.space.frame)
-        if not self._holds_block(made):
-            return
-        made = Value(made.things, frozenset((OWN,)))
-        for name in ("forward", *(each for each in self.spaces.members[kind] if each != "forward")):
-            found = self.find(kind, name)
-            if found is None or name == "__init__" or name in known.REPLACING_METHODS:
-                continue
-            for each in found[0].things:
-                if isinstance(each, Function):
-                    call = self._any_arguments(each.node, made)
-                    self.enter(each, call, kind.node, self.space.frame, owner=found[1])
+        if self._holds_block(made):
+            names = dict.fromkeys(("forward", *self.spaces.members[kind]))
+            others = [each for each in names if each not in known.REPLACING_METHODS]
+            self.run_methods(kind, Value(made.things, frozenset((OWN,))), self.space, others)
 
-    @staticmethod
-    def _any_arguments(
-        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, receiver: Value | None = None
-    ) -> Call:
-        given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        own = [] if receiver is None else [receiver]
-        named = tuple(sorted((each.arg, argument(each.arg)) for each in given[len(own) :]))
-        rest = None if node.args.vararg is None else argument(node.args.vararg.arg)
-        options = None if node.args.kwarg is None else argument(node.args.kwarg.arg)
-        return Call(tuple(own), named, rest, options)
+    def argument(self, node: ast.arg, default: ast.expr | None, frame: Frame) -> Value:
+        """Return what is known of an argument by its name."""
+        return argument(node.arg)
 
     def enter(
         self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None

@@ -18,9 +18,9 @@ from typing import NamedTuple, TypeAlias
 
 from gclint.model import known, tensors
 from gclint.model.calls import shared
+from gclint.model.entries import Entries
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
-from gclint.model.interpreter import Interpreter
 from gclint.model.notes import Kind, Root
 from gclint.model.objects import ITERATOR
 from gclint.model.spaces import Spaces
@@ -138,7 +138,7 @@ class _Summary:
     """The blocks that it runs."""
 
 
-class Surroundings(Interpreter):
+class Surroundings(Entries):
     """Follows the code around blocks, and takes note of what is not the same once they are recomputed."""
 
     def __init__(self, spaces: Spaces, *, is_quiet: bool = False, most_steps: int) -> None:

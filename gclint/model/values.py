@@ -176,6 +176,21 @@ class Fixed:
     items: tuple[Value, ...]
 
 
+@dataclass(frozen=True)
+class Field:
+    """What a dict holds under a name, where names are told apart."""
+
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True)
+class Given:
+    """What callers that are not followed pass to further parameters, whatever their names are."""
+
+    node: ast.arg
+
+
 class Attributes:
     """What the attributes of an object may be.
 
@@ -343,6 +358,8 @@ Thing: TypeAlias = (
     | Fixed
     | Box
     | Partial
+    | Field
+    | Given
 )
 
 NEVER = Value()

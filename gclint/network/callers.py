@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gclint.network.evaluation.body import Body
-from gclint.network.evaluation.classes import ClassInfo, may_have, words_of
+from gclint.network.evaluation.classes import ClassInfo, may_have
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import Bound, External, Instance
+from gclint.network.evaluation.values import Bound, Instance
 from gclint.network.holders import single_attributes
-from gclint.network.importers import given_importing, importers
-from gclint.network.index import subclasses
+from gclint.network.importers import given_importing
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
 from gclint.source.file import SourceFile
@@ -54,22 +53,6 @@ class Callers:
             found = self._of_objects(info) if runs else self._of_method(info, method)
             self._found[key] = tuple(found)
         return self._found[key]
-
-    def everywhere(self, info: ClassInfo, method: str) -> Iterator[Caller]:
-        """Yield the same, the calls in files that import the class, and those by ``super()``."""
-        yield from self.everywhere_in_file(info, method)
-        for module in importers(self._project, info):
-            yield from Callers(self._project, module, ()).everywhere_in_file(info, method)
-        own = (each for each in self._module.classes.values() if info in each.mro and each is not info)
-        for heir in dict.fromkeys((*own, *subclasses(self._project, info))):
-            calls = _super_calls(heir, method)
-            yield from (_caller(scope, call) for scope, call in calls)
-
-    def everywhere_in_file(self, info: ClassInfo, method: str) -> Iterator[Caller]:
-        """Yield the calls in the file, also those by the names of variables."""
-        yield from self.of(info, method)
-        if method in RUNNING_METHODS:
-            yield from self._by_other_names(info)
 
     def may_be_elsewhere(self, info: ClassInfo, method: str, *, only_users: bool) -> bool:
         """Return whether code outside of the file may call a class's method with any arguments.
@@ -112,19 +95,6 @@ class Callers:
         for scope, call in self._calls(attributes):
             if call not in stacked and any(_runs(value, kinds) for value in scope.evaluate(call.func)):
                 yield _caller(scope, call)
-
-    def _by_other_names(self, info: ClassInfo) -> Iterator[Caller]:
-        """Yield the calls of what may be an instance of the class, such as ``model(…)``."""
-        kinds = {each for each in self._module.classes.values() if info in each.mro} | {info}
-        attributes = frozenset(single_attributes(self._module, {each.name for each in kinds}))
-        for user in self._module.classes.values():
-            for method in user.methods():
-                if not may_have(method, attributes) or attributes.isdisjoint(words_of(method)):
-                    continue
-                scope = user.scope(method)
-                for call in () if scope.body is None else scope.body.calls():
-                    if _called_attribute(call.func) not in attributes and _may_run(scope, call, kinds):
-                        yield _caller(scope, call)
 
     def _of_method(self, info: ClassInfo, method: str) -> Iterator[Caller]:
         """Yield the calls of another method of the class, on ``self`` or on an attribute."""
@@ -181,14 +151,6 @@ def _runs(value: object, kinds: set[ClassInfo]) -> bool:
     if isinstance(value, Bound):
         return value.method in RUNNING_METHODS and value.instance.info in kinds
     return isinstance(value, Instance) and value.info in kinds
-
-
-def _may_run(scope: Scope, call: ast.Call, kinds: set[ClassInfo]) -> bool:
-    """Return whether a call runs an instance of one of some classes, itself or by ``partial``."""
-    values = scope.evaluate(call.func)
-    if External("functools.partial") in values and call.args:
-        values = scope.evaluate(call.args[0])
-    return any(_runs(value, kinds) for value in values)
 
 
 @remembered

@@ -61,8 +61,6 @@ class Carries(Flag):
     """A tensor that is computed from parameters, and so requires grad."""
     NESTED = auto()
     """A list, tuple or dict that contains such a tensor."""
-    CACHE = auto()
-    """A cache, as far as ``CacheTracer`` asks for it."""
 
 
 @dataclass(frozen=True)

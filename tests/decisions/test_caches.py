@@ -68,8 +68,8 @@ class PrefixCache(nn.Module):
     ),
     _origin(
         "a cache made of what requires grad",
-        "cache = DynamicCache(torch.zeros(4))",
-        ("torch.zeros(4)", "self.up(x)"),
+        "cache = DynamicCache(4)",
+        ("Cache(4)", "Cache(self.up(x))"),
         init=f"{STACK}\nself.up = nn.Linear(4, 4)",
     ),
     _origin(
@@ -129,8 +129,8 @@ class PrefixCache(nn.Module):
     _origin("handed to what may fill it", "cache = []\nlen(cache)", ("len(cache)", "self.fill(cache, x)")),
     _origin(
         "a name that a function has for something else",
-        "cache = past_key_values\nrun = lambda cache: 1",
-        ("lambda cache: 1", "lambda: cache.append(x)"),
+        "cache = past_key_values\nrun = lambda cache=None: cache or x\nrun()",
+        ("lambda cache=None: cache or x", "lambda: cache.append(x)"),
     ),
     _origin(
         "asked for its length",
@@ -155,7 +155,7 @@ class PrefixCache(nn.Module):
     _origin(
         "handed to a method that fills it",
         "cache = past_key_values\ny = self.look(cache)",
-        ("return past", "past.append(1)"),
+        ("return past", "past.append(self.x)"),
         more="def look(self, past):\n    return past\n",
     ),
     Pair(
