@@ -52,7 +52,7 @@ from gclint.model.values import (
 )
 from gclint.source.file import SourceFile
 from gclint.source.names import names
-from gclint.source.walk import walk
+from gclint.source.walk import last_name, walk
 
 _HELD = "what is held by"
 """How names of variables begin, which no code can have, whose roots are those of what blocks were given."""
@@ -469,14 +469,13 @@ class Surroundings(Entries):
         self.ask(value, node, frame)
 
     def _call(self, thing: Thing, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
-        if isinstance(thing, Unknown):  # Such as a method of something that a block holds.
+        if isinstance(thing, Unknown) and not _is_reading(node):  # Such as a method of what a block holds.
             self._hand(Value(frozenset((thing,)), function.roots), node, frame)
         return super()._call(thing, function, call, node, frame)
 
     def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
         """Note that nothing is known of what a call does; it may change what it gets."""
-        name = node.func if isinstance(node, ast.Call) else None
-        if (getattr(name, "attr", "") or getattr(name, "id", "")) not in _READING:
+        if not _is_reading(node):
             # A function gets a new dict of what `**` unpacks.
             given = [*call.positional, *(each for _, each in call.named)]
             given += [] if call.rest is None else [call.rest]
@@ -682,6 +681,11 @@ def _without_roots(call: Call) -> Call:
         None if call.rest is None else Value(call.rest.things, frozenset((_REST,))),
         None if call.options is None else Value(call.options.things, frozenset((_REST,))),
     )
+
+
+def _is_reading(node: ast.AST) -> bool:
+    """Tell whether a call changes nothing by its name, whatever it calls."""
+    return isinstance(node, ast.Call) and last_name(node.func) in _READING
 
 
 def _is_view(root: Root) -> bool:
