@@ -176,6 +176,11 @@ class Members(Cell):
         self.read()
         return item in self._held
 
+    def __len__(self) -> int:
+        """Return how many are in it."""
+        self.read()
+        return len(self._held)
+
     def add(self, *items: object) -> bool:
         """Add something, and tell whether that is new for what has asked before."""
         is_new = not self._held.issuperset(items)
