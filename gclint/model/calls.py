@@ -301,7 +301,7 @@ class Calls(Objects):
         if parent in ("", "functools", "builtins", "copy") and last in _SPECIAL:
             result: Value = getattr(self, f"_call_{last}")(call, node, frame)
             return result
-        if last == "__init__" and parent in known.MODULE_BASES:
+        if last in ("__init__", "_init_weights") and parent in known.MODULE_BASES:
             return NONE
         if name in known.GENERATORS:
             return of(Made(name))

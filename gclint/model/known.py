@@ -249,6 +249,8 @@ MODULE_READS = names(
     state_dict get_parameter get_submodule get_buffer extra_repr generate
     """
 )
+HOOKING_METHODS = frozenset(("enable_input_require_grads",))
+"""Methods of models whose hooks only let what they see require grad."""
 REPLACING_METHODS = frozenset(("set_input_embeddings", "set_output_embeddings", "set_encoder", "set_decoder"))
 """Methods of models by which users put in something else, and which no model calls."""
 MODULE_SETTINGS = names(

@@ -634,7 +634,8 @@ class Objects:
     ) -> Value:
         """Return an attribute of whatever a value may be."""
         self.record(value, node)
-        if name.startswith("register_") and name.endswith("_hook"):
+        is_hook = name.startswith("register_") and name.endswith("_hook")
+        if is_hook and not any(getattr(each, "name", "") in known.HOOKING_METHODS for each in self.stack):
             owners = (each.owner for each in frame.around() if each.owner is not None)
             self.spaces.version += self.spaces.hooked.add(*(each.node for each in owners))
         found = [

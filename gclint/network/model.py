@@ -31,7 +31,7 @@ from gclint.source.generated import is_modular
 from gclint.source.lines import mentions
 from gclint.source.packages import LIBRARY
 from gclint.source.project import Project
-from gclint.source.tree import statements_around
+from gclint.source.tree import Tree, statements_around
 
 _LIBRARY_MODULES = frozenset(("modeling_utils", "modeling_outputs", "modeling_layers"))
 _BASE_MODULE = "modeling_layers"
@@ -64,6 +64,8 @@ class Network:
         self.library = library_of(project)
         self.module = self.library.module(file)
         self.facts: dict[object, object] = {}
+        self._tree: Tree | None = None
+        """Held as long as call sites name its nodes, which another tree of the same text would not have."""
 
     @cached_property
     def releases(self) -> Releases:
@@ -129,6 +131,7 @@ class Network:
         return self._sites(self.holding_attributes | single)
 
     def _sites(self, names: frozenset[str]) -> tuple[RunSite, ...]:
+        self._tree = self.file.tree
         if not names:
             return with_seen(self.module, ())
         holders = self._holders(names)
