@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from gclint.model.received import Received, Records, records
-from gclint.model.surroundings import Matter
+from gclint.model.surroundings import Block, Matter
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network
 from gclint.source.paths import shown
@@ -63,15 +63,22 @@ def container_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterato
 
 def surrounding_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
     """Yield what the code around blocks does that is not the same once they are recomputed."""
-    family = {(each.file, each.name) for info in blocks for each in info.mro}
+    found = _records(network).around
     about = [
-        each for each in _records(network).around if not each.blocks or not family.isdisjoint(each.blocks)
+        each for each in found if not each.blocks or any(_is_of(one, blocks, network) for one in each.blocks)
     ]
     about.sort(key=lambda each: (each.file is not network.file, str(each.file.path), each.row, each.what))
     # A statement may do the same in several ways.
     for each in {(one.matter, one.file, one.row): one for one in about}.values():
         where = f"line {each.row}" + ("" if each.file is network.file else f" of {shown(each.file.path)}")
         yield _WORDS[each.matter].format(what=each.what, where=where)
+
+
+def _is_of(block: Block, infos: Collection[ClassInfo], network: Network) -> bool:
+    """Tell whether a class is one of some others, or a base or heir of one."""
+    file, name = block
+    info = network.library.module(file).classes.get(name)
+    return info is None or any(each in info.mro or info in each.mro for each in infos)
 
 
 def _incomplete(found: Records, network: Network) -> Iterator[str]:

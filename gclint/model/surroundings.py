@@ -128,8 +128,8 @@ class Around(NamedTuple):
 class _Summary:
     """What following a function has shown, whatever was held before."""
 
-    changed: dict[tuple[Root, frozenset[Object]], tuple[Matter, str]] = field(default_factory=dict)
-    """What is changed in place, and how: a root, and the objects if it can be no other part of that."""
+    changed: dict[tuple[Root, frozenset[Object]], Around] = field(default_factory=dict)
+    """What is changed in place, and where: a root, and the objects if it can be no other part of that."""
     held: defaultdict[frozenset[Block], set[Root]] = field(default_factory=lambda: defaultdict(set))
     """What blocks hold when it returns."""
     made: set[Root] = field(default_factory=set)
@@ -171,8 +171,7 @@ class Surroundings(Entries):
         self, matter: Matter, what: str, node: ast.AST, frame: Frame, blocks: frozenset[Block] = frozenset()
     ) -> None:
         """Take note of something; ``blocks`` are the classes that it is about, if it is not about all."""
-        row = frame.space.file.position(frame.space.offset(node)).row
-        self.around[Around(matter, what, frame.space.file, row, blocks)] = None
+        self.around[_around(matter, what, node, frame)._replace(blocks=blocks)] = None
 
     @contextmanager
     def _in(self, what: str | None) -> Iterator[None]:
@@ -194,24 +193,27 @@ class Surroundings(Entries):
         self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
     ) -> Value:
         """Follow a function, and take what it has done to what blocks hold as done here."""
-        if self._inside:
-            return super().enter(function, call, node, frame, owner)
-        if (
-            owner is not None
-            and getattr(function.node, "name", "") == "forward"
-            and self.is_block(call.positional[:1])
-        ):
+        is_forward = owner is not None and getattr(function.node, "name", "") == "forward"
+        if is_forward and not self._inside and self.is_block(call.positional[:1]):
             return self._run_block(function, call, node, frame, owner)
+        result, mine = self._summarised(function, call, node, frame, owner)
+        if self._inside:
+            self._summary.changed |= mine.changed
+        elif self.stack:
+            self._take(mine, node, frame)
+        return result
+
+    def _summarised(
+        self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None
+    ) -> tuple[Value, _Summary]:
+        """Follow a function, and return also what all following of it with these values has shown."""
         mine = self._summaries.setdefault(self.entry(function, call, owner), _Summary())
         outer, self._summary = self._summary, mine
         within, self._within = self._within, []
         try:
-            result = super().enter(function, call, node, frame, owner)
+            return super().enter(function, call, node, frame, owner), mine
         finally:
             self._summary, self._within = outer, within
-        if self.stack:
-            self._take(mine, node, frame)
-        return result
 
     def _enter(self, function: Function, call: Call, inner: Frame) -> Value:
         result = super()._enter(function, call, inner)
@@ -232,9 +234,9 @@ class Surroundings(Entries):
     def _take(self, mine: _Summary, node: ast.AST, frame: Frame) -> None:
         """Take what following a function has shown as done where it is called."""
         self._age(mine.made, frame)
-        for (root, objects), (matter, what) in mine.changed.items():
+        for (root, objects), around in mine.changed.items():
             if root not in mine.made:
-                self._touch(root, objects, matter, what, node, frame)
+                self._touch(root, objects, around, frame)
         for blocks, held in mine.held.items():
             self._hold(held, blocks, frame)
         self._summary.made |= mine.made
@@ -252,7 +254,9 @@ class Surroundings(Entries):
 
     # -- blocks
 
-    def _run_block(self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class) -> Value:
+    def _run_block(
+        self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None
+    ) -> Value:
         """Follow a block, whose arguments are held from then on.
 
         It is followed once for all of what it gets: only what of that its result is a part of is put back.
@@ -274,9 +278,13 @@ class Surroundings(Entries):
             roots[_REST] = frozenset().union(*loose)
         self._inside += 1
         try:
-            result = super().enter(function, _without_roots(call), node, frame, owner)
+            result, mine = self._summarised(function, _without_roots(call), node, frame, owner)
         finally:
             self._inside -= 1
+        # What it changes in place of what it is given, other blocks may have been given, too.
+        for (root, objects), around in mine.changed.items():
+            for each in roots.get(root, ()) if root != OWN and around.matter is Matter.CHANGED else ():
+                self._touch(each, objects, around, frame)
         if self.unrecorded:
             return _with_other_roots(result, roots)  # Nothing is recomputed of it.
         # What is in a list that it returns still has the names of its arguments.
@@ -289,12 +297,11 @@ class Surroundings(Entries):
         self._hold((view,), blocks, frame)
         return _told_apart(_with_other_roots(result, roots), made, view)
 
-    def _classes(self, value: Value) -> frozenset[Block]:
-        """Return the classes of objects, or classes, with their bases."""
+    @staticmethod
+    def _classes(value: Value) -> frozenset[Block]:
+        """Return the classes of objects, or classes."""
         kinds = {each.kind if isinstance(each, Object) else each for each in value.things}
-        lines = (self.line(each) for each in kinds if isinstance(each, Class))
-        bases = (one for line in lines for one in line if isinstance(one, Class))
-        return frozenset((one.space.file, one.node.name) for one in bases)
+        return frozenset((each.space.file, each.node.name) for each in kinds if isinstance(each, Class))
 
     def _matters(self, call: Call) -> Iterator[Matter]:
         """Yield what is the matter with what a block gets."""
@@ -413,31 +420,29 @@ class Surroundings(Entries):
         objects = frozenset(each for each in value.things if isinstance(each, Object))
         objects = objects if len(objects) == len(value.things) else frozenset()
         for root in value.roots:
-            self._touch(root, objects, Matter.CHANGED, _code(node), node, frame)
+            self._touch(root, objects, _around(Matter.CHANGED, _code(node), node, frame), frame)
 
-    def _touch(
-        self, root: Root, objects: frozenset[Object], matter: Matter, what: str, node: ast.AST, frame: Frame
-    ) -> None:
+    def _touch(self, root: Root, objects: frozenset[Object], around: Around, frame: Frame) -> None:
         """Take note that what a root stands for may be changed in place here.
 
         Args:
             root: the root.
             objects: what it is that is changed; none of them if it may be anything.
-            matter: how it is changed.
-            what: the code that does it.
-            node: where that is done in the function that is followed.
-            frame: the names of that function.
+            around: where that is done, and how.
+            frame: the names of the function that is followed.
         """
-        if self._inside or not self.stack:
+        if not self.stack:
             return
-        self._summary.changed.setdefault((root, objects), (matter, what))
+        self._summary.changed.setdefault((root, objects), around)
+        if self._inside:
+            return
         for blocks, held in self._held(frame):
             if root.what.startswith(_SETTING):
                 is_held = self._may_read(blocks, root.what.removeprefix(_SETTING))
             else:
                 is_held = root in held and (not objects or not objects.isdisjoint(self._parts(blocks)))
             if is_held:
-                self.see(matter, what, node, frame, blocks)
+                self.around[around._replace(blocks=blocks)] = None
 
     def _may_read(self, blocks: frozenset[Block], name: str) -> bool:
         """Tell whether classes, what they hold, or functions beside them may read an attribute."""
@@ -490,7 +495,7 @@ class Surroundings(Entries):
         for root in shared((value,)):
             # What is unknown of the model is no block, and a view is not changed, which raises an error.
             if not (is_unknown and root == OWN) and not _is_view(root):
-                self._touch(root, frozenset(), Matter.HANDED, _code(node), node, frame)
+                self._touch(root, frozenset(), _around(Matter.HANDED, _code(node), node, frame), frame)
 
     def _call_method(
         self, receiver: Value, thing: Thing, name: str, call: Call, node: ast.expr, frame: Frame
@@ -608,6 +613,12 @@ class Surroundings(Entries):
             self.see(Matter.DIFFERENTIATED, _code(node), node, frame)
         found = super().attribute(value, name, node, frame, is_optional=is_optional)
         return found if self._inside or frame.own(name) is not None else _of_any_age(found)
+
+
+def _around(matter: Matter, what: str, node: ast.AST, frame: Frame) -> Around:
+    """Return what is the matter at a place."""
+    file = frame.space.file
+    return Around(matter, what, file, file.position(frame.space.offset(node)).row)
 
 
 _REST = Root(Kind.INPUT, "the block's further arguments")
