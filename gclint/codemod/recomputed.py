@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Mapping
 
+from gclint.model import known, tensors
 from gclint.model.attributes import spaces_of
 from gclint.model.notes import Kind, Note
 from gclint.model.recomputation import unknowns
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.source.file import SourceFile
 from gclint.source.paths import shown
 from gclint.source.remembered import remembered
+from gclint.source.walk import last_name
 from gclint.wording import listed
 
+_NAMESPACES = frozenset(("__dict__", "__class__", "_buffers", "_parameters", "_modules", "data"))
+_CHANGING = (
+    tensors.CHANGING
+    | known.FILLING_METHODS
+    | known.TAKING_METHODS
+    | frozenset(("setattr", "delattr", "vars", "next", "map", "filter", "register_buffer"))
+)
+"""The last names of functions and methods that change something."""
 _WORDS: Mapping[Kind, str] = {
     Kind.INPUT: "changes `{}` in place, which recomputation repeats",
     Kind.STATE: "changes the state of {}, which recomputation repeats",
@@ -51,7 +62,30 @@ def unknown_doubts(info: ClassInfo) -> list[str]:
 
 def stores_on_self(info: ClassInfo) -> bool:
     """Return whether a method of a block's own that ``forward`` runs changes what the block holds."""
-    return any(_is_own_state(info, each) for each in _notes(info))
+    return may_change(info) and any(_is_own_state(info, each) for each in _notes(info))
+
+
+def may_change(info: ClassInfo) -> bool:
+    """Return whether a method of a class's own may change anything; it only saves following most blocks."""
+    methods = (method for each in info.mro for method in each.methods() if method.name != "__init__")
+    return any(_may_be_change(node) for method in methods for node in nodes_of(method))
+
+
+def _may_be_change(node: ast.AST) -> bool:
+    if isinstance(node, (ast.Attribute, ast.Subscript)):
+        return not isinstance(node.ctx, ast.Load) or getattr(node, "attr", "") in _NAMESPACES
+    if isinstance(node, ast.AugAssign):
+        return not isinstance(node.value, ast.Tuple)  # Tuples are never changed.
+    if isinstance(node, ast.keyword):
+        return node.arg is None or node.arg in ("out", "inplace")
+    if isinstance(node, ast.Call):
+        name = last_name(node.func)
+        is_of_part = name in known.MODULE_SETTINGS and isinstance(
+            getattr(node.func, "value", None), ast.Attribute
+        )
+        is_told_to = len(node.args) > known.IN_PLACE_AT.get(name, len(node.args))
+        return name in _CHANGING or name.endswith("_") or not name or is_of_part or is_told_to
+    return isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension, ast.Starred, ast.withitem, ast.Lambda))
 
 
 def _is_own_state(info: ClassInfo, note: Note) -> bool:

@@ -121,8 +121,9 @@ class Spaces:
             frame.clear()
         for defaults in self.defaults.values():
             defaults.clear()
-        for each in (self._spaces, self.objects, self.boxes, self.frames, self.classes, self.members):
-            each.clear()
+        for held in vars(self).values():
+            if isinstance(held, (dict, list)):
+                held.clear()
         self.defaults.clear()
 
 

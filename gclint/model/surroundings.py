@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from gclint.model import known, tensors
@@ -160,6 +159,8 @@ class Surroundings(Entries):
         self._places: dict[ast.AST, Root] = {}
         self._holders: dict[frozenset[Block], str] = {}
         """The names of the variables for what blocks hold."""
+        self._read_in: dict[ast.stmt, frozenset[str]] = {}
+        """The attributes that statements may read."""
         self._objects: defaultdict[frozenset[Block], set[Object]] = defaultdict(set)
         """The objects that were run of these classes."""
 
@@ -455,7 +456,9 @@ class Surroundings(Entries):
             for each in (() if space.tree is None else space.tree.body)
             if not isinstance(each, ast.ClassDef)
         )
-        return any(name in _attributes(each) for each in (*(kind.node for kind in kinds), *beside))
+        nodes = (*(kind.node for kind in kinds), *beside)
+        self._read_in |= {each: _attributes(each) for each in nodes if each not in self._read_in}
+        return any(name in self._read_in[each] for each in nodes)
 
     def _parts(self, blocks: frozenset[Block]) -> set[Object]:
         """Return the objects of classes with all that they hold."""
@@ -729,7 +732,6 @@ def _captures(thing: Thing) -> bool:
     )
 
 
-@lru_cache(maxsize=512)
 def _attributes(node: ast.stmt) -> frozenset[str]:
     """Return the names of all attributes in a statement, and texts, under which attributes may be read."""
     names = (each.attr for each in walk(node) if isinstance(each, ast.Attribute))
