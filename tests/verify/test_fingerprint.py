@@ -31,7 +31,7 @@ def _print(run: Any, again: Any = None) -> Fingerprint:
 
 def _is_same(one: Fingerprint, other: Fingerprint, *, exact: bool) -> bool:
     results = [ClassResult("x.py", "Model", "passed", fingerprints=(each,)) for each in (one, other)]
-    return not regressions(*results, exact=exact)
+    return not list(regressions(*results, exact=exact))
 
 
 def test_every_bit_counts_on_a_cpu() -> None:
