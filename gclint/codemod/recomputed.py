@@ -50,9 +50,10 @@ _WORDS: Mapping[Kind, str] = {
 
 def recomputation_doubts(info: ClassInfo) -> list[str]:
     """Return what is known to go wrong if a block is recomputed that was not, or in one mode only."""
-    notes = (each for each in _notes(info) if each.kind is not Kind.UNKNOWN)
-    # That a block assigns to itself is said of it anyway.
-    return list(_said(info, (each for each in notes if not _is_own_state(info, each))))
+    notes = [each for each in _notes(info) if each.kind is not Kind.UNKNOWN]
+    if stores_on_self(info):  # That is said of it anyway.
+        notes = [each for each in notes if not _is_own_state(info, each)]
+    return list(_said(info, notes))
 
 
 def unknown_doubts(info: ClassInfo) -> list[str]:

@@ -98,10 +98,9 @@ class Expressions(Calls):
         if not space.is_complete:
             read(space.frame, node.id)
         if found is None:
-            for star in reversed(space.stars):
-                from_star = space.resolve(Imported(star.module, star.level, node.id, space))
-                if not all(isinstance(each, (Unknown, External)) for each in from_star.things):
-                    return self.read_global(node, from_star, frame)
+            from_star = space.from_star(node.id)
+            if from_star is not None:
+                return self.read_global(node, from_star, frame)
             if node.id in _BUILTINS:
                 return of(External(node.id))
             return unknown(f"`{node.id}`")

@@ -21,6 +21,7 @@ from gclint.model.values import (
     Imported,
     Module,
     Object,
+    Unknown,
     Value,
     join,
     of,
@@ -173,6 +174,14 @@ class Space:
             self.is_complete = True
         return self.frame.names.get(name)
 
+    def from_star(self, name: str) -> Value | None:
+        """Return what a name is that a star import gives, if that is known."""
+        for star in reversed(self.stars):
+            found = self.resolve(Imported(star.module, star.level, name, self))
+            if not all(isinstance(each, (Unknown, External)) for each in found.things):
+                return found
+        return None
+
     def names_used(self, node: ast.AST) -> frozenset[str] | None:
         """Return the names under which a call reads attributes; None for any."""
         return self.reading_by_name.all_names_used.get(node)
@@ -219,6 +228,8 @@ class Space:
         if imported.name is None:
             return of(Module(space), roots=(Root(Kind.GLOBAL, full),))
         found = space.value(imported.name)
+        if found is None:
+            found = space.from_star(imported.name)
         if found is None:
             inner = ".".join(filter(None, (imported.module, imported.name)))
             part = project.module(self.file, inner, imported.level)
