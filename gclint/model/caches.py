@@ -187,8 +187,10 @@ class _Reader(Entries):
                 for thing in (space.value(name) or NEVER).things:
                     if isinstance(thing, Function) and thing.space is space:
                         self._entries[thing, ""] = {thing.node}
-                    elif isinstance(thing, Class) and thing.space is space:
-                        self._begin_in(thing)
+            # Whatever decorators make of a class.
+            for node in space.tree.body if space.tree is not None else ():
+                if isinstance(node, ast.ClassDef) and node.name in self._leading.names:
+                    self._begin_in(self.class_of(node, space, None))
 
     def _begin_in(self, kind: Class) -> None:
         line = [each for each in self.line(kind) if isinstance(each, Class)]
@@ -739,11 +741,11 @@ class _Reader(Entries):
     # -- operators
 
     def combine(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
-        """Return what an operator makes of two values: of a cache and numbers, nothing else than that."""
+        """Return what an operator makes of two values: of a cache and numbers, another one."""
         both = join((left, right))
-        caches = [each for each in both.things if _cache_of(each) is not None]
+        caches = [cache for cache in map(_cache_of, both.things) if cache is not None]
         if caches and all(_is_harmless(of(each)) for each in both.things):
-            return of(*caches)
+            return self.filled(node, _CACHE, [each.item for each in caches])
         if isinstance(getattr(node, "op", None), ast.Mult):
             for pile, times in ((left, right), (right, left)):
                 is_pile = all(isinstance(each, (Fixed, Box)) for each in pile.things)

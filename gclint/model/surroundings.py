@@ -561,7 +561,10 @@ class Surroundings(Entries):
     def _is_restored(self, context: ast.expr, frame: Frame) -> bool:
         """Tell whether recomputation is in a context as well, or it does not matter."""
         made = self.quietly(context.func if isinstance(context, ast.Call) else context, frame).things
-        return bool(made) and all(isinstance(each, External) and each.name in _RESTORED for each in made)
+        restored = _RESTORED
+        if isinstance(context, ast.Call) and context.args and _is_true(self.quietly(context.args[0], frame)):
+            restored = _RESTORED | {"torch.set_grad_enabled"}
+        return bool(made) and all(isinstance(each, External) and each.name in restored for each in made)
 
     def _call_back(self, call: Call, node: ast.expr, frame: Frame) -> None:
         with self._in(None if self._external in _RUNNING else f"`{self._external}`"):
@@ -695,6 +698,10 @@ def _without_roots(call: Call) -> Call:
         None if call.rest is None else Value(call.rest.things, frozenset((_REST,))),
         None if call.options is None else Value(call.options.things, frozenset((_REST,))),
     )
+
+
+def _is_true(value: Value) -> bool:
+    return all(isinstance(each, Constant) and each.value is True for each in value.things)
 
 
 def _is_reading(node: ast.AST) -> bool:

@@ -13,10 +13,6 @@ _CALL = "states = layer(states, mask)"
 _COUNTED = {"target": "index, layer", "stack": "enumerate(self.layers)"}
 _IMPORT = "from transformers.modeling_layers import GradientCheckpointingLayer as Base"
 _OTHERS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
-    "older states": (
-        {"loop": f"old = states\n{_CALL}\nwith torch.no_grad():\n    old.mul_(0.5)"},
-        {"loop": f"old = states.clone()\n{_CALL}\nwith torch.no_grad():\n    old.mul_(0.5)"},
-    ),
     "output that is a view": (
         {"layer_end": "states = states.view(states.shape)", "loop": f"{_CALL}\nstates += 1"},
         {"layer_end": "states = states.view(states.shape)", "loop": f"{_CALL}\nstates = states + 1"},
