@@ -26,6 +26,7 @@ from gclint.model.spaces import Spaces
 from gclint.model.texts import texts
 from gclint.model.values import (
     NEVER,
+    OF_SETTINGS,
     OWN,
     PLAIN,
     TENSOR,
@@ -418,8 +419,7 @@ class Surroundings(Entries):
     def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Take note that a value is changed in place, if a block holds it."""
         super().change(value, node, frame)
-        objects = frozenset(each for each in value.things if isinstance(each, Object))
-        objects = objects if len(objects) == len(value.things) else frozenset()
+        objects = _objects_of(value)
         for root in value.roots:
             self._touch(root, objects, _around(Matter.CHANGED, _code(node), node, frame), frame)
 
@@ -496,9 +496,10 @@ class Surroundings(Entries):
         """Take note that something unknown gets a value."""
         is_unknown = all(isinstance(each, Unknown) for each in value.things)
         for root in shared((value,)):
-            # What is unknown of the model is no block, and a view is not changed, which raises an error.
-            if not (is_unknown and root == OWN) and not _is_view(root):
-                self._touch(root, frozenset(), _around(Matter.HANDED, _code(node), node, frame), frame)
+            # What is unknown of the model is no block; nobody else changes settings, nor a view, which raises.
+            if not (is_unknown and root == OWN) and root != OF_SETTINGS and not _is_view(root):
+                objects = _objects_of(value) if root in value.roots else frozenset()
+                self._touch(root, objects, _around(Matter.HANDED, _code(node), node, frame), frame)
 
     def _call_method(
         self, receiver: Value, thing: Thing, name: str, call: Call, node: ast.expr, frame: Frame
@@ -698,6 +699,12 @@ def _without_roots(call: Call) -> Call:
         None if call.rest is None else Value(call.rest.things, frozenset((_REST,))),
         None if call.options is None else Value(call.options.things, frozenset((_REST,))),
     )
+
+
+def _objects_of(value: Value) -> frozenset[Object]:
+    """Return the objects that a value is one of; none of them if it may be anything else."""
+    objects = frozenset(each for each in value.things if isinstance(each, Object))
+    return objects if len(objects) == len(value.things) else frozenset()
 
 
 def _is_true(value: Value) -> bool:
