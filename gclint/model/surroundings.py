@@ -22,6 +22,18 @@ from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.notes import Kind, Root
 from gclint.model.objects import ITERATOR
+from gclint.model.roots import (
+    AS_VIEW,
+    REST,
+    VIEW,
+    aged,
+    is_view,
+    of_any_age,
+    own,
+    told_apart,
+    with_other_roots,
+    without_roots,
+)
 from gclint.model.spaces import Spaces
 from gclint.model.texts import texts
 from gclint.model.values import (
@@ -272,15 +284,15 @@ class Surroundings(Entries):
             self.see(matter, _code(node), node, frame, blocks)
         roots = {
             OWN: call.positional[0].roots,
-            **{_own(index): each.roots for index, each in enumerate(call.positional) if index},
-            **{_own(name): each.roots for name, each in call.named},
+            **{own(index): each.roots for index, each in enumerate(call.positional) if index},
+            **{own(name): each.roots for name, each in call.named},
         }
         loose = [each.roots for each in (call.rest, call.options) if each is not None]
         if loose:
-            roots[_REST] = frozenset().union(*loose)
+            roots[REST] = frozenset().union(*loose)
         self._inside += 1
         try:
-            result, mine = self._summarised(function, _without_roots(call), node, frame, owner)
+            result, mine = self._summarised(function, without_roots(call), node, frame, owner)
         finally:
             self._inside -= 1
         # What it changes in place of what it is given, other blocks may have been given, too.
@@ -288,16 +300,16 @@ class Surroundings(Entries):
             for each in roots.get(root, ()) if root != OWN and around.matter is Matter.CHANGED else ():
                 self._touch(each, objects, around, frame)
         if self.unrecorded:
-            return _with_other_roots(result, roots)  # Nothing is recomputed of it.
+            return with_other_roots(result, roots)  # Nothing is recomputed of it.
         # What is in a list that it returns still has the names of its arguments.
         self._hold({*shared(call.all()), *call.positional[0].roots, *roots}, blocks, frame)
         made = self._place(node, frame)
-        view = Root(Kind.MADE, f"{made.what}{_AS_VIEW}")
+        view = Root(Kind.MADE, f"{made.what}{AS_VIEW}")
         self._summary.made |= {made, view}
         self._age((made, view), frame)
         # A view cannot be changed in place once it comes out of a reentrant checkpoint.
         self._hold((view,), blocks, frame)
-        return _told_apart(_with_other_roots(result, roots), made, view)
+        return told_apart(with_other_roots(result, roots), made, view)
 
     @staticmethod
     def _classes(value: Value) -> frozenset[Block]:
@@ -342,9 +354,9 @@ class Surroundings(Entries):
         """Tell what was made at some places before from what is made there now."""
         if all(held.isdisjoint(made) for _, held in self._held(frame)):
             return
-        older = {each: frozenset((_older(each),)) for each in made}
+        older = {each: frozenset((aged(each),)) for each in made}
         for each in {self._home(frame), frame}:
-            each.names = {name: _with_other_roots(value, older) for name, value in each.names.items()}
+            each.names = {name: with_other_roots(value, older) for name, value in each.names.items()}
 
     def is_never_empty(self, entry: Mapping[str, Value], frame: Frame) -> bool:
         """Tell whether a loop runs blocks: if it runs none, they hold nothing."""
@@ -376,11 +388,11 @@ class Surroundings(Entries):
 
     def _value_name(self, node: ast.Name, frame: Frame) -> Value:
         found = super()._value_name(node, frame)
-        return found if self._inside or node.id in frame.names else _of_any_age(found)
+        return found if self._inside or node.id in frame.names else of_any_age(found)
 
     def _item(self, thing: Thing, index: int | None) -> Value:
         found = super()._item(thing, index)
-        return _of_any_age(found) if isinstance(thing, Box) and not self._inside else found
+        return of_any_age(found) if isinstance(thing, Box) and not self._inside else found
 
     # -- changes
 
@@ -496,8 +508,8 @@ class Surroundings(Entries):
         """Take note that something unknown gets a value."""
         is_unknown = all(isinstance(each, Unknown) for each in value.things)
         for root in shared((value,)):
-            # What is unknown of the model is no block; nobody else changes settings, nor a view, which raises.
-            if not (is_unknown and root == OWN) and root != OF_SETTINGS and not _is_view(root):
+            # What is unknown of the model is no block; others change no settings, nor views, which raises.
+            if not (is_unknown and root == OWN) and root != OF_SETTINGS and not is_view(root):
                 objects = _objects_of(value) if root in value.roots else frozenset()
                 self._touch(root, objects, _around(Matter.HANDED, _code(node), node, frame), frame)
 
@@ -533,7 +545,7 @@ class Surroundings(Entries):
 
     def _as_view(self, value: Value) -> Value:
         """Return a value that may be a view, which matters for what comes out of blocks."""
-        return with_roots(value, (_VIEW,)) if self._inside else value
+        return with_roots(value, (VIEW,)) if self._inside else value
 
     # -- places
 
@@ -619,7 +631,7 @@ class Surroundings(Entries):
         ):
             self.see(Matter.DIFFERENTIATED, _code(node), node, frame)
         found = super().attribute(value, name, node, frame, is_optional=is_optional)
-        return found if self._inside or frame.own(name) is not None else _of_any_age(found)
+        return found if self._inside or frame.own(name) is not None else of_any_age(found)
 
 
 def _around(matter: Matter, what: str, node: ast.AST, frame: Frame) -> Around:
@@ -628,7 +640,6 @@ def _around(matter: Matter, what: str, node: ast.AST, frame: Frame) -> Around:
     return Around(matter, what, file, file.position(frame.space.offset(node)).row)
 
 
-_REST = Root(Kind.INPUT, "the block's further arguments")
 _WITH_STATISTICS = names(
     """
     torch.nn.BatchNorm1d torch.nn.BatchNorm2d torch.nn.BatchNorm3d torch.nn.SyncBatchNorm
@@ -636,9 +647,6 @@ _WITH_STATISTICS = names(
     """
 )
 """Modules that change nothing but what they keep, which matters inside of blocks alone."""
-_OLDER = "'"
-_AS_VIEW = " as a view"
-_VIEW = Root(Kind.MADE, "what a view is of")
 _READING = tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS | {"getattr"}
 """Methods that change nothing, whatever has them, and a function."""
 _SETTING = "the setting "
@@ -646,59 +654,6 @@ _OF_TENSORS = frozenset(("data", "grad", "requires_grad"))
 """Attributes of tensors whose assignment changes the tensor."""
 _HANDING_ON = frozenset(("Identity", "Flatten", "Unflatten"))
 """Modules of torch that give what they get, or a view of it."""
-
-
-def _own(argument: str | int) -> Root:
-    """Return what stands for an argument inside of the block that gets it."""
-    return Root(Kind.INPUT, f"the block's {argument}")
-
-
-def _older(root: Root) -> Root:
-    """Return what stands for all that was made at a place before the last one."""
-    return root if root.what.endswith(_OLDER) else Root(root.kind, f"{root.what}{_OLDER}")
-
-
-def _of_any_age(value: Value) -> Value:
-    """Return a value that may have been made at its place before the last one."""
-    older = {_older(each) for each in value.roots if each.kind is Kind.MADE}
-    return Value(value.things, value.roots | older) if older else value
-
-
-def _with_other_roots(value: Value, others: Mapping[Root, frozenset[Root]]) -> Value:
-    """Return a value with other roots in place of some, also in tuples."""
-    things = frozenset(
-        Fixed(tuple(_with_other_roots(each, others) for each in thing.items))
-        if isinstance(thing, Fixed)
-        else thing
-        for thing in value.things
-    )
-    roots = (others.get(each, frozenset((each,))) for each in value.roots)
-    return Value(things, frozenset().union(*roots))
-
-
-def _told_apart(value: Value, made: Root, view: Root) -> Value:
-    """Return what a block gives with a root for all that it made, and another for what is a view."""
-    things = frozenset(
-        Fixed(tuple(_told_apart(each, made, view) for each in thing.items))
-        if isinstance(thing, Fixed)
-        else thing
-        for thing in value.things
-    )
-    is_tuple = all(isinstance(each, Fixed) for each in things)
-    is_view = _VIEW in (value.roots if is_tuple else shared((value,)))
-    return with_roots(Value(things, value.roots - {_VIEW}), (made, view) if is_view else (made,))
-
-
-def _without_roots(call: Call) -> Call:
-    """Return the arguments of a block with names of their own for what their changes would change."""
-    receiver, *positional = call.positional
-    given = (Value(each.things, frozenset((_own(index),))) for index, each in enumerate(positional, 1))
-    return Call(
-        (Value(receiver.things, frozenset((OWN,))), *given),
-        tuple((name, Value(each.things, frozenset((_own(name),)))) for name, each in call.named),
-        None if call.rest is None else Value(call.rest.things, frozenset((_REST,))),
-        None if call.options is None else Value(call.options.things, frozenset((_REST,))),
-    )
 
 
 def _objects_of(value: Value) -> frozenset[Object]:
@@ -714,11 +669,6 @@ def _is_true(value: Value) -> bool:
 def _is_reading(node: ast.AST) -> bool:
     """Tell whether a call changes nothing by its name, whatever it calls."""
     return isinstance(node, ast.Call) and last_name(node.func) in _READING
-
-
-def _is_view(root: Root) -> bool:
-    """Tell whether a root stands for a view that a block has returned."""
-    return root.what.removesuffix(_OLDER).endswith(_AS_VIEW)
 
 
 def _requires_grad(value: Value) -> bool:
