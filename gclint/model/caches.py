@@ -187,6 +187,8 @@ class _Reader(Entries):
                 for thing in (space.value(name) or NEVER).things:
                     if isinstance(thing, Function) and thing.space is space:
                         self._entries[thing, ""] = {thing.node}
+                    elif isinstance(thing, Class) and thing.space is space:
+                        self._begin_in(thing)
             # Whatever decorators make of a class.
             for node in space.tree.body if space.tree is not None else ():
                 if isinstance(node, ast.ClassDef) and node.name in self._leading.names:
