@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from gclint.model import known
 from gclint.model.spaces import Space
 from gclint.source.names import names
-from gclint.source.tree import DEFINITIONS
+from gclint.source.tree import DEFINITIONS, blocks_of
 from gclint.source.walk import children, walk
 
 _ANY = names(
@@ -149,9 +149,16 @@ class Leading:
         self._words -= _UNNAMED
 
 
+def _flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements, and those in branches in place of what contains them."""
+    for statement in body:
+        inner = [] if isinstance(statement, DEFINITIONS) else list(blocks_of(statement))
+        yield from (each for block in inner for each in _flat(block)) if inner else (statement,)
+
+
 def _definitions(space: Space, found: set[str]) -> Iterator[ast.stmt]:
     """Yield the statements of a module that name some others, or lead to one that does; ``found`` grows."""
-    statements = [] if space.tree is None else space.tree.body
+    statements = [] if space.tree is None else list(_flat(space.tree.body))
     rows = [
         min([each.lineno, *(one.lineno for one in getattr(each, "decorator_list", ()))])
         for each in statements
