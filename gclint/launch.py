@@ -24,14 +24,14 @@ def main() -> None:
 def _main(arguments: Sequence[str]) -> None:
     prepare_streams()
     if not _may_be_cached(arguments):
-        from gclint.cli import main as run
+        from gclint.cli.main import main as run
 
         run()
     status = _known(arguments)
     if status is not None:
         sys.exit(status)
     with traced():
-        from gclint.cli import main as run
+        from gclint.cli.main import main as run
 
         run()
 

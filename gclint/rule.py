@@ -16,12 +16,12 @@ from gclint.finding import Applicability, Evidence
 from gclint.settings.definitions import RuleSetting, RuleWords
 
 if TYPE_CHECKING:
+    from gclint.code.project import Surroundings
+    from gclint.code.suppressions import Suppressions
     from gclint.finding import Finding
     from gclint.network.explaining.places import Spot
     from gclint.network.model import Network
     from gclint.settings import Settings
-    from gclint.source.project import Surroundings
-    from gclint.source.suppressions import Suppressions
     from gclint.verify.worker.cause import Cause
     from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from gclint.code.suppressions import Ignore, Suppressions, Word
 from gclint.finding import Applicability, Finding, Fix, Refusal
+from gclint.network.explaining.places import Spot
+from gclint.network.model import Network
 from gclint.rule import CommentRule
-from gclint.source.suppressions import Ignore, Suppressions, Word
 from gclint.wording import closest
 
 _UNCLEAR = "only its author knows what it was meant to suppress"
-
-if TYPE_CHECKING:
-    from gclint.network.explaining.places import Spot
-    from gclint.network.model import Network
 
 
 class UnusedIgnore(CommentRule):

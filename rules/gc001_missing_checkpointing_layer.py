@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from gclint.codemod.leftover import leftover
-from gclint.codemod.protect import conditions, remedies
+from gclint.edit.leftover import leftover
+from gclint.edit.protect import conditions, remedies
 from gclint.finding import Applicability, Evidence, Finding
 from gclint.network.checkpoints import calls_between
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
+from gclint.network.explaining.places import Spot
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.story import call_step, class_step, stack_steps
 from gclint.rule import Rule, Text
 from gclint.verify.worker.cause import Cause
-
-if TYPE_CHECKING:
-    from gclint.network.explaining.places import Spot
-    from gclint.verify.worker.protocol import Place, RunSite
+from gclint.verify.worker.protocol import Place, RunSite
 
 
 class MissingCheckpointingLayer(Rule):
@@ -109,7 +106,7 @@ class MissingCheckpointingLayer(Rule):
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each block that the file defines, or runs if no other file reports it."""
         for block in network.unprotected_blocks:
-            name = self._name(block)
+            name = block.info.definition.heading
             elsewhere = block.info.file is not network.file
             site = block.sites[0]
             start, end = site.span(site.call) if elsewhere else name
@@ -159,12 +156,6 @@ class MissingCheckpointingLayer(Rule):
     def shows(self, site: RunSite) -> bool:
         """Return whether the block was trained, and the base class did not recompute it."""
         return site.recomputed is False or (site.recomputed is not None and not site.is_layer)
-
-    @staticmethod
-    def _name(block: UnprotectedBlock) -> tuple[int, int]:
-        definition = block.info.definition
-        name = block.info.file.text.index(definition.name, definition.header + len("class"))
-        return definition.header, name + len(definition.name)
 
     @staticmethod
     def _message(network: Network, block: UnprotectedBlock) -> str:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from gclint.codemod.sites import SiteDefects, defective_sites, reasons
+from gclint.edit.sites import SiteDefects, defective_sites, reasons
 from gclint.finding import Applicability, Finding
 from gclint.network.activation import is_guarded
 from gclint.network.binding import BoundArgument
+from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.protocol import RunSite
 from gclint.wording import listed_code
-
-if TYPE_CHECKING:
-    from gclint.network.explaining.places import Spot
-    from gclint.verify.worker.protocol import RunSite
 
 
 class PositionalCache(Rule):
@@ -57,9 +54,9 @@ class PositionalCache(Rule):
     and `super().forward` calls in the given files. That is unsafe, since callers elsewhere break. It is
     also unsafe if a release that the file may run with does not disable a cache of that name (see
     GC305); if none does, there is no fix. It is unsafe as well if a decorator of `forward` or a forward hook
-    reads the arguments as they are passed, or if the model reads from the output what the block only
-    returns if `use_cache` is True. There is no fix for a block that needs its cache in training, nor for an
-    argument inside an unpacked list or dict.
+    reads the arguments as they are passed, or if the block, or the code around it, does or computes
+    something else without the cache, or if that is not known. There is no fix for a block that needs its
+    cache in training, nor for an argument inside an unpacked list or dict.
 
     Nor is there one if the value may be something else than a cache, such as a learned prompt, since the
     base class would drop it. A cache is what comes from the model's own arguments under such a name, is

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from gclint.codemod.sites import SiteDefects, defective_sites, reasons
+from gclint.edit.sites import SiteDefects, defective_sites, reasons
 from gclint.finding import Applicability, Finding
 from gclint.network.activation import ACTIVATION_NAMES
+from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.rule import Rule, Setting
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.protocol import RunSite
 from gclint.wording import listed_code
-
-if TYPE_CHECKING:
-    from gclint.network.explaining.places import Spot
-    from gclint.verify.worker.protocol import RunSite
 
 
 class KeywordActivation(Rule):
@@ -55,11 +52,11 @@ class KeywordActivation(Rule):
 
     Safe if the activation and the parameters before it can be passed by position: each of them is passed
     already, or has a literal default. There is no fix across `*args`, none for what an unpacked dict
-    holds, and none if calls among the arguments would be evaluated in another order. If a cache comes
-    before the activation in the signature of `forward`, the signature changes as described under GC002,
-    which is unsafe. The fix is also unsafe if the call may run something whose parameters are not known:
-    another `__call__` or `forward`, or a class that comes from a parameter or a library; or if a
-    decorator of `forward` or a forward hook reads the arguments as they are passed.
+    holds, and none if two arguments that are more than literals and local names would be evaluated in
+    another order. If a cache comes before the activation in the signature of `forward`, the signature
+    changes as described under GC002, which is unsafe. The fix is also unsafe if the call may run something
+    whose parameters are not known: another `__call__` or `forward`, or a class that comes from a parameter
+    or a library; or if a decorator of `forward` or a forward hook reads the arguments as they are passed.
 
     All arguments that required grad in a run move together. Findings that only a run can show are
     repaired by `--fix --verify` once the repair is proven.

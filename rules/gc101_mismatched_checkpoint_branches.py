@@ -5,23 +5,20 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from gclint.codemod.differences import Difference, compare_calls
-from gclint.codemod.places import argument_place
+from gclint.code.walk import is_constant, structure
+from gclint.edit.differences import Difference, compare_calls
+from gclint.edit.places import argument_place
 from gclint.finding import Finding, Refusal, Step
+from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
-from gclint.network.runsite import Arm, RunSite
+from gclint.network.runsite import RunSite
 from gclint.network.story import call_story
 from gclint.network.support import models_running
 from gclint.network.words import words_in
 from gclint.releases import Releases
 from gclint.rule import Rule
-from gclint.source.walk import is_constant, structure
 from gclint.wording import listed_code
-
-if TYPE_CHECKING:
-    from gclint.network.explaining.places import Spot
 
 
 class MismatchedCheckpointBranches(Rule):
@@ -177,11 +174,12 @@ def _concerns_cache(difference: Difference) -> bool:
 def _is_off(legacy: RunSite, difference: Difference) -> bool:
     """Return whether a checkpointed call switches off what the tests around it say is off anyway."""
     one, other = difference.received
+    off = (each for arm in legacy.arms for each in _off(arm.node.test, arm.taken))
     return (
         one is not None
         and other is not None
         and one.is_off
-        and any(structure(other.node) == structure(each) for arm in legacy.arms for each in _known_off(arm))
+        and any(structure(other.node) == structure(each) for each in off)
     )
 
 
@@ -189,12 +187,8 @@ def _running(sites: Sequence[RunSite], like: RunSite) -> list[RunSite]:
     return [site for site in sites if not set(site.blocks).isdisjoint(like.blocks)]
 
 
-def _known_off(arm: Arm) -> Iterator[ast.expr]:
-    """Yield the expressions that are False, None or empty where a call stands."""
-    yield from _off(arm.node.test, arm.taken)
-
-
 def _off(test: ast.expr, holds: bool) -> Iterator[ast.expr]:
+    """Yield the expressions that are False, None or empty where a test holds, or does not."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         yield from _off(test.operand, not holds)
     elif isinstance(test, ast.BoolOp):

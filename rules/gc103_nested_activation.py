@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from gclint.codemod.places import argument_place
-from gclint.codemod.signature import files_naming
-from gclint.codemod.sites import SiteDefects, defective_sites, reasons
+from gclint.code.file import SourceFile
+from gclint.code.outline import Definition
+from gclint.code.paths import shown
+from gclint.code.walk import dotted_name, is_docstring
+from gclint.copies.generated import is_modular, modeling_path
+from gclint.edit.places import argument_place
+from gclint.edit.signature import files_naming
+from gclint.edit.sites import SiteDefects, defective_sites, reasons
 from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
 from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.explaining.places import Spot
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.words import words_in
 from gclint.rule import Rule
-from gclint.source.file import SourceFile
-from gclint.source.generated import is_modular, modeling_path
-from gclint.source.outline import Definition
-from gclint.source.paths import shown
-from gclint.source.walk import dotted_name, is_docstring
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.protocol import RunSite
 from gclint.wording import listed_code
-
-if TYPE_CHECKING:
-    from gclint.network.explaining.places import Spot
-    from gclint.verify.worker.protocol import RunSite
 
 
 class NestedActivation(Rule):

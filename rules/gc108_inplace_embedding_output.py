@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
+from gclint.code.walk import LOOPS, walk
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, Step
+from gclint.network.explaining.places import Spot
 from gclint.network.inplace import Change, changes_in_place, changes_seen, embeddings_called
 from gclint.network.model import Network
 from gclint.network.story import attribute_steps, node_step
 from gclint.network.support import supports_checkpointing
 from gclint.rule import Rule
-from gclint.source.walk import LOOPS, walk
 from gclint.verify.worker.cause import Cause
 from gclint.wording import listed_code
 
 _REASON = "only a run can show whether the clone is needed"
-
-if TYPE_CHECKING:
-    from gclint.network.explaining.places import Spot
 
 
 class InplaceEmbeddingOutput(Rule):

@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from gclint.codemod.places import argument_place
+from gclint.code.file import SourceFile
+from gclint.code.lines import mentions
+from gclint.code.outline import Definition
+from gclint.code.walk import Arg, FunctionNode, walk
+from gclint.edit.places import argument_place
 from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair, Step
 from gclint.network.binding import bind
 from gclint.network.caches import has_flag
+from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.network.outside import FLAG
 from gclint.network.runsite import RunSite as Site
@@ -18,17 +22,9 @@ from gclint.network.story import call_story, parameter_steps
 from gclint.network.words import words_in
 from gclint.releases import EVER_NEUTRALISED
 from gclint.rule import Rule
-from gclint.source.file import SourceFile
-from gclint.source.lines import mentions
-from gclint.source.outline import Definition
-from gclint.source.walk import Arg, FunctionNode, walk
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.protocol import RunSite
 from gclint.verify.worker.vocabulary import USE_CACHE
-
-if TYPE_CHECKING:
-    from gclint.network.explaining.places import Spot
-    from gclint.verify.worker.protocol import RunSite
-
 
 _TRAINING = "training"
 _REASON = "only a run can show whether training needs this cache"

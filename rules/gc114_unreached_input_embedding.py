@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from gclint.codemod.embeddings import concerned, misled, unseen
+from gclint.edit.embeddings import concerned, misled, unseen
 from gclint.finding import Applicability, Finding
+from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
-
-if TYPE_CHECKING:
-    from gclint.network.explaining.places import Spot
-    from gclint.verify.worker.protocol import ClassResult, Failure
+from gclint.verify.worker.protocol import ClassResult, Failure
 
 
 class UnreachedInputEmbedding(Rule):

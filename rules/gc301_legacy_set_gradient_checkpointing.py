@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
-from gclint.codemod.imports import drop_unused_imports
-from gclint.codemod.protect import remedies
-from gclint.codemod.recomputed import recomputation_doubts, stores_on_self
-from gclint.codemod.removal import dotted_names
-from gclint.codemod.switching import computed_doubts, override_doubts, remove_override
+from gclint.code.lines import mentions
+from gclint.edit.imports import drop_unused_imports
+from gclint.edit.protect import recomputed_doubts, remedies, repeated_doubts
+from gclint.edit.removal import dotted_names
+from gclint.edit.sites import defective_sites
+from gclint.edit.switching import computed_doubts, override_doubts, remove_override
 from gclint.finding import Applicability, Finding, Fix, Refusal, Step
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, words_of
+from gclint.network.explaining.places import Spot
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, LIBRARY_SWITCH
@@ -19,14 +20,8 @@ from gclint.network.override import OldOverride, own_overrides
 from gclint.network.standing import Standing
 from gclint.network.story import definition_step, header_steps
 from gclint.network.support import flag, is_like_a_model
-from gclint.network.traits import statistics_class
 from gclint.releases import FIRST_WITH_SWITCH
 from gclint.rule import Rule
-from gclint.source.lines import mentions
-
-if TYPE_CHECKING:
-    from gclint.network.explaining.places import Spot
-
 
 _MOST_STEPS = 3
 """How many classes of each kind the story of a finding shows."""
@@ -73,9 +68,9 @@ class LegacySetGradientCheckpointing(Rule):
 
     It is unsafe if the model contains a class with a flag of its own, or loads a model, that the
     override does not name: these would be enabled as well. It is also unsafe if a named class does not
-    initialize the flag to False, if the file may run with transformers before 4.35, if a layer of
-    the model keeps state that recomputation changes, or if code in the files of the run, or around them,
-    refers to the method. There is no fix for a method that does more than
+    initialize the flag to False, if the file may run with transformers before 4.35, if something about a
+    layer of the model or about its calls makes it unsafe to recompute it, as under GC001, or if code in the
+    files of the run, or around them, refers to the method. There is no fix for a method that does more than
     set flags.
 
     ## References
@@ -169,7 +164,10 @@ def _without_override(network: Network, override: OldOverride) -> Fix | Refusal:
         return min(together, key=lambda fix: fix.applicability is Applicability.UNSAFE)
     names = dotted_names((override.method,))
     imports = drop_unused_imports(network.project, override.model.file, names, (removal,))
-    doubts = [*override_doubts(override), *_doubts(network, override)] or [*computed_doubts(override)]
+    doubts = [*override_doubts(override), *_doubts(network, override)] or [
+        *computed_doubts(override),
+        *repeated_doubts(network, _recomputed_by_hand(network, override)),
+    ]
     return Fix(
         f"Remove `{override.model.name}.{LIBRARY_SWITCH}`",
         (removal, *imports),
@@ -181,12 +179,20 @@ def _without_override(network: Network, override: OldOverride) -> Fix | Refusal:
 def _doubts(network: Network, override: OldOverride) -> Iterator[str]:
     if not _is_new(network) and network.releases.come_before(FIRST_WITH_SWITCH):
         yield f"before transformers {FIRST_WITH_SWITCH} the library does not set the flags itself"
-    for layer in _layers(network, override):
-        if statistics_class(layer) is not None:
-            yield f"`{layer.name}` keeps running statistics, which recomputation updates twice"
-        if stores_on_self(layer):
-            yield f"`{layer.name}.forward` assigns to attributes of `self`, which recomputation repeats"
-        yield from recomputation_doubts(layer)
+    for each, layers in _layers(network, override):
+        yield from recomputed_doubts(each, layers)
+        for site in defective_sites(each):
+            if not set(layers).isdisjoint(site.site.blocks):
+                row, _ = site.site.rows
+                yield f"the call on line {row} passes arguments that checkpointing does not suit"
+
+
+def _recomputed_by_hand(network: Network, override: OldOverride) -> list[ClassInfo]:
+    """Return the blocks that models with the override pass to the checkpoint function themselves."""
+    models = [override.model, *subclasses(network.project, override.model)]
+    owners = {part for model in models for part in (model, *model.all_parts)}
+    sites = (site for site in network.run_sites if site.checkpointed and site.owner in owners)
+    return [*dict.fromkeys(info for site in sites for info in site.blocks if not info.is_checkpointing)]
 
 
 def _is_new(network: Network) -> bool:
@@ -201,8 +207,21 @@ def _is_new(network: Network) -> bool:
     )
 
 
-def _layers(network: Network, override: OldOverride) -> list[ClassInfo]:
-    """Return the checkpointing layers of the models that have the override."""
-    models = [override.model, *subclasses(network.project, override.model)]
+def _layers(network: Network, override: OldOverride) -> Iterator[tuple[Network, list[ClassInfo]]]:
+    """Yield files with the checkpointing layers of models with the override that they define or run."""
+    project = network.project
+    models = [override.model, *subclasses(project, override.model)]
     parts = {part for model in models for part in model.all_parts if part.is_checkpointing}
-    return sorted(parts, key=lambda part: part.name)
+    layers = sorted(parts, key=lambda part: (part.name, str(part.file.path)))
+    files = (info.file for layer in layers for info in (*models, layer, *_holding(models, layer)))
+    for file in dict.fromkeys((network.file, *files)):
+        each = network if file is network.file else Network(project, file)
+        run = {info for site in each.run_sites for info in site.blocks}
+        own = [layer for layer in layers if layer.file is file or layer in run]
+        if own and not project.is_context(file.path):
+            yield each, own
+
+
+def _holding(models: Iterable[ClassInfo], layer: ClassInfo) -> Iterator[ClassInfo]:
+    """Yield the parts of models that have a layer among their own."""
+    yield from (part for model in models for part in model.all_parts if layer in part.parts)

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from gclint.codemod.branch import is_spared
-from gclint.codemod.cache_arguments import no_cache
-from gclint.codemod.places import argument_place
+from gclint.code.walk import Arg
+from gclint.edit.branch import is_spared
+from gclint.edit.cache_arguments import no_cache
+from gclint.edit.places import argument_place
+from gclint.edit.without_cache import site_doubts
 from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
 from gclint.network.caches import has_flag, live_caches
+from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, parameter_steps
 from gclint.network.untrained import untrained
 from gclint.releases import EVER_NEUTRALISED
 from gclint.rule import Rule
-from gclint.source.walk import Arg
 from gclint.wording import listed
 
 _GUARD = "None if {0}.gradient_checkpointing and {0}.training else "
-
-if TYPE_CHECKING:
-    from gclint.network.explaining.places import Spot
 
 
 class UnfilteredCacheName(Rule):
@@ -63,7 +61,8 @@ class UnfilteredCacheName(Rule):
     The fix leaves the name as it is and disables the cache at the call, as the base class would:
     `past_key_value=None if self.gradient_checkpointing and self.training else past_key_values`. It is safe in
     every release, and available only if the class that makes the call has that flag itself, and the value
-    can only be a cache (see GC002). Renaming the
+    can only be a cache (see GC002). It is unsafe if the block, or the code around it, does or computes
+    something else without the cache, or if that is not known. Renaming the
     parameter is up to its author, since other callers may use the name.
 
     ## References
@@ -73,7 +72,7 @@ class UnfilteredCacheName(Rule):
 
     code = "GC305"
     name = "unfiltered-cache-name"
-    fixes = (Applicability.SAFE,)
+    fixes = (Applicability.SAFE, Applicability.UNSAFE)
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each cache that stays on in some release."""
@@ -147,8 +146,11 @@ def _remedy(network: Network, site: RunSite, name: str, arg: Arg) -> Fix | Refus
         return Refusal(other)
     start, _ = site.span(arg.value)
     repair = Repair(Part.CALL, network.file.path, *site.span(site.call))
+    doubts = [doubt for info in site.blocks for doubt in site_doubts(info, (site,))]
     return Fix(
         f"Disable `{name}` while checkpointing",
         (Edit(network.file.path, start, start, _GUARD.format(site.scope.self_name)),),
-        repairs=(repair,),
+        Applicability.UNSAFE if doubts else Applicability.SAFE,
+        "; ".join(doubts) or None,
+        (repair,),
     )

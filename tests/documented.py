@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from gclint.commands import vocabulary
+from gclint.cli import vocabulary
 from gclint.report.rules import documentation
 from gclint.rule import Rule, all_rules
 from gclint.settings.definitions import DEFINITIONS

@@ -23,7 +23,11 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
-from gclint.commands import vocabulary
+from gclint.cli import vocabulary
+from gclint.code.discovery import discover
+from gclint.code.file import SourceFile
+from gclint.code.project import Project
+from gclint.code.syntax import compile_problem, syntax_problem
 from gclint.finding import Finding
 from gclint.releases import releases
 from gclint.report.findings import is_fixable, obstacle
@@ -32,10 +36,6 @@ from gclint.rules.gc000_unused_ignore import UnusedIgnore
 from gclint.run.check import check
 from gclint.run.fix import fix
 from gclint.settings import common_folder, load_settings
-from gclint.source.discovery import discover
-from gclint.source.file import SourceFile
-from gclint.source.project import Project
-from gclint.source.syntax import compile_problem, syntax_problem
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 

@@ -40,16 +40,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from gclint.finding import Finding, Refusal
+from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story
 from gclint.rule import Rule
-
-if TYPE_CHECKING:
-    from gclint.network.explaining.places import Spot
 
 
 class CLASS(Rule):

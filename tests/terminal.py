@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from gclint.cli import main
+from gclint.cli.main import main
 
 
 class Terminal(io.StringIO):

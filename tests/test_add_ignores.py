@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.file import SourceFile
+from gclint.code.syntax import syntax_problem
 from gclint.finding import Finding, Problem
 from gclint.network.model import Network
 from gclint.rule import Rule
-from gclint.source.file import SourceFile
-from gclint.source.syntax import syntax_problem
 from tests.sample import BROKEN
 from tests.terminal import Outcome, runner
 from tests.toys import NO_FIX
@@ -147,7 +147,7 @@ def test_a_file_is_parsed_a_few_times_and_not_once_a_finding(
         parsed.append(file)
         return syntax_problem(file)
 
-    monkeypatch.setattr("gclint.codemod.ignoring.syntax_problem", counting)
+    monkeypatch.setattr("gclint.edit.ignoring.syntax_problem", counting)
     head = "from torch import nn\n\nlayers = nn.ModuleList()\n"
     # Two rules a line, and one line where there is no room behind it.
     lines = [f"bad{number} = ugly\n" for number in range(400)]

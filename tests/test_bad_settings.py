@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from gclint.commands import vocabulary
+from gclint.cli import vocabulary
 from gclint.settings import Settings, SettingsError, load_settings
 from gclint.settings.definitions import DEFINITIONS, SWITCH, Definition
 from tests.sample import REPAIRED

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gclint.code.project import Project
 from gclint.finding import Finding
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.run.baseline import Baseline, BaselineError
 from gclint.run.check import CheckResult, check
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.toys import NO_FIX, CrashingRule, WordRule, without_fix
 
 

@@ -11,10 +11,10 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from gclint.code.file import SourceFile
+from gclint.code.walk import arguments
 from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.signature import Kind, Signature, function_signature, method_signature
-from gclint.source.file import SourceFile
-from gclint.source.walk import arguments
 
 _KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: Kind.POSITIONAL_ONLY,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gclint.commands.check import check_command
+from gclint.cli.check import check_command
 from tests.decisions.toy import PROTECTED, STACK, block, model, toy
 
 _IMPORTS = (
@@ -298,6 +298,29 @@ _REMEMBERED = (
     "cache = self.remember(past_key_values)",
     "def remember(self, past_key_values):\n    return past_key_values\n",
 )
+_WRAPPED = """\
+cache = {cache}
+for layer in self.layers:
+    if self.gradient_checkpointing and self.training:
+        def wrapped(module):
+            def call(*inputs):
+                return module(*inputs, {passed})
+            return call
+        hidden_states = torch.utils.checkpoint.checkpoint(wrapped(layer), hidden_states)
+    else:
+        hidden_states = layer(hidden_states, {passed})
+"""
+"""A loop with a function around a block that is checkpointed in its place, and passes it a cache."""
+
+
+def _wrapped(cache: str, passed: str = "cache") -> str:
+    loop = _WRAPPED.format(cache=cache, passed=passed)
+    takes = "hidden_states, past_key_values=None, x=None"
+    init = f"{STACK}\nself.gradient_checkpointing = False"
+    layer = block(takes="hidden_states, past_key_values=None")
+    return toy(layer, model(loop, takes=takes, init=init), imports="import torch.utils.checkpoint\n")
+
+
 _MODELS: Mapping[str, Mapping[str, str]] = {
     "none": {
         **{name: _made(each) for name, each in _OTHERS.items()},
@@ -328,3 +351,25 @@ def test_only_what_can_only_be_a_cache_is_passed_by_its_name(expected: str, tmp_
         if each["code"] == "GC002"
     }
     assert fixes == dict.fromkeys(_MODELS[expected], expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (_wrapped("past_key_values"), {"applicability": "safe"}),
+        (_wrapped("past_key_values", "cache[0]"), {"applicability": "safe"}),
+        (_wrapped("x"), {}),
+        (_wrapped("past_key_values if x is None else (x,)"), {}),
+        (_wrapped("past_key_values", "(cache, x)"), {}),
+    ],
+)
+def test_a_function_around_a_block_passes_a_cache_if_it_is_one(
+    text: str, expected: Mapping[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "modeling_toy.py"
+    path.write_text(text, encoding="utf-8")
+    result = CliRunner().invoke(
+        check_command, ["--no-cache", "--jobs", "1", "--output-format", "json", str(path)]
+    )
+    (fix,) = (each["fix"] or {} for each in json.loads(result.stdout) if each["code"] == "GC001")
+    assert expected.items() <= fix.items() and bool(fix) == bool(expected)

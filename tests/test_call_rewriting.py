@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gclint.code.project import Project
 from gclint.finding import Applicability, Finding
 from gclint.releases import releases
 from gclint.report.findings import is_fixable
@@ -21,7 +22,6 @@ from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.run.fix import FixResult, fix
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.generated import ACTIVATIONS, CACHES, Models, converted_models, legacy_models
 from tests.harness import USUAL_RELEASES
 from tests.stand_ins import Trace, run_models

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.trees import GCL, Tree, model, said
 
 ALPHA = "alpha/modeling_alpha.py"

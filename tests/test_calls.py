@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.file import SourceFile
+from gclint.copies.twins import definition_region, header_region
 from gclint.finding import Edit
 from gclint.run.carry import changes_header_only
-from gclint.source.file import SourceFile
-from gclint.source.twins import definition_region, header_region
 
 _NEWER = pytest.mark.skipif(sys.version_info < (3, 12), reason="no type parameters")
 

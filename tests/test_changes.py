@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.source.changes import ChangesUnknown, changed_files, staged_files
+from gclint.code.changes import ChangesUnknown, changed_files, staged_files
 from tests.repository import Repository
 
 _BASE = "origin/main"

@@ -19,8 +19,8 @@ import click
 import pytest
 
 from gclint import __version__
-from gclint.cli import gclint as command_line
-from gclint.commands.default_group import LazyCommand
+from gclint.cli.default_group import LazyCommand
+from gclint.cli.main import gclint as command_line
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
@@ -596,16 +596,14 @@ class Recorder(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Recorder())
 sys.argv[0] = "gclint"
 try:
-    from gclint.cli import main
+    from gclint.cli.main import main
     main()
 except SystemExit:
     print("imported:", *sorted(set(wanted)), file=sys.stderr)
 """
 
 
-_OWN = {
-    f"gclint.{name}" for name in ("engine", "finding", "network", "report.report", "rule", "rules", "source")
-}
+_OWN = {f"gclint.{name}" for name in ("code", "finding", "network", "report.report", "rule", "rules", "run")}
 
 
 @pytest.mark.drawn(first=3)
@@ -616,10 +614,10 @@ _OWN = {
         (["check", "--help"], {"torch", "transformers", "libcst", "rich", "difflib", *_OWN}),
         (["--version"], {"torch", "transformers", "libcst", "rich", "difflib", *_OWN}),
         (["chekc"], {"torch", "transformers", "libcst", "rich", *_OWN}),
-        (["--fix", "modeling_sample.py"], {"torch", "transformers", "rich", "gclint.commands.verify"}),
+        (["--fix", "modeling_sample.py"], {"torch", "transformers", "rich", "gclint.cli.verify"}),
         (
             ["check", "modeling_sample.py"],
-            {"torch", "transformers", "rich", "multiprocessing", "gclint.commands.verify"},
+            {"torch", "transformers", "rich", "multiprocessing", "gclint.cli.verify"},
         ),
         (["rule", "GC001"], {"torch", "transformers", "rich"}),
         (["verify", "--help"], {"torch", "transformers", "rich"}),

@@ -19,7 +19,7 @@ Run = Callable[..., Outcome]
 @pytest.fixture
 def gclint(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Run gclint where nothing is installed."""
-    monkeypatch.setattr("gclint.source.environments.active_environments", tuple)
+    monkeypatch.setattr("gclint.code.packages.active_environments", tuple)
     monkeypatch.chdir(tmp_path)
     return runner(monkeypatch, capsys)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from gclint.cli import gclint as command_line
-from gclint.commands import vocabulary
+from gclint.cli import vocabulary
+from gclint.cli.main import gclint as command_line
 from gclint.settings import Settings
 from gclint.settings.definitions import DEFINITIONS
 from gclint.settings.schema import schema

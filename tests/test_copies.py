@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.file import SourceFile
+from gclint.code.project import Project
+from gclint.copies.marked import copy_comments, parse_renaming, twin_of
 from gclint.report.report import Repairs
 from gclint.run.fix import fix
 from gclint.settings import Settings
-from gclint.source.copies import copy_comments, parse_renaming, twin_of
-from gclint.source.file import SourceFile
-from gclint.source.project import Project
 from tests.toys import WordRule, replacing
 from tests.trees import GCL, Tree, converted, copied, kind, model, said, told
 

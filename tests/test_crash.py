@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Problem
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.run.fix import fix
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.harness import FIXTURES
 
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))

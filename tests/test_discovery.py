@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.candidates import looks_like_model
+from gclint.code.discovery import discover, survey
+from gclint.code.project import Project
 from gclint.settings import Settings
-from gclint.source.candidates import looks_like_model
-from gclint.source.discovery import discover, survey
-from gclint.source.project import Project
 
 
 @pytest.fixture(autouse=True)

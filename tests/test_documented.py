@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.commands import vocabulary
+from gclint.cli import vocabulary
 from gclint.finding import Finding
 from gclint.report.findings import documentation_url
 from gclint.report.formats import FORMATS

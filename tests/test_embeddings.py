@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Applicability
 from gclint.observations import Changed, Feeding, Observations
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.run.fix import fix
 from gclint.settings import Settings
-from gclint.source.project import Project
 
 _BEFORE = """\
 from torch import nn

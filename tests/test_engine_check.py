@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gclint import __version__
+from gclint.code.project import Project
 from gclint.finding import Finding, Position
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.rules.gc000_unused_ignore import UnusedIgnore
 from gclint.run.check import CheckResult, check
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.toys import NO_FIX, CrashingRule, WordRule, replacing, without_fix
 
 

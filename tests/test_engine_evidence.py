@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Heir, Refusal
 from gclint.proof.evidence import Hint, weigh
 from gclint.rule import all_rules
 from gclint.run.check import CheckResult
 from gclint.settings import Settings
-from gclint.source.project import Project
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import ClassResult, Failure, InputEmbedding, Place, RunSite
 from tests.toys import NO_FIX

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.rules.gc000_unused_ignore import UnusedIgnore
 from gclint.run.fix import FixResult, fix
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.toys import CrashingRule, WordRule, replacing, without_fix
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.proof.reach import Reach
 from gclint.settings import Settings
-from gclint.source.project import Project
 
 _CHANGED = "package/models/x/modeling_x.py"
 _PACKAGE = {

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Edit, Heir, Part, Repair
 from gclint.proof.proving import Proof, prove
 from gclint.report.proofs import reasons
 from gclint.rule import all_rules
 from gclint.run.fix import FixResult, fix
 from gclint.settings import Settings
-from gclint.source.project import Project
 from gclint.verify.files import FileRun
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.modes import CHECKPOINTED

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gclint.code.project import Project
 from gclint.finding import Finding, Heir
 from gclint.run.baseline import Selection
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.toys import NO_FIX
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.proof.provable import proven_only
@@ -17,7 +18,6 @@ from gclint.run.baseline import Baseline, Entry, Selection
 from gclint.run.check import CheckResult, check
 from gclint.run.fix import FixResult, fix
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.toys import NO_FIX, WordRule, replacing, without_fix
 
 _GOOD, _BAD = Path("modeling_a.py"), Path("modeling_b.py")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.run.fix import FixResult, fixed_together, written_together
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.trees import MODEL, PLAIN_IMPORTS, Tree, copied, model
 
 _PATHS = [Path(f"{name}.py") for name in ("a", "b", "c", "modeling_x", "modular_x", "d")]

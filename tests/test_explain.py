@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from gclint.cli import gclint
-from gclint.commands import vocabulary
+from gclint.cli import vocabulary
+from gclint.cli.main import gclint
+from gclint.code.project import Project
 from gclint.report.explanation import write_text
 from gclint.rule import Rule, all_rules
 from gclint.run.check import check
 from gclint.run.explain import Explainer, explain
 from gclint.settings import load_settings
-from gclint.source.project import Project
 from tests.harness import FIXTURES, Fixture, Silence, load_fixtures
 
 _RELEASES = '[tool.gclint]\ntarget-version = ">=4.53,<5.17"\n'

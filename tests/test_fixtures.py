@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 
 import pytest
 
+from gclint.code import file
 from gclint.finding import Edit
 from gclint.rule import Rule, all_rules
 from tests.harness import (
@@ -23,10 +25,20 @@ from tests.harness import (
 from tests.toys import WordRule, replacing, without_fix
 
 _each_fixture = pytest.mark.parametrize("fixture", load_fixtures(), ids=lambda fixture: fixture.name)
+_OF_SEVERAL_FILES = [each for each in load_fixtures() if len(each.before) > 1]
 
 
 @_each_fixture
 def test_what_is_announced_is_reported(fixture: Fixture, tmp_path: Path) -> None:
+    verify_findings(fixture, all_rules(), tmp_path)
+
+
+@pytest.mark.parametrize("fixture", _OF_SEVERAL_FILES, ids=lambda each: each.name)
+def test_that_does_not_hang_on_how_many_trees_are_kept(
+    fixture: Fixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A tree that is made again has other nodes, and which are made again depends on the order of files.
+    monkeypatch.setattr(file, "_tree", lru_cache(maxsize=1)(file._tree.__wrapped__))
     verify_findings(fixture, all_rules(), tmp_path)
 
 

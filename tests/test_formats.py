@@ -15,12 +15,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gclint.cli import main
+from gclint.cli.main import main
+from gclint.code.project import Project
 from gclint.finding import Finding, Position, Problem, Refusal
 from gclint.report.formats import FORMATS, format_complaint, format_named
 from gclint.report.report import Report
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.sample import BROKEN
 from tests.toys import NO_FIX
 
@@ -293,7 +293,7 @@ def test_what_cannot_be_written_is_said_at_once(
 
 
 def test_a_path_of_windows_keeps_its_colon() -> None:
-    from gclint.commands.output import OutputFileType
+    from gclint.cli.output import OutputFileType
 
     found = OutputFileType(FORMATS).convert(r"sarif:C:\reports\x.sarif", None, None)
     assert (found.format, str(found.path)) == ("sarif", r"C:\reports\x.sarif")

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.file import SourceFile
+from gclint.code.project import Project
+from gclint.copies.twins import Region, Renaming, Twin, definition_region
 from gclint.finding import Duty
 from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Place, place_at
 from gclint.report.report import Repairs
 from gclint.settings import Settings
-from gclint.source.file import SourceFile
-from gclint.source.project import Project
-from gclint.source.twins import Region, Renaming, Twin, definition_region
 from tests.trees import (
     ATTENTION,
     GCL,

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from gclint.cli import main
+from gclint.cli.main import main
+from gclint.code.paths import shown
+from gclint.code.project import Project
+from gclint.copies.twins import Renaming
 from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place
 from gclint.rule import all_rules
@@ -18,9 +21,6 @@ from gclint.run.baseline import Selection
 from gclint.run.check import CheckResult, check
 from gclint.run.fix import fix
 from gclint.settings import Settings
-from gclint.source.paths import shown
-from gclint.source.project import Project
-from gclint.source.twins import Renaming
 from gclint.write.transaction import write_all
 from tests.toys import WordRule, replacing
 from tests.trees import GCL, HEADER, Tree, converted, model

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gclint.codemod.edits import edited
-from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base, is_used
+from gclint.code.file import SourceFile
+from gclint.code.project import Project
+from gclint.edit.edits import edited
+from gclint.edit.imports import drop_unused_imports, import_checkpointing_base, is_used
 from gclint.finding import Edit
 from gclint.settings.settings import Settings
-from gclint.source.file import SourceFile
-from gclint.source.project import Project
 
 _PATH = Path("modeling_x.py")
 _ALONE = Project(Settings(), [])

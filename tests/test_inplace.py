@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Finding
 from gclint.model import tensors
 from gclint.model.leaves import SAME
@@ -15,7 +16,6 @@ from gclint.network import inplace
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
-from gclint.source.project import Project
 
 _MODEL = """\
 import torch

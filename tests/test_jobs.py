@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.rule import all_rules
 from gclint.run import jobs
 from gclint.run.check import CheckResult, check, check_again
 from gclint.run.fix import fix
 from gclint.run.jobs import fitting_jobs, spread
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.trees import GCL, IMPORTS, MODEL, model
 
 METHODS = [each for each in ("fork", "start") if each != "fork" or hasattr(os, "fork")]

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from gclint import userfolder
+from gclint.code.paths import shown
+from gclint.code.project import Project
 from gclint.finding import Problem
 from gclint.settings import Settings
-from gclint.source.paths import shown
-from gclint.source.project import Project
 from gclint.userfolder import state_home
 from gclint.write.journal import Busy, Change, Journal, Unfinished, new_temporary
 from gclint.write.recovery import recover, refuse_unfinished

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Finding
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.cache.shell import run
 
 _ONE_READING = pytest.mark.xfail(strict=True, reason="one reading")
@@ -453,7 +453,6 @@ def test_an_import_that_another_file_takes_from_the_module_is_kept(findings: _Fi
     assert len(edits) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="hooks that functions outside of classes register are not seen")
 def test_a_hook_of_a_script_reads_the_arguments(findings: _Findings) -> None:
     text = _CACHED + "\n\ndef hook(model):\n    model.layers[0].register_forward_pre_hook(print)\n"
     assert [fix for *_, fix in _verdicts(findings({"modeling_a.py": text}))] == ["UNSAFE"]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gclint.codemod.edits import edited
-from gclint.codemod.layout import Listing, argument_list, parameter_list
-from gclint.codemod.places import argument_spans
+from gclint.code.file import SourceFile
+from gclint.code.walk import walk
+from gclint.edit.edits import edited
+from gclint.edit.layout import Listing, argument_list, parameter_list
+from gclint.edit.places import argument_spans
 from gclint.finding import Refusal
-from gclint.source.file import SourceFile
-from gclint.source.walk import walk
 
 
 def _file(text: str) -> SourceFile:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Finding, Refusal
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.toy_models import IMPORTS, LAYERS, LOOP, STACK, model
 
 _TORCH = "import torch.utils.checkpoint\nfrom torch.utils.checkpoint import checkpoint\n"

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.packages import package_folders
+from gclint.code.project import Project
 from gclint.network.model import Network
 from gclint.network.unknown import unknown_bases
 from gclint.releases import releases
@@ -17,8 +19,6 @@ from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.run.fix import fix
 from gclint.settings import Settings
-from gclint.source.environments import package_folders
-from gclint.source.project import Project
 from tests.test_releases_of_projects import UTILS, library, write
 from tests.trees import kind, told
 
@@ -231,7 +231,7 @@ def test_a_base_that_nobody_knows_is_named(tmp_path: Path) -> None:
 def test_the_interpreter_finds_what_it_would_import_and_imports_nothing(tmp_path: Path) -> None:
     write(tmp_path, {"broken/__init__.py": "raise SystemExit"})
     code = (
-        "import sys; from pathlib import Path; from gclint.source.environments import package_folders\n"
+        "import sys; from pathlib import Path; from gclint.code.packages import package_folders\n"
         "print(*package_folders(Path(sys.executable), 'broken'))"
     )
     run = subprocess.run(

@@ -18,8 +18,8 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gclint.cli import gclint
-from gclint.commands.default_group import LazyCommand
+from gclint.cli.default_group import LazyCommand
+from gclint.cli.main import gclint
 from gclint.rule import all_rules
 from tests.documented import FOLDER, TABLE, pages
 from tests.environment import PROJECT

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.discovery import discover
+from gclint.code.project import Project
 from gclint.finding import Finding
 from gclint.rule import Rule, all_rules
 from gclint.run.check import check
 from gclint.run.live import Live
 from gclint.settings import Settings
-from gclint.source.discovery import discover
-from gclint.source.project import Project
 from tests.harness import Fixture, load_fixtures
 from tests.server.models import BAD, BASE, BROKEN, GOOD, HEIR
 

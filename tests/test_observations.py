@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Applicability, Evidence, Finding, Heir
 from gclint.observations import Observations, Observed
 from gclint.proof.provable import Reached
@@ -14,7 +15,6 @@ from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.run.fix import fix
 from gclint.settings import Settings
-from gclint.source.project import Project
 from gclint.verify.worker.cause import Cause
 
 _MODEL = """\

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.file import SourceFile, UnreadableFile
+from gclint.code.paths import printable, shown
+from gclint.code.project import Project
 from gclint.facts import read_bytes
 from gclint.finding import Position
 from gclint.report.diff import unified_diff
 from gclint.report.formats import FORMATS
 from gclint.settings import Settings
-from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.paths import printable, shown
-from gclint.source.project import Project
 from gclint.verify.sources import digest, targets_of
 from gclint.verify.worker.protocol import Source
 from tests.sample import BROKEN

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.outline import Definition, ImportedName
+from gclint.code.file import SourceFile, UnreadableFile
+from gclint.code.outline import Definition, ImportedName
 
 _ANY_DEFINITION = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -9,14 +9,14 @@ from textwrap import indent
 
 import pytest
 
+from gclint.code.file import SourceFile
+from gclint.code.project import Project
 from gclint.finding import Applicability, Fix
 from gclint.model.replacements import replacements
 from gclint.releases import releases
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
-from gclint.source.file import SourceFile
-from gclint.source.project import Project
 from tests.test_leftover import toy
 from tests.toy_models import LAYERS, LOOP
 

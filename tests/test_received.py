@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.model.looking import is_only_looked_into
 from gclint.model.reading import Members, Reading
 from gclint.model.received import Received, records
 from gclint.settings import Settings
-from gclint.source.project import Project
 
 _MODEL = """\
 import torch
@@ -517,6 +517,21 @@ def test_a_recursion_without_end_is_not_called_followed(tmp_path: Path) -> None:
     project = Project(Settings(), [path], [tmp_path])
     file = project.file(path)
     assert not records(project, [file], [(file, "Layer")]).is_complete
+
+
+def test_functions_around_themselves_have_an_end(tmp_path: Path) -> None:
+    wrapping = """\
+import functools
+import torch.utils.checkpoint
+
+
+def wrap(modules):
+    for each in modules:
+        each.forward = functools.partial(torch.utils.checkpoint.checkpoint, each.forward)
+"""
+    stack = "        self.layers = nn.ModuleList([Layer() for _ in range(2)])\n"
+    model = _MODEL.replace(stack, f"{stack}        wrap(self.layers)\n")
+    _received(tmp_path, held="None", model=f"{wrapping}\n\n{model}")
 
 
 def test_a_set_that_gets_more_is_asked_anew() -> None:

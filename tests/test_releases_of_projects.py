@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.releases import NEWEST_KNOWN, releases
 from gclint.settings import Settings
-from gclint.source.project import Project
 
 UTILS = "import torch\n\n\nclass PreTrainedModel(torch.nn.Module): ...\n"
 

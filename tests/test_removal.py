@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gclint.codemod.edits import edited
-from gclint.codemod.removal import remove_functions
-from gclint.source.file import SourceFile
+from gclint.code.file import SourceFile
+from gclint.edit.edits import edited
+from gclint.edit.removal import remove_functions
 
 CASES = {
     "the last method": (

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Position, Problem, Refusal
 from gclint.report import diff, full
 from gclint.report.formats import format_named
 from gclint.report.report import Repairs, Report
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.terminal import Terminal
 from tests.toys import NO_FIX
 
@@ -346,7 +346,7 @@ import gclint.report.formats as formats
 entry = formats.Entry("further_format", shows_runs=True, counts=True)
 formats.FORMATS = {**formats.FORMATS, "further": entry}
 sys.argv[0] = "gclint"
-from gclint.cli import main
+from gclint.cli.main import main
 main()
 """
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from gclint.cli import gclint
+from gclint.cli.main import gclint
 from gclint.report.rules import documentation
 from gclint.rule import Rule, all_rules
 from tests.documented import FOLDER

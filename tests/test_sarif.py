@@ -15,14 +15,14 @@ import jsonschema
 import pytest
 
 from gclint import __version__
-from gclint.cli import main
+from gclint.cli.main import main
+from gclint.code.project import Project
 from gclint.finding import Applicability, Edit, Finding, Fix, Position, Problem, Step
 from gclint.report import sarif
 from gclint.report.places import file_uri
 from gclint.report.report import Report
 from gclint.rule import all_rules
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.environment import PROJECT
 from tests.sample import BROKEN
 from tests.toys import NO_FIX

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.cli import main
+from gclint.cli.main import main
 
 MODEL = """\
 from torch import nn

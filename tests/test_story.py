@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Finding
 from gclint.observations import Feeding, Observations
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
-from gclint.source.project import Project
 
 _HEADER = """\
 import torch

@@ -14,8 +14,8 @@ import pytest
 
 import gclint
 import gclint.rules
+from gclint.code.questions import Topic
 from gclint.run import memory
-from gclint.source.questions import Topic
 from tests.environment import PROJECT
 
 if sys.version_info >= (3, 11):
@@ -26,19 +26,20 @@ else:
 _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.__main__",),
     ("gclint.launch",),
-    ("gclint.cli",),
-    ("gclint.commands", "gclint.testing"),
+    ("gclint.cli.main",),
+    ("gclint.cli", "gclint.testing"),
     ("gclint.server",),
     ("gclint.report",),
     ("gclint.proof",),
     ("gclint.run", "gclint.write"),
     ("gclint.rules", "gclint.verify"),
     ("gclint.rule",),
-    ("gclint.codemod",),
+    ("gclint.edit",),
     ("gclint.network",),
     ("gclint.network.evaluation",),
     ("gclint.model",),
-    ("gclint.source",),
+    ("gclint.copies",),
+    ("gclint.code",),
     ("gclint.settings",),
     ("gclint.class_settings",),
     ("gclint.releases",),
@@ -65,10 +66,11 @@ _ASKING = (
     "gclint.write",
     "gclint.proof",
     "gclint.rules",
-    "gclint.codemod",
+    "gclint.edit",
     "gclint.network",
     "gclint.model",
-    "gclint.source",
+    "gclint.copies",
+    "gclint.code",
 )
 """The rooms that ask which files something holds for."""
 
@@ -84,7 +86,9 @@ _WORKER = "gclint.verify.worker"
 _WORKERS_LANGUAGE = {
     f"{_WORKER}.{name}"
     for name in (
+        "branches",
         "cause",
+        "coverage",
         "estimates",
         "known",
         "modes",

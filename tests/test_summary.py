@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Applicability, Duty, Finding, Fix, Part, Problem, Refusal, Repair
 from gclint.report.full import write_diff_notices
 from gclint.report.markdown import markdown
@@ -17,7 +18,6 @@ from gclint.report.report import Repairs, Report
 from gclint.rule import all_rules
 from gclint.run.fix import fix
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.harness import FIXTURES, is_too_new
 from tests.toy_models import IMPORTS, LAYERS, STACK, model
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.file import SourceFile
+from gclint.code.suppressions import Suppressions
 from gclint.finding import Finding
 from gclint.rule import codes_by_word
 from gclint.rules.gc000_unused_ignore import UnusedIgnore
-from gclint.source.file import SourceFile
-from gclint.source.suppressions import Suppressions
 from tests.toys import NO_FIX
 
 _PATH = Path("modeling_x.py")

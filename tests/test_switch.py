@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.file import SourceFile
+from gclint.code.project import Project
 from gclint.finding import Applicability, Finding, Fix, Refusal
 from gclint.network import outside
 from gclint.network.outside import outside_switches, sets_only_own_flags, switches_in
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
-from gclint.source.file import SourceFile
-from gclint.source.project import Project
 from tests.toy_models import IMPORTS
 from tests.toy_models import LAYERS as ALL_LAYERS
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.file import SourceFile
+from gclint.code.syntax import compile_problem, syntax_problem
 from gclint.finding import Position
-from gclint.source.file import SourceFile
-from gclint.source.syntax import compile_problem, syntax_problem
 
 
 def _problem(text: str) -> tuple[str, Position | None] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gclint.cli import gclint
+from gclint.cli.main import gclint
 from tests.environment import PROJECT
 
 _FORMS = sorted(

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gclint.source.tokens import Kind, code_tokens, one_line, tokens
+from gclint.code.tokens import Kind, code_tokens, one_line, tokens
 
 _LAYOUT = (Kind.NEWLINE, Kind.JOIN)
 
@@ -117,7 +117,7 @@ _REPEATED = (
 _LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
-from gclint.source.tokens import *
+from gclint.code.tokens import *
 opened, repeated = eval(sys.argv[1])
 for piece in opened:
     list(tokens(piece * (200_000 // len(piece))))

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from gclint.source.file import SourceFile
-from gclint.source.lines import begins_in_string, logical_lines
-from gclint.source.tree import Tree, Unparsable
-from gclint.source.walk import listed
+from gclint.code.file import SourceFile
+from gclint.code.lines import begins_in_string, logical_lines
+from gclint.code.tree import Tree, Unparsable
+from gclint.code.walk import listed
 
 
 def _file(text: str) -> SourceFile:

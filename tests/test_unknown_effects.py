@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Applicability, Fix
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.decisions.toy import block, model, toy
 
 _RULES = [rule for rule in all_rules() if rule.code == "GC001"]

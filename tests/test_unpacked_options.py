@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Applicability
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
-from gclint.source.project import Project
 
 _MODEL = """\
 from torch import nn

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.settings import Settings
-from gclint.source.project import Project
 from gclint.write.disk import write_atomically, write_text
 from gclint.write.transaction import write_all
 

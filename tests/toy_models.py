@@ -6,10 +6,11 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
+from gclint.code.project import Project
+from gclint.finding import Applicability, Fix
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
-from gclint.source.project import Project
 
 IMPORTS = """\
 import copy
@@ -83,3 +84,20 @@ def reported(folder: Path, files: Mapping[str, str]) -> list[str]:
     result = check(Project(Settings(), paths), [rule for rule in all_rules() if rule.code == "GC001"])
     assert result.problems == ()
     return [finding.symbol for finding in result.findings]
+
+
+def applicability(folder: Path, first: str, others: Mapping[str, str] | None = None) -> Applicability:
+    """Return how safe the fix is of the only block in a file that is no checkpointing layer.
+
+    Args:
+        folder: where to write files.
+        first: the text of ``modeling_toy.py``, which alone is given.
+        others: further files beside it.
+    """
+    given = folder / "modeling_toy.py"
+    for name, text in {given.name: first, **(others or {})}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    rules = [rule for rule in all_rules() if rule.code == "GC001"]
+    (finding,) = check(Project(Settings(), [given], [folder]), rules).findings
+    assert isinstance(finding.remedy, Fix), finding.remedy
+    return finding.remedy.applicability

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gclint.code.project import Project
 from gclint.finding import Finding
 from gclint.report.findings import obstacle
 from gclint.rule import all_rules
 from gclint.run.check import CheckResult, check
 from gclint.run.fix import FixResult, fix
 from gclint.settings import Settings
-from gclint.source.project import Project
 
 HEADER = "#   This file was automatically generated from src/transformers/models/{0}/modular_{0}.py.\n"
 

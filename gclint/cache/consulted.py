@@ -137,17 +137,13 @@ def decoded(document: Any) -> dict[Fact, Answer]:
             for asked, answers in (*json.loads(following), *others):
                 for name, (text, *seen) in answers.items():
                     for kind, detail, phase in asked:
-                        fact = Fact(_known_kind(kind), _path(prefix, name), detail)
+                        if not is_kind(kind):
+                            raise Damaged("there is no such question")
+                        fact = Fact(kind, _path(prefix, name), detail)
                         known[fact] = Answer(text, phase, tuple(seen[0]) if seen else None)
     except _MALFORMED as error:
         raise Damaged(str(error)) from None
     return known
-
-
-def _known_kind(kind: str) -> str:
-    if not is_kind(kind):
-        raise Damaged("there is no such question")
-    return kind
 
 
 def changed(known: Mapping[Fact, Answer]) -> dict[Fact, str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
+from gclint.code.project import Project
 from gclint.model.interpreter import Interpreter
 from gclint.model.objects import TooLong
 from gclint.model.spaces import Space, Spaces
 from gclint.model.values import Call, Class, Function, unknown
-from gclint.source.project import Project
 
 _ANYTHING = unknown("an argument")
 _ROUNDS = 6

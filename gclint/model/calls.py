@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
+from gclint.code.names import names
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.gradients import UNDIFFERENTIABLE, is_constant, records
-from gclint.model.notes import Kind, Root
-from gclint.model.objects import ITERATOR, Objects, Pending, is_operation
+from gclint.model.notes import Kind, Root, quoted
+from gclint.model.objects import ITERATOR, Pending, is_operation
+from gclint.model.protocols import CONTAINING, TRUTH, Protocols
 from gclint.model.reading import ANY, Reading
 from gclint.model.texts import of_method, texts
 from gclint.model.values import (
@@ -44,9 +46,10 @@ from gclint.model.values import (
     with_roots,
 )
 from gclint.releases import EVER_NEUTRALISED
-from gclint.source.names import names
 
 _DEEPEST = 40
+_MOST_PARTIALS = 3
+"""How many partials in each other are followed: each may call what it gets twice."""
 _FIRST_OUTPUT = "last_hidden_state"
 """The field that comes first in every output of the library that has it; the base of them has any order."""
 _MOST_RECURSIONS = 4
@@ -56,7 +59,7 @@ CHECKPOINTS = (known.CHECKPOINT, "transformers.modeling_utils.checkpoint")
 """The functions that run another one, and once more in the backward pass."""
 
 
-class Calls(Objects):
+class Calls(Protocols):
     """Follows calls."""
 
     def call(self, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
@@ -100,12 +103,18 @@ class Calls(Objects):
         name = _name(node)
         what = f"calls `{name}`, of which nothing is known" if kind is Kind.UNKNOWN else name
         self.note(what, node, frame, kind)
+        if not self.is_running and any(map(self._is_made, call.all())):
+            self.hook(frame)
         for value in call.all():
             for thing in value.things:
                 if isinstance(thing, Object):
                     self.spoil(thing, f"`{name}`")
                     frame.age({(thing, ANY)})
         return unknown(f"what `{name}` gives", (root for each in call.all() for root in each.roots))
+
+    def _is_made(self, value: Value) -> bool:
+        """Tell whether a value may be a module of torch."""
+        return any(isinstance(each, Made) and self.is_plain_module(each.name) for each in value.things)
 
     # -- functions of the project
 
@@ -157,14 +166,14 @@ class Calls(Objects):
 
     def entry(self, function: Function, call: Call, owner: Class | None) -> object:
         """Return what is the same for calls of which following one is enough."""
-        return function, call, owner, self.quiet > 0, self.unrecorded > 0, self.is_running
+        return function, call, owner, self.quiet > 0, self.unrecorded > 0, self.caught > 0, self.is_running
 
     def _enter(self, function: Function, call: Call, inner: Frame) -> Value:
         code = function.node
         arguments = code.args
         named = dict(call.named)
         parameters = [*arguments.posonlyargs, *arguments.args]
-        defaults = _defaults(arguments)
+        defaults = defaults_of(arguments)
         loose = [each for each in (call.rest, call.options) if each is not None]
         for index, each in enumerate([*parameters, *arguments.kwonlyargs]):
             if index < min(len(call.positional), len(parameters)):
@@ -221,7 +230,7 @@ class Calls(Objects):
     def define(self, function: Function, frame: Frame) -> None:
         """Follow the default values of an inner function, which are those of the place of its definition."""
         home = function.frame
-        for name, node in _defaults(function.node.args).items() if home is not None else ():
+        for name, node in defaults_of(function.node.args).items() if home is not None else ():
             if home is not None and not isinstance(node, ast.Constant):
                 held = self.spaces.defaults.setdefault((function.node, home), Attributes())
                 self.spaces.version += held.put(name, self.value(node, frame))
@@ -261,6 +270,8 @@ class Calls(Objects):
     def _call_object(self, thing: Object, receiver: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
         if any(each in self.spaces.hooked for each in self._nodes([thing])):
             self.note("runs hooks that it registers", node, frame)
+        if self.find(thing.kind, "_call_impl") or self.find(thing.kind, "_wrapped_call_impl"):
+            self.note("calls a module that runs its `forward` in a way of its own", node, frame)
         for name in ("__call__", "forward"):
             own = thing.attributes.get(name)
             if own is not None and name == "forward":
@@ -316,8 +327,14 @@ class Calls(Objects):
         for each in call.all():
             if name in _CONSUMING and len(call.positional) == 1:
                 self.consume(each, node, frame)
+                if name not in _HOLDING:
+                    self.ask(each, node, frame)
+            elif name in _ASKING:
+                self.special(each, _ASKING[name], node, frame)
             elif name not in _LOOKING:
                 self.ask(each, node, frame)
+        if name in ("isinstance", "issubclass"):
+            self.instances_asked(join(call.positional[1:2]), node, frame)
         if name == "functools.reduce" and len(call.positional) > 1:
             return self._reduced(call, node, frame)
         if name not in known.MAKERS and parent not in known.TABLES:
@@ -359,8 +376,11 @@ class Calls(Objects):
             return self.tensor(call.all())
         if name == "type" and len(call.all()) == 1:
             return join(of(each.kind) if isinstance(each, Object) else PLAIN for each in call.all()[0].things)
-        if name in known.FUNCTIONS:
+        if name in known.FUNCTIONS or name in known.ERRORS:
             return PLAIN
+        if name in known.MASKING:
+            mask = call.argument(*known.MASKING[name])  # Of all else, only sizes and types matter.
+            return self.tensor(call.all() if mask is None else (mask,), roots)
         if name in known.COMPUTING:
             return self.tensor(call.all(), roots)
         if parent == "torch.nn.init":
@@ -406,9 +426,14 @@ class Calls(Objects):
     def _call_back(self, call: Call, node: ast.expr, frame: Frame) -> None:
         """Follow functions that are handed to one of another package."""
         for value in call.all():
-            if any(isinstance(each, (Function, Bound, Partial, Method)) for each in value.things):
+            if any(map(self._is_callback, value.things)):
                 anything = of(Unknown("what a function of another package gives", is_argument=True))
                 self.call(value, Call(rest=anything), node, frame)
+
+    def _is_callback(self, thing: Thing) -> bool:
+        return isinstance(thing, (Function, Bound, Partial, Method)) or (
+            isinstance(thing, Object) and self.find(thing.kind, "__call__") is not None
+        )
 
     def _container(self, name: str, call: Call, node: ast.expr) -> Value:
         takes_each = name in ("torch.nn.Sequential",)
@@ -455,6 +480,8 @@ class Calls(Objects):
             items.append(self.item(call.rest))
         if name in ("map", "filter") and len(items) > 1:
             result = self.call(call.positional[0], Call(tuple(items[1:])), node, frame)
+            if name == "filter":
+                self.special(join((result, items[1])), TRUTH, node, frame)
             items = [result if name == "map" else items[1]]
         elif name == "enumerate":
             items = [of(Fixed((PLAIN, *items[:1])))]
@@ -467,6 +494,8 @@ class Calls(Objects):
 
     def _call_partial(self, call: Call, node: ast.expr, frame: Frame) -> Value:
         if not call.positional or call.rest is not None or call.options is not None:
+            return self.deny(call, node, frame)
+        if _partials(call) >= _MOST_PARTIALS:  # What is wrapped again and again has no end.
             return self.deny(call, node, frame)
         return of(Partial(call.positional[0], call.positional[1:], call.named))
 
@@ -486,19 +515,36 @@ class Calls(Objects):
             return join((call.positional[0], *default))
         return self.deny(call, node, frame)
 
-    def set_by_name(self, call: Call, node: ast.expr, frame: Frame) -> Value:
-        """Assign an attribute whose name is given as a text; the arguments are those of ``setattr``."""
+    def set_by_name(self, call: Call, node: ast.expr, frame: Frame, *, is_raw: bool = False) -> Value:
+        """Assign an attribute whose name is given as a text; the arguments are those of ``setattr``.
+
+        It is ``is_raw`` if a ``__setattr__`` of the object's class has already been called.
+        """
         if len(call.positional) == 3:
             names = texts(call.positional[1])
             if names is not None:
                 self.spaces.targets.setdefault(node, set())
                 for name in sorted(names):
-                    self.set_attribute(call.positional[0], name, call.positional[2], node, frame)
+                    if is_raw:
+                        self.set_attribute(call.positional[0], name, call.positional[2], node, frame)
+                    else:
+                        self.put(call.positional[0], name, call.positional[2], node, frame)
                 return NONE
             self.record(call.positional[0], node)
         return self.deny(call, node, frame)
 
     _call_setattr = set_by_name
+
+    def _call_delattr(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        for value in call.positional[:1]:
+            for name in (texts(join(call.positional[1:2])) or ()) if len(call.positional) == 2 else ():
+                self.deleted(value, name, node, frame)
+        return self.deny(call, node, frame)
+
+    def _call_hasattr(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        for name in texts(join(call.positional[1:2])) or ():
+            self.has_attribute(call.positional[0], name, node, frame)
+        return PLAIN
 
     def _call_vars(self, call: Call, node: ast.expr, frame: Frame) -> Value:
         for each in call.positional:
@@ -509,12 +555,21 @@ class Calls(Objects):
         if not call.positional:
             return self.deny(call, node, frame)
         self.change(call.positional[0], node, frame)
-        return join((self.item(call.positional[0]), *call.positional[1:]))
+        given = self.special(call.positional[0], ("__next__",), node, frame)
+        return join((self.item(call.positional[0]), given, *call.positional[1:]))
 
     def _call_deepcopy(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        for each in call.all():
+            for inside in self.inside(each, is_deep=True):
+                self.special(inside, _COPYING, node, frame, PLAIN)
         return Value(call.positional[0].things) if call.positional else NEVER
 
-    _call_copy = _call_deepcopy
+    def _call_copy(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        given = call.positional[0] if call.positional else NEVER
+        for inside in self.inside(given):
+            self.special(inside, _COPYING, node, frame, PLAIN)
+        is_flat = all(isinstance(each, Setting) for each in given.things)
+        return Value(given.things) if is_flat else given  # What it holds is that of the original.
 
     def _call_made(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what an object of another package gives when it is called."""
@@ -550,6 +605,8 @@ class Calls(Objects):
         self, receiver: Value, thing: Thing, name: str, call: Call, node: ast.expr, frame: Frame
     ) -> Value:
         roots = receiver.roots | shared(call.all())
+        if not isinstance(thing, Object):
+            self._ask_back(receiver, name, call, node, frame)
         if isinstance(thing, Object):
             return self._call_of_module(thing, receiver, name, call, node, frame)
         if isinstance(thing, Made):
@@ -586,6 +643,16 @@ class Calls(Objects):
         if isinstance(thing, (Tensor, Unknown, Plain)):
             return self._call_of_tensor(receiver, name, call, roots, node, frame)
         return self.deny(call, node, frame)
+
+    def _ask_back(self, receiver: Value, name: str, call: Call, node: ast.expr, frame: Frame) -> None:
+        """Follow what a method of Python's or torch's objects calls of what it gets, and of what it has."""
+        for each in call.all():
+            self.ask(each, node, frame)
+            if name in _GOING_OVER:
+                self.consume(each, node, frame)
+        if name in _COMPARING:
+            self.compared(receiver, join(call.all()), node, frame)
+            self._call_back(call, node, frame)
 
     def _call_of_tensor(
         self, receiver: Value, name: str, call: Call, roots: frozenset[Root], node: ast.expr, frame: Frame
@@ -690,15 +757,37 @@ class Calls(Objects):
 _ADDING = names("sum max min abs pow round divmod")
 """Functions of Python that compute with what they get."""
 _PARTS = frozenset(("children", "named_children", "modules", "named_modules"))
-_SPECIAL = names("partial getattr setattr vars next deepcopy copy")
+_SPECIAL = names("partial getattr setattr delattr hasattr vars next deepcopy copy")
 """Functions of which it is known in particular what they give."""
 _LOOKING = names("iter enumerate zip map filter isinstance type id callable super hasattr getattr setattr")
 """Functions that call no method of what they get, or only later."""
+_ASKING = {"len": ("__len__",), "bool": TRUTH, "operator.contains": CONTAINING}
+"""Functions that call certain special methods of what they get, and no others."""
+_COPYING = ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
 _CONSUMING = names("list tuple set dict frozenset sum max min any all sorted reversed")
 """Functions that go over the one thing that they get."""
+_GOING_OVER = names("extend extendleft update join union intersection difference")
+"""Methods that go over what they get."""
+_HOLDING = frozenset(("list", "tuple"))
+"""Those of them that only hold the items."""
+_COMPARING = names("sort remove count index apply_ map_ map2_")
+"""Methods that compare what is in a container, or call what they get for all of it."""
 _OF_QUEUES = frozenset(("get", "copy", "encode", "decode", "count", "index"))
 """Reading methods of containers and texts whose names other objects have for something else."""
 _WITHOUT_PARTS = (Plain, Constant, Setting, Function, Class, External)
+
+
+def _partials(call: Call) -> int:
+    """Return how many partials are in each other in what a call passes."""
+    return max(
+        (
+            1 + _partials(Call((each.function, *each.positional), each.named))
+            for value in call.all()
+            for each in value.things
+            if isinstance(each, Partial)
+        ),
+        default=0,
+    )
 
 
 def shared(values: Iterable[Value]) -> frozenset[Root]:
@@ -718,7 +807,7 @@ def shared(values: Iterable[Value]) -> frozenset[Root]:
     return frozenset(found)
 
 
-def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
+def defaults_of(arguments: ast.arguments) -> dict[str, ast.expr]:
     """Return the default values of parameters, by their names."""
     parameters = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
     found = dict(zip(reversed(parameters), reversed(arguments.defaults), strict=False))
@@ -843,5 +932,4 @@ def _second(value: Value) -> Value:
 
 
 def _name(node: ast.AST) -> str:
-    code = ast.unparse(node.func) if isinstance(node, ast.Call) else ast.unparse(node)
-    return code if len(code) <= 60 else f"{code[:57]}..."
+    return quoted(node.func if isinstance(node, ast.Call) else node)

@@ -12,6 +12,7 @@ from gclint.model import known
 from gclint.model.calls import Calls, front, is_none
 from gclint.model.frames import Frame
 from gclint.model.objects import ITERATOR
+from gclint.model.protocols import CONTAINING, GETTING, TRUTH, UNPACKING
 from gclint.model.reading import read
 from gclint.model.texts import computed, texts
 from gclint.model.values import (
@@ -124,7 +125,9 @@ class Expressions(Calls):
                 parts.append(self.value(each, frame))
                 continue
             value = self.value(each.value, frame)
-            self.ask(value, node, frame)
+            self.written(value, node, frame)
+            if each.format_spec is not None:
+                self.value(each.format_spec, frame)
             is_plain = each.conversion == -1 and each.format_spec is None and texts(value) is not None
             parts.append(value if is_plain else None)
         known_parts = [each for each in parts if each is not None]
@@ -158,16 +161,26 @@ class Expressions(Calls):
     def _value_list(self, node: ast.List | ast.Set, frame: Frame) -> Value:
         return self.filled(node, "list", [self._element(each, frame) for each in node.elts])
 
-    _value_set = _value_list
+    def _value_set(self, node: ast.Set, frame: Frame) -> Value:
+        made = self._value_list(node, frame)
+        self.hashed(made, node, frame)
+        return made
+
+    def _key(self, node: ast.expr, frame: Frame) -> Value:
+        """Follow what becomes a key of a dict."""
+        key = self.value(node, frame)
+        self.hashed(key, node, frame)
+        return key
 
     def _value_dict(self, node: ast.Dict, frame: Frame) -> Value:
         values: list[Value] = []
         for key, each in zip(node.keys, node.values, strict=True):
             value = self.value(each, frame)
             if key is None:
+                self.special(value, UNPACKING, node, frame)
                 values.append(self.unpacked(value))
             else:
-                values.append(self.under_any(self.value(key, frame), value))
+                values.append(self.under_any(self._key(key, frame), value))
         return self.filled(node, "dict", values)
 
     def under_any(self, key: Value, value: Value) -> Value:
@@ -176,11 +189,11 @@ class Expressions(Calls):
         return join(self.under(each, value) for each in sorted(names)) if names else value
 
     def _element(self, node: ast.expr, frame: Frame) -> Value:
-        return (
-            self.item(self.value(node.value, frame))
-            if isinstance(node, ast.Starred)
-            else self.value(node, frame)
-        )
+        if not isinstance(node, ast.Starred):
+            return self.value(node, frame)
+        value = self.value(node.value, frame)
+        self.consume(value, node, frame)
+        return self.item(value)
 
     def fixed(self, node: ast.AST, values: Sequence[Value]) -> Value:
         """Return a tuple; one that holds many others is like a list."""
@@ -195,15 +208,19 @@ class Expressions(Calls):
         inner.receiver, inner.is_of_comprehension = frame.receiver, True
         for _ in range(2):
             for each in node.generators:
+                if each.is_async:
+                    self.note("waits for something", node, frame)
                 iterated = self.value(each.iter, inner)
                 self.assign(each.target, self.iterate(iterated, each.iter, inner), inner)
                 for test in each.ifs:
-                    self.value(test, inner)
+                    self.test(test, inner)
             if isinstance(node, ast.DictComp):
-                self.value(node.key, inner)
+                self._key(node.key, inner)
                 value = self.value(node.value, inner)
             else:
                 value = self.value(node.elt, inner)
+            if isinstance(node, ast.SetComp):
+                self.hashed(value, node, inner)
             kind = _KINDS.get(type(node), "list")
             first = self._first_of(node, inner) if isinstance(node, ast.GeneratorExp) else ()
             filled = self.led(node, kind, [value], first)
@@ -243,19 +260,21 @@ class Expressions(Calls):
         values: list[Value] = []
         stops = isinstance(node.op, ast.Or)
         for each in node.values:
-            value = self.value(each, frame)
+            is_last = each is node.values[-1]
+            value = self.value(each, frame) if is_last else self.test(each, frame)
             known = self.decide(each, frame)
             values.append(value)
             if known is stops:
                 break
-            if known is (not stops) and each is not node.values[-1]:
+            if known is (not stops) and not is_last:
                 values.pop()
         return join(values)
 
     def _value_unaryop(self, node: ast.UnaryOp, frame: Frame) -> Value:
-        value = self.value(node.operand, frame)
         if isinstance(node.op, ast.Not):
+            self.test(node.operand, frame)
             return PLAIN
+        value = self.value(node.operand, frame)
         if isinstance(node.op, ast.USub) and len(value.things) == 1:
             (only,) = value.things
             if isinstance(only, Constant) and isinstance(only.value, (int, float)):
@@ -270,6 +289,8 @@ class Expressions(Calls):
         both = left.things | right.things
         if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, (ast.Add, ast.Mod)):
             is_sum = isinstance(node.op, ast.Add)
+            if not is_sum and any(isinstance(each, (Constant, Plain)) for each in left.things):
+                self.written(right, node, frame)  # The left one may be a text.
             text = computed((left, right), add if is_sum else mod) if texts(left) else None
             if text is not None:
                 return text
@@ -278,8 +299,10 @@ class Expressions(Calls):
         for each in both:
             if isinstance(each, External) and each.name not in known.LITERALS:
                 self.note(f"reads `{each.name}`, which may change meanwhile", node, frame)
-        if any(isinstance(each, (Object, Function)) for each in both):
-            self.note("uses an operator of a class of its own", node, frame)
+        if any(isinstance(each, Function) for each in both):
+            self.note("uses an operator of a function", node, frame)
+        if any(isinstance(each, Object) for each in both):
+            return self._combined(node, left, right, frame)
         piles = [each for each in both if isinstance(each, (Fixed, Box))]
         if not piles:
             return self.tensor((left, right))
@@ -297,16 +320,34 @@ class Expressions(Calls):
         are_all = all(each in piles or each == Constant(None) for each in both)  # None raises an error.
         return pile if are_all else join((self.tensor((left, right)), pile))
 
+    def _combined(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
+        """Return what the methods for an operator give, and what it makes of what is no object."""
+        given = self.operated(node, left, right, frame)
+        rest = [
+            Value(frozenset(each for each in one.things if not isinstance(each, Object)), one.roots)
+            for one in (left, right)
+        ]
+        others = [self.combine(node, rest[0], rest[1], frame)] if all(one.things for one in rest) else []
+        return join((given, *others))
+
+    def test(self, node: ast.expr, frame: Frame) -> Value:
+        """Follow an expression that is asked whether it is true."""
+        value = self.value(node, frame)
+        self.special(value, TRUTH, node, frame)
+        return value
+
     def _value_compare(self, node: ast.Compare, frame: Frame) -> Value:
         values = [self.value(each, frame) for each in (node.left, *node.comparators)]
         things = frozenset(thing for value in values for thing in value.things)
-        for operator, right in zip(node.ops, values[1:], strict=True):
-            if isinstance(operator, (ast.In, ast.NotIn)):
-                self.consume(right, node, frame)
-            elif isinstance(operator, (ast.Is, ast.IsNot)):
+        for operator, left, right in zip(node.ops, values, values[1:], strict=False):
+            if isinstance(operator, (ast.Is, ast.IsNot)):
                 self._compare_identity(values[0], right, node, frame)
-            else:
-                self.ask(Value(things), node, frame)
+                continue
+            if isinstance(operator, (ast.In, ast.NotIn)):
+                self.special(right, CONTAINING, node, frame, left)
+                self.consume(right, node, frame)
+                self.hashed(left, node, frame)
+            self.compared(left, right, node, frame)
         is_plain = all(isinstance(each, (Plain, Constant, Setting, External)) for each in things)
         is_name = all(isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in node.ops)
         return PLAIN if is_plain or is_name else join((CONSTANT, PLAIN))
@@ -317,7 +358,7 @@ class Expressions(Calls):
             self.note("asks whether two values are the same object", node, frame)
 
     def _value_ifexp(self, node: ast.IfExp, frame: Frame) -> Value:
-        self.value(node.test, frame)
+        self.test(node.test, frame)
         known = self.decide(node.test, frame)
         found = []
         before = dict(frame.names)
@@ -331,7 +372,8 @@ class Expressions(Calls):
     def _value_subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         value = self.value(node.value, frame)
         index = self.value(node.slice, frame)
-        self.ask(value, node, frame)
+        self.hashed(index, node, frame)
+        given = self.special(value, GETTING, node, frame, index)
         for each in value.things:
             if isinstance(each, External) and (
                 each.name not in known.TABLES
@@ -343,7 +385,7 @@ class Expressions(Calls):
                 return unknown(f"an item of `{each.name}`")
         if isinstance(node.slice, ast.Slice):
             return self._sliced(node, node.slice, value, frame)
-        return self.at(value, index)
+        return join((given, self.at(value, index)))
 
     def at(self, value: Value, index: Value) -> Value:
         """Return the item of a value that stands at an index, or under a key."""
@@ -369,7 +411,7 @@ class Expressions(Calls):
     def _value_slice(self, node: ast.Slice, frame: Frame) -> Value:
         for each in (node.lower, node.upper, node.step):
             if each is not None:
-                self.value(each, frame)
+                self.hashed(self.value(each, frame), node, frame)
         return PLAIN
 
     def _value_attribute(self, node: ast.Attribute, frame: Frame) -> Value:
@@ -382,12 +424,15 @@ class Expressions(Calls):
 
     def _value_yield(self, node: ast.Yield, frame: Frame) -> Value:
         if node.value is not None:
-            frame.returned.append(of(self.box(node, "list")))
-            self.fill(self.box(node, "list"), self.value(node.value, frame))
+            box = self.box(node, ITERATOR)
+            frame.returned.append(of(box))
+            self.fill(box, self.value(node.value, frame))
         return NONE
 
     def _value_yieldfrom(self, node: ast.YieldFrom, frame: Frame) -> Value:
-        frame.returned.append(self.value(node.value, frame))
+        box = self.box(node, ITERATOR)
+        frame.returned.append(of(box))
+        self.fill(box, self.iterate(self.value(node.value, frame), node, frame))
         return NONE
 
     def _value_call(self, node: ast.Call, frame: Frame) -> Value:
@@ -395,6 +440,20 @@ class Expressions(Calls):
         if held is not None:
             return held
         function = self.value(node.func, frame)
+        call = self.given(node, frame)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "__setattr__":
+            of_object = [] if len(call.positional) > 2 else [self.quietly(node.func.value, frame)]
+            return self.set_by_name(Call((*of_object, *call.positional)), node, frame, is_raw=True)
+        if isinstance(node.func, ast.Attribute) and any(
+            isinstance(each, Setting) for each in function.things
+        ):
+            holder = self.quietly(node.func.value, frame)
+            if any(isinstance(each, Setting) for each in holder.things):
+                return self.deny(call, node, frame)  # A method of settings, not a function that they hold.
+        return self.call(function, call, node, frame)
+
+    def given(self, node: ast.Call, frame: Frame) -> Call:
+        """Follow the arguments of a call, and return them."""
         positional: list[Value] = []
         rest: list[Value] = []
         for arg in _written(node.args):
@@ -418,25 +477,16 @@ class Expressions(Calls):
         for each in node.keywords:
             value = self.value(each.value, frame)
             if each.arg is None:
+                self.special(value, UNPACKING, each.value, frame)
                 options.append(self.unpacked(value))
             else:
                 named[each.arg] = value
-        call = Call(
+        return Call(
             tuple(positional),
             tuple(sorted(named.items())),
             join(rest) if rest else None,
             join(options) if options else None,
         )
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "__setattr__":
-            of_object = [] if len(call.positional) > 2 else [self.quietly(node.func.value, frame)]
-            return self.set_by_name(Call((*of_object, *call.positional)), node, frame)
-        if isinstance(node.func, ast.Attribute) and any(
-            isinstance(each, Setting) for each in function.things
-        ):
-            holder = self.quietly(node.func.value, frame)
-            if any(isinstance(each, Setting) for each in holder.things):
-                return self.deny(call, node, frame)  # A method of settings, not a function that they hold.
-        return self.call(function, call, node, frame)
 
     @staticmethod
     def _super(node: ast.Call, frame: Frame) -> Value | None:
@@ -470,9 +520,7 @@ class Expressions(Calls):
             }
             return known_texts.pop() if len(known_texts) == 1 else None
         if isinstance(test, (ast.Name, ast.Attribute, ast.Constant)):
-            value = self.quietly(test, frame)
-            self.ask(value, test, frame)
-            return _truth(value)
+            return _truth(self.quietly(test, frame))
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             (right,) = test.comparators
             if isinstance(right, ast.Constant) and right.value is None:

@@ -79,9 +79,11 @@ class Frame:
         """Take note that other functions have assigned attributes, also of what encloses this one."""
         for each in self.around() if assigned else ():
             receivers = () if each.receiver is None else each.receiver.things
-            for name in [one for one in each.names if one.startswith(".")] if receivers else ():
-                if any((thing, one) in assigned for thing in receivers for one in (name[1:], ANY)):
-                    each.give(name, join((each.names[name], of(_BY_ANOTHER))))
+            given = {f".{name}" for thing, name in assigned if thing in receivers}
+            if f".{ANY}" in given:
+                given = {name for name in each.names if name.startswith(".")}
+            for name in sorted(given.intersection(each.names)):
+                each.give(name, join((each.names[name], of(_BY_ANOTHER))))
 
     def age_all(self) -> None:
         """Take note that any attribute of the receiver may have been assigned."""

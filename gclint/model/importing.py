@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
+from gclint.code.file import SourceFile
+from gclint.code.likely import likely_imported
 from gclint.model.spaces import Spaces
 from gclint.model.values import Class, External, Function, Imported, Thing
-from gclint.source.file import SourceFile
-from gclint.source.likely import likely_imported
 
 _PACKAGE = "__init__"
 

@@ -8,9 +8,10 @@ of a function that is not known nobody can say what it changes.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
+from gclint.code.walk import walk
 from gclint.model import known
 from gclint.model.expressions import Expressions
 from gclint.model.frames import Frame
@@ -23,16 +24,18 @@ from gclint.model.values import (
     NEVER,
     NONE,
     Box,
+    Call,
+    Class,
     External,
     Function,
     Imported,
+    Object,
     Setting,
     Value,
     join,
     of,
     unknown,
 )
-from gclint.source.walk import walk
 
 _ROUNDS = 8
 _OF_SETTINGS = (
@@ -43,6 +46,8 @@ _OF_SETTINGS = (
     ast.Constant,
     ast.Call,
 )
+_DELETING = ("__delitem__",)
+_PUTTING = ("__setitem__",)
 _Ways = list[dict[str, Value]]
 
 
@@ -88,13 +93,23 @@ class Interpreter(Expressions):
         frame.is_dead = True
 
     def _follow_raise(self, node: ast.Raise, frame: Frame) -> None:
-        frame.is_dead = True  # What is computed for an error is of no interest.
+        self._fail((node.exc, node.cause), frame)
+        frame.is_dead = True
+
+    def _fail(self, parts: Sequence[ast.expr | None], frame: Frame) -> None:
+        """Follow what is computed for an error, which only matters where something may catch it."""
+        for each in parts if self.caught else ():
+            if each is not None:
+                error = self.value(each, frame)
+                classes = Value(frozenset(one for one in error.things if isinstance(one, Class)))
+                self.call(classes, Call(), each, frame)
 
     def _follow_pass(self, node: ast.Pass, frame: Frame) -> None:
         pass
 
     def _follow_assert(self, node: ast.Assert, frame: Frame) -> None:
-        self.value(node.test, frame)
+        self.test(node.test, frame)
+        self._fail((node.msg,), frame)
         self.narrow(node.test, frame, holds=True)
 
     def _follow_assign(self, node: ast.Assign, frame: Frame) -> None:
@@ -105,6 +120,15 @@ class Interpreter(Expressions):
     def _follow_annassign(self, node: ast.AnnAssign, frame: Frame) -> None:
         if node.value is not None:
             self.assign(node.target, self.value(node.value, frame), frame)
+        else:
+            self._locate(node.target, frame)
+        if frame.is_of_class:
+            self._annotated((node.annotation,), frame)
+
+    def _locate(self, target: ast.expr, frame: Frame) -> tuple[Value, Value]:
+        """Follow what holds a target, and under what; of a name nothing is run."""
+        held = NEVER if isinstance(target, ast.Name) else self.value(target.value, frame)  # type: ignore[attr-defined]
+        return held, self.value(target.slice, frame) if isinstance(target, ast.Subscript) else NEVER
 
     def _follow_augassign(self, node: ast.AugAssign, frame: Frame) -> None:
         added = self.value(node.value, frame)
@@ -125,10 +149,29 @@ class Interpreter(Expressions):
 
     def _follow_delete(self, node: ast.Delete, frame: Frame) -> None:
         for target in node.targets:
-            if isinstance(target, (ast.Attribute, ast.Subscript)):
-                self.change(self.value(target.value, frame), node, frame)
-            elif isinstance(target, ast.Name):
-                frame.names.pop(target.id, None)
+            self._delete(target, frame)
+
+    def _delete(self, target: ast.expr, frame: Frame) -> None:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            for each in target.elts:
+                self._delete(each, frame)
+        elif isinstance(target, ast.Name):
+            self._unbind(target, frame)
+        else:
+            held, key = self._locate(target, frame)
+            if isinstance(target, ast.Attribute):
+                self.deleted(held, target.attr, target, frame)
+            else:
+                self.special(held, _DELETING, target, frame, key)
+                self.hashed(key, target, frame)
+            self.change(held, target, frame)
+
+    def _unbind(self, name: ast.Name, frame: Frame) -> None:
+        home = frame.declared.get(name.id, frame)
+        if home is frame:
+            frame.names.pop(name.id, None)
+        elif home is None or home.outlives:
+            self.note(name.id, name, frame, Kind.GLOBAL)
 
     def _follow_global(self, node: ast.Global, frame: Frame) -> None:
         frame.declared |= dict.fromkeys(node.names, frame.space.frame)
@@ -163,19 +206,49 @@ class Interpreter(Expressions):
             inside = frame.parent if frame.parent is not frame.space.frame else None
         function = Function(node, frame.space, inside, frame.owner if frame.is_of_class else None)
         self.define(function, frame)
+        if frame is not frame.space.frame and not self.quiet:
+            arguments = node.args
+            further = [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
+            every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *further]
+            self._annotated((*(each.annotation for each in every), node.returns), frame)
         self.bind(node.name, self.decorated(of(function), node.decorator_list, frame), frame)
+
+    def _annotated(self, annotations: Iterable[ast.expr | None], frame: Frame) -> None:
+        """Follow annotations, of which those that only name types of other packages do nothing."""
+        waiting = [each for each in annotations if each is not None]
+        while waiting:
+            each = waiting.pop()
+            if isinstance(each, (ast.Tuple, ast.List)):
+                waiting += each.elts
+            elif isinstance(each, ast.BinOp) and isinstance(each.op, ast.BitOr):
+                waiting += [each.left, each.right]
+            elif isinstance(each, ast.Subscript) and _are_external(self.value(each.value, frame)):
+                waiting.append(each.slice)
+            else:
+                self.value(each, frame)
 
     _follow_asyncfunctiondef = _follow_functiondef
 
     def _follow_classdef(self, node: ast.ClassDef, frame: Frame) -> None:
         inside = frame if frame is not frame.space.frame else None
         made = self.class_of(node, frame.space, inside)
+        if not self.quiet:
+            self._define_class(made, frame)
         self.bind(node.name, self.decorated(of(made), node.decorator_list, frame), frame)
+
+    def _define_class(self, kind: Class, frame: Frame) -> None:
+        """Follow what is run each time that a class is defined."""
+        for each in (*kind.node.bases, *(one.value for one in kind.node.keywords)):
+            self._annotated((each,), frame)
+        inner = self.frame_of((kind, "defined"), frame.space, frame, kind)
+        inner.is_of_class = True
+        self.body(kind.node.body, inner)
+        self.made_class(kind, frame)
 
     # -- ways
 
     def _follow_if(self, node: ast.If, frame: Frame) -> None:
-        self.value(node.test, frame)
+        self.test(node.test, frame)
         decided = self.decide(node.test, frame)
         ways: _Ways = []
         before = dict(frame.names)
@@ -204,14 +277,44 @@ class Interpreter(Expressions):
         ways: _Ways = [before]
         for case in node.cases:
             frame.names, frame.is_dead = dict(before), False
-            for each in ast.walk(case.pattern):
-                name = getattr(each, "name", None) or getattr(each, "rest", None)
-                if isinstance(name, str):
-                    self.bind(name, join((subject, self.item(subject))), frame)
+            self._match(case.pattern, subject, frame)
+            if case.guard is not None:
+                self.test(case.guard, frame)
+                self.narrow(case.guard, frame, holds=True)
             self.body(case.body, frame)
             if not frame.is_dead:
                 ways.append(frame.names)
         frame.merge(ways)
+
+    def _match(self, pattern: ast.pattern, subject: Value, frame: Frame) -> None:
+        """Follow what Python asks of a subject, and bind the names of a pattern."""
+        anything = join((subject, self.item(subject)))
+        if isinstance(pattern, ast.MatchValue):
+            self.compared(subject, self.value(pattern.value, frame), pattern, frame)
+        elif isinstance(pattern, ast.MatchMapping):
+            for each in pattern.keys:
+                self.value(each, frame)
+        elif isinstance(pattern, ast.MatchClass):
+            kind = self.value(pattern.cls, frame)
+            if pattern.patterns and any(isinstance(each, Class) for each in kind.things):
+                self.note("matches by the position of what a class names", pattern, frame)
+            anything = join((anything, *self._matched(kind, subject, pattern, frame)))
+        if isinstance(pattern, (ast.MatchMapping, ast.MatchSequence, ast.MatchClass)):
+            self.ask(subject, pattern, frame)
+        name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
+        if isinstance(name, str):
+            self.bind(name, anything, frame)
+        for inner in ast.iter_child_nodes(pattern):
+            if isinstance(inner, ast.pattern):
+                is_same = isinstance(pattern, (ast.MatchAs, ast.MatchOr))
+                self._match(inner, subject if is_same else anything, frame)
+
+    def _matched(self, kind: Value, subject: Value, pattern: ast.MatchClass, frame: Frame) -> Iterator[Value]:
+        """Yield the attributes that a pattern of a class reads."""
+        self.instances_asked(kind, pattern, frame)
+        objects = Value(frozenset(each for each in subject.things if isinstance(each, Object)), subject.roots)
+        for each in pattern.kwd_attrs:
+            yield self.attribute(objects, each, pattern, frame, is_optional=True)
 
     def _follow_for(self, node: ast.For, frame: Frame) -> None:
         iterated = self.value(node.iter, frame)
@@ -223,7 +326,7 @@ class Interpreter(Expressions):
 
     def _follow_while(self, node: ast.While, frame: Frame) -> None:
         def begin() -> None:
-            self.value(node.test, frame)
+            self.test(node.test, frame)
 
         self._loop(node, frame, begin)
 
@@ -283,7 +386,9 @@ class Interpreter(Expressions):
     def _follow_try(self, node: ast.Try, frame: Frame) -> None:
         before = dict(frame.names)
         frame.trails.append([])
+        self.caught += bool(node.handlers)
         self.body(node.body, frame)
+        self.caught -= bool(node.handlers)
         after = [] if frame.is_dead else [dict(frame.names)]
         # Anything of the body may have been done when it fails.
         failed = join_names([before, frame.names, *frame.trails.pop()])
@@ -294,6 +399,8 @@ class Interpreter(Expressions):
         ways: _Ways = [] if frame.is_dead else [dict(frame.names)]
         for handler in node.handlers:
             frame.names, frame.is_dead = dict(failed), False
+            if handler.type is not None:
+                self.value(handler.type, frame)
             if handler.name is not None:
                 self.bind(handler.name, unknown("an error"), frame)
             self.body(handler.body, frame)
@@ -328,11 +435,13 @@ class Interpreter(Expressions):
                 )
                 self.assign(each, part, frame)
         elif isinstance(target, ast.Attribute):
-            self.set_attribute(self.value(target.value, frame), target.attr, value, target, frame)
+            self.put(self.value(target.value, frame), target.attr, value, target, frame)
         elif isinstance(target, ast.Subscript):
             held = self.value(target.value, frame)
             key = self.value(target.slice, frame)
             self.mix(held, (value,))
+            self.special(held, _PUTTING, target, frame, key, value)
+            self.hashed(key, target, frame)
             if not is_same:
                 self.change(held, target, frame)
             for thing in held.things:
@@ -361,6 +470,10 @@ def join_names(ways: Sequence[dict[str, Value]]) -> dict[str, Value]:
     """Return what names may be on any of the ways."""
     names = {name for way in ways for name in way}
     return {name: join(way[name] for way in ways if name in way) for name in names}
+
+
+def _are_external(value: Value) -> bool:
+    return all(isinstance(each, External) for each in value.things)
 
 
 def _as_load(target: ast.expr) -> ast.expr:

@@ -5,10 +5,11 @@ Nothing is known by the beginning of its name: what is in no table here is unkno
 
 from __future__ import annotations
 
+import builtins
 import re
 
+from gclint.code.names import names
 from gclint.model import tensors
-from gclint.source.names import names
 
 TORCH = frozenset(("torch", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special"))
 """The modules whose functions are known by their last name."""
@@ -37,6 +38,16 @@ OTHER_BASES = frozenset(
         "transformers.utils.TransformersKwargs",
     )
 )
+HOLDING_BASES = frozenset(
+    (
+        "typing.NamedTuple",
+        "typing.TypedDict",
+        "transformers.utils.ModelOutput",
+        "transformers.utils.generic.ModelOutput",
+        "transformers.file_utils.ModelOutput",
+    )
+)
+"""Those of them whose objects have what they are made with as items, too."""
 METACLASSES = frozenset(("type", "abc.ABCMeta"))
 """Metaclasses that make what the code of a class shows."""
 FUNCTIONS = names(
@@ -76,20 +87,31 @@ FUNCTIONS = names(
     """
 )
 """Functions that change nothing, and whose results share nothing with their arguments."""
-COMPUTING = names(
+ERRORS = frozenset(
+    name
+    for name, each in vars(builtins).items()
+    if isinstance(each, type) and issubclass(each, BaseException)
+)
+"""Classes of errors, which only hold what they are made with."""
+MASKING = {
+    "transformers.modeling_attn_mask_utils._prepare_4d_attention_mask": (0, "mask"),
+    "transformers.modeling_attn_mask_utils._prepare_4d_causal_attention_mask": (0, "attention_mask"),
+    "transformers.masking_utils.create_causal_mask": (2, "attention_mask"),
+    "transformers.masking_utils.create_bidirectional_mask": (2, "attention_mask"),
+    "transformers.masking_utils.create_sliding_window_causal_mask": (2, "attention_mask"),
+    "transformers.masking_utils.create_bidirectional_sliding_window_mask": (2, "attention_mask"),
+}
+"""Functions that make masks, and which of their arguments may be a part of the mask."""
+COMPUTING = frozenset(MASKING) | names(
     """
     transformers.modeling_flash_attention_utils._flash_attention_forward
     transformers.integrations.sdpa_attention.sdpa_attention_forward
     transformers.integrations.flash_attention.flash_attention_forward
     transformers.integrations.flex_attention.flex_attention_forward
-    transformers.modeling_attn_mask_utils._prepare_4d_attention_mask
-    transformers.modeling_attn_mask_utils._prepare_4d_causal_attention_mask
-    transformers.masking_utils.create_causal_mask transformers.masking_utils.create_bidirectional_mask
-    transformers.masking_utils.create_sliding_window_causal_mask
-    transformers.masking_utils.create_bidirectional_sliding_window_mask xlstm.xlstm_large.model.soft_cap
-    einops.rearrange einops.repeat einops.reduce einops.einsum einops.pack einops.unpack
+    xlstm.xlstm_large.model.soft_cap einops.rearrange einops.repeat einops.reduce einops.einsum einops.pack
+    einops.unpack
     transformers.pytorch_utils.softmax_backward_data transformers.pytorch_utils.meshgrid
-    torch.cuda.amp.custom_fwd torch.bucketize torchvision.ops.roi_align
+    torch.cuda.amp.custom_fwd torch.bucketize torchvision.ops.roi_align torch.nn.utils.rnn.pad_sequence
     """
 )
 """Functions that change nothing, and whose results may share memory with their arguments."""

@@ -7,13 +7,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from gclint.code.names import names
+from gclint.code.tree import DEFINITIONS, blocks_of
+from gclint.code.walk import children, walk
 from gclint.model import known
 from gclint.model.spaces import Space
-from gclint.source.names import names
-from gclint.source.tree import DEFINITIONS, blocks_of
-from gclint.source.walk import children, walk
 
 _ANY = names(
     """
@@ -26,7 +26,6 @@ _HANDING_ON = _ANY | known.READING_METHODS | known.TAKING_METHODS | known.MODULE
 """Methods that may give what their object holds, or the object."""
 _UNNAMED = names("forward __call__ __init__ __getattr__ __getitem__ __enter__ __exit__ __iter__ __next__")
 """The names of what is called without them."""
-_Functions: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda"
 
 
 class _Gift(NamedTuple):

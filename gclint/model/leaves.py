@@ -6,6 +6,10 @@ import ast
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
+from gclint.code.names import names
+from gclint.code.naming import MODEL_BASE
+from gclint.code.tree import blocks_of
+from gclint.code.walk import FunctionNode, last_name, structure, walk
 from gclint.model import tensors
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
@@ -31,10 +35,6 @@ from gclint.model.values import (
     of,
     unknown,
 )
-from gclint.source.names import names
-from gclint.source.naming import MODEL_BASE
-from gclint.source.tree import blocks_of
-from gclint.source.walk import FunctionNode, last_name, structure, walk
 
 _OF_LIBRARY = frozenset((MODEL_BASE, "EmbeddingAccessMixin"))
 GETTER = "get_input_embeddings"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from gclint.source.file import SourceFile
+from gclint.code.file import SourceFile
+
+_LONGEST = 60
 
 
 class Kind(str, Enum):
@@ -49,3 +52,9 @@ class Note:
     file: SourceFile
     row: int
     """The line of the file; 0 if it is about the whole function."""
+
+
+def quoted(node: ast.AST) -> str:
+    """Return code as a message quotes it: anew from its tree, and cut off where it is long."""
+    code = ast.unparse(node)
+    return code if len(code) <= _LONGEST else f"{code[: _LONGEST - 3]}..."

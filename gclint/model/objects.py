@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from gclint.code.names import names
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
@@ -43,7 +44,6 @@ from gclint.model.values import (
     unknown,
     with_roots,
 )
-from gclint.source.names import names
 
 _MOST_STEPS = 150_000
 _FIGURES = names("shape dtype device ndim is_cuda layout itemsize nbytes names")
@@ -62,13 +62,6 @@ ITERATOR = "iterator"
 """The kind of containers whose items are used up."""
 _FIXED = ("tuple", ITERATOR)
 """The kinds of containers that get no other items once they are made."""
-_USUAL = names(
-    """
-    __init__ __call__ __repr__ __str__ __post_init__ __doc__ __module__ __slots__ __constants__
-    __annotations__ __qualname__ __init_subclass__ __class_getitem__
-    """
-)
-"""Special names that Python does not look up where an object is only used."""
 _OF_FUNCTIONS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 _SAFE = (Plain, Constant, Function, Class, External)
 
@@ -135,6 +128,8 @@ class Objects:
         """What was entered and not yet left."""
         self.is_complete = True
         """Whether all was followed to the end."""
+        self.caught = 0
+        """In how many bodies of ``try`` statements it is that handle errors."""
         self.unrecorded = 0
         """In how many contexts it is in which no gradients are recorded."""
         self._steps = 0
@@ -282,6 +277,8 @@ class Objects:
         if isinstance(thing, Class):
             return of(thing)
         if isinstance(thing, Object) and not self.unknown_base(thing.kind):
+            if any(each in known.HOLDING_BASES for each in self.line(thing.kind)):
+                return join(thing.attributes.values())
             is_pile = any(self.find(thing.kind, each) for each in ("__getitem__", "__iter__"))
             return unknown("an item") if is_pile or ANY in thing.attributes else NEVER  # It raises an error.
         return unknown("an item")
@@ -295,41 +292,35 @@ class Objects:
         return self.item(value)
 
     def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
-        """Note that items of something are used up, or that a method of its own gives them."""
-        self.ask(value, node, frame)
+        """Note that items of something are used up."""
         is_iterator = any(isinstance(each, Box) and each.kind == ITERATOR for each in value.things)
         is_unknown = any(isinstance(each, (Unknown, Made)) and not is_argument(each) for each in value.things)
         if is_iterator or is_unknown:
             self.change(value, node, frame)
 
     def ask(self, value: Value, node: ast.AST, frame: Frame) -> None:
-        """Note that a method which Python calls by itself may run, such as that of a comparison."""
-        for thing in value.things:
-            if isinstance(thing, Object) and any(map(self._is_protocol, self._members(thing.kind))):
-                self.note("uses an object of a class with special methods of its own", node, frame)
-                return
+        """Follow all special methods that a function may run which gets a value."""
+        raise NotImplementedError
 
     def _members(self, kind: Class) -> Iterator[str]:
         for each in self.line(kind):
             if isinstance(each, Class):
                 yield from self.spaces.members.get(each, {})
 
-    @staticmethod
-    def _is_protocol(name: str) -> bool:
-        return name.startswith("__") and name.endswith("__") and name not in _USUAL
-
     def iterate(self, value: Value, node: ast.AST, frame: Frame) -> Value:
         """Return what a loop over a value goes over."""
         self.consume(value, node, frame)
-        for thing in value.things:
-            if isinstance(thing, Object):
-                self.note("goes over an object of a class of its own", node, frame)
+        others = Value(frozenset(each for each in value.things if not isinstance(each, Object)), value.roots)
         keys = [
             PLAIN
             for each in value.things
             if isinstance(each, Box) and each.kind in ("dict", "torch.nn.ModuleDict")
         ]
-        return join((self.item(value), *keys))
+        return join((self.item(others), self.gone_over(value, node, frame), *keys))
+
+    def gone_over(self, value: Value, node: ast.AST, frame: Frame) -> Value:
+        """Follow the methods that give the items of an object, and return the items."""
+        raise NotImplementedError
 
     def parts(self, thing: Object, node: ast.AST, *, is_deep: bool = False, is_named: bool = False) -> Box:
         """Return a dict or list of the modules that an object holds; ``is_deep`` if also those in them."""
@@ -432,14 +423,14 @@ class Objects:
 
     def unknown_base(self, kind: Class) -> bool:
         """Tell whether a class may have more than its code shows."""
-        return any(not self._is_usual(each, kind) for each in kind.node.keywords) or any(
+        return any(not self.is_usual(each, kind) for each in kind.node.keywords) or any(
             not isinstance(each, Class)
             and each not in known.MODULE_BASES | known.OTHER_BASES
             and not (each is not None and self.is_plain_module(each))
             for each in self.line(kind)
         )
 
-    def _is_usual(self, keyword: ast.keyword, kind: Class) -> bool:
+    def is_usual(self, keyword: ast.keyword, kind: Class) -> bool:
         """Tell whether an argument of a class's header leaves the class as its code shows it."""
         if keyword.arg != "metaclass":
             return False
@@ -468,6 +459,8 @@ class Objects:
             made = self.value(target, frame)
             names = {one.name if isinstance(one, External) else "" for one in made.things}
             if names and names <= known.DECORATORS:
+                for given in _given(each) if not self.quiet else ():
+                    self.value(given, frame)
                 continue
             value = self.call(self.value(each, frame), Call((value,)), each, frame)
         return value
@@ -635,14 +628,21 @@ class Objects:
         """Return an attribute of whatever a value may be."""
         self.record(value, node)
         is_hook = name.startswith("register_") and name.endswith("_hook")
+        is_hook = is_hook or (name.startswith("_") and name.endswith("_hooks"))
         if is_hook and not any(getattr(each, "name", "") in known.HOOKING_METHODS for each in self.stack):
-            owners = (each.owner for each in frame.around() if each.owner is not None)
-            self.spaces.version += self.spaces.hooked.add(*(each.node for each in owners))
+            self.hook(frame)
         found = [
             self._attribute(each, Value(frozenset((each,)), value.roots), name, node, frame, is_optional)
             for each in value.things
         ]
         return join(found)
+
+    def hook(self, frame: Frame) -> None:
+        """Take note that what is being made may run more than is seen, or what it holds."""
+        owners = [each.owner for each in frame.around() if each.owner is not None]
+        receivers = (thing for each in self.calls for one in each.positional[:1] for thing in one.things)
+        owners += [each.kind for each in receivers if isinstance(each, Object)]
+        self.spaces.version += self.spaces.hooked.add(*(each.node for each in owners))
 
     def _attribute(
         self, thing: Thing, value: Value, name: str, node: ast.AST, frame: Frame, is_optional: bool
@@ -794,7 +794,8 @@ class Objects:
         found = self.find(thing.kind, name)
         if found is not None and name not in held:
             self._note_if_assigned_later(name, thing, node, frame)
-            result = self.bind_method(found[0], value, found[1], node, frame)
+            held_elsewhere = self._set_up_elsewhere(name, thing, frame)
+            result = join((self.bind_method(found[0], value, found[1], node, frame), *held_elsewhere))
             if any(isinstance(each, (Unknown, Made)) for each in found[0].things):
                 self.note(f"reads `{name}` of a class, of which nothing is known", node, frame)
             return (
@@ -820,7 +821,7 @@ class Objects:
         if self.is_module(thing.kind):
             if name == "training":
                 return of(Constant(True))
-            if name == "config":
+            if name in ("config", "generation_config"):
                 return of(Setting(), roots=(OF_SETTINGS,))
             if name in ("device", "dtype"):
                 return PLAIN
@@ -845,6 +846,13 @@ class Objects:
             return NEVER
         self.note(f"reads `{name}` of a `{thing.kind.node.name}`, which is not known", node, frame)
         return unknown(f"`{name}`", value.roots)
+
+
+def _given(decorator: ast.expr) -> list[ast.expr]:
+    """Return what is computed for a decorator besides itself."""
+    if not isinstance(decorator, ast.Call):
+        return []
+    return [*decorator.args, *(each.value for each in decorator.keywords)]
 
 
 def _has_factory(node: ast.stmt) -> bool:

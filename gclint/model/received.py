@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from gclint.code.file import SourceFile
+from gclint.code.names import names
+from gclint.code.project import Project
 from gclint.model import known
 from gclint.model.attributes import new_spaces
 from gclint.model.frames import Frame
@@ -28,6 +32,7 @@ from gclint.model.values import (
     Method,
     Object,
     Partial,
+    Setting,
     Tensor,
     Thing,
     Unknown,
@@ -35,9 +40,6 @@ from gclint.model.values import (
     join,
     of,
 )
-from gclint.source.file import SourceFile
-from gclint.source.names import names
-from gclint.source.project import Project
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
 
 _ROUNDS = 4
@@ -53,6 +55,7 @@ class Received:
     block: Block
     """The class whose ``forward`` it is."""
     parameter: str
+    file: SourceFile
     row: int
     """The line of the call."""
     holds_gradients: bool
@@ -61,6 +64,8 @@ class Received:
     """Whether it is a container."""
     is_mixed: bool
     """Whether something that requires grad may have been put into what seems to require none, on the way."""
+    may_lose_gradient: bool
+    """Whether it is passed by keyword, and may be computed from what requires grad."""
 
 
 @dataclass
@@ -111,6 +116,16 @@ def records(
     return found
 
 
+class _Key(NamedTuple):
+    """Which argument of which call is recorded."""
+
+    block: Block
+    file: SourceFile
+    row: int
+    parameter: str
+    by_keyword: bool
+
+
 @dataclass
 class _Effects:
     """What following a function has shown."""
@@ -120,7 +135,7 @@ class _Effects:
     """The attributes that are given what seems to require no grad."""
     read: set[str] = field(default_factory=set)
     """The attributes that are read."""
-    recorded: set[tuple[Block, int, str]] = field(default_factory=set)
+    recorded: set[_Key] = field(default_factory=set)
 
     def add(self, other: _Effects) -> None:
         """Add what following another one has shown."""
@@ -137,7 +152,7 @@ class _Recorder(Surroundings):
         super().__init__(space.spaces, is_quiet=True, most_steps=_MOST_STEPS)
         self.space = space
         self.blocks = blocks
-        self.received: dict[tuple[Block, int, str], Value] = {}
+        self.received: dict[_Key, Value] = {}
         self.computes = False
         """Whether something is computed with what was inside of a container."""
         self._marks = _Marks(space.spaces)
@@ -216,8 +231,8 @@ class _Recorder(Surroundings):
             return super().enter(function, call, node, frame, owner)
         row = frame.space.file.position(frame.space.offset(node)).row
         block = owner.space.file, owner.node.name
-        for name, value in _bound(function.node, call):
-            key = block, row, name
+        for name, value, by_keyword in _bound(function.node, call):
+            key = _Key(block, frame.space.file, row, name, by_keyword)
             self.received[key] = join((self.received.get(key, NEVER), value))
             self._effects.recorded.add(key)
         return self._marks.of(super().enter(function, call, node, frame, owner))
@@ -227,10 +242,13 @@ class _Recorder(Surroundings):
         mixing = [each for each in self._runs if each.is_mixed]
         kept = {name for each in mixing for name in each.kept}
         mixed = {key for each in self._runs if each.is_mixed or each.read & kept for key in each.recorded}
-        for (block, row, name), value in self.received.items():
+        for key, value in self.received.items():
             is_pile = any(isinstance(each, (Fixed, Box, Object)) for each in value.things)
-            is_mixed = self._is_mixed or (block, row, name) in mixed
-            yield Received(block, name, row, _holds_gradients(value), is_pile, is_mixed)
+            is_mixed = self._is_mixed or key in mixed
+            loses = key.by_keyword and _may_require_grad(value, is_mixed=is_mixed)
+            yield Received(
+                key.block, key.parameter, key.file, key.row, _holds_gradients(value), is_pile, is_mixed, loses
+            )
 
     def is_block(self, receivers: Iterable[Value]) -> bool:
         """Tell whether values may be objects of one of the blocks."""
@@ -247,6 +265,8 @@ class _Recorder(Surroundings):
     def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
         """Note that nothing is known of what a call does; it may run a block that it gets."""
         result = super().deny(call, node, frame, kind)
+        if not self._is_reading:
+            self.mix(self._receiver(node, frame), call.all())
         for value in () if self._is_setting else call.all():
             if self.is_block(map(_receiver, value.things)):
                 self.call(value, Call(rest=result), node, frame)
@@ -263,6 +283,8 @@ class _Recorder(Surroundings):
             kept = (each for each in given.things if isinstance(each, (Tensor, Fixed, Box, Object)))
             if any(is_constant(of(each)) for each in kept):
                 self._effects.kept.add(name)
+        if any(isinstance(each, Setting) for each in value.things):
+            self.mix(value, (given,))
         super().set_attribute(value, name, given, node, frame)
 
     def attribute(
@@ -272,11 +294,11 @@ class _Recorder(Surroundings):
         self._effects.read.add(name)
         return super().attribute(value, name, node, frame, is_optional=is_optional)
 
-    def set_by_name(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+    def set_by_name(self, call: Call, node: ast.expr, frame: Frame, *, is_raw: bool = False) -> Value:
         """Assign an attribute by a name, which runs nothing, whatever the name is."""
         self._is_setting = True
         try:
-            return super().set_by_name(call, node, frame)
+            return super().set_by_name(call, node, frame, is_raw=is_raw)
         finally:
             self._is_setting = False
 
@@ -332,16 +354,26 @@ def _receiver(thing: Thing) -> Value:
 
 def _bound(
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, call: Call
-) -> Iterator[tuple[str, Value]]:
-    """Yield what each parameter gets, and what goes among further arguments by its name."""
+) -> Iterator[tuple[str, Value, bool]]:
+    """Yield what each parameter gets, or further arguments by their names, and whether it is by keyword."""
     parameters = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
-    yield from zip(parameters[1:], call.positional[1:], strict=False)
-    yield from call.named
+    for name, value in zip(parameters[1:], call.positional[1:], strict=False):
+        yield name, value, False
+    for name, value in call.named:
+        yield name, value, True
     taken = {*parameters[: len(call.positional)], *(name for name, _ in call.named)}
     others = [each for each in (*parameters, *(one.arg for one in node.args.kwonlyargs)) if each not in taken]
     for loose in (call.rest, call.options):
         if loose is not None:
-            yield from ((name, loose) for name in (*others, ""))
+            yield from ((name, loose, loose is call.options) for name in (*others, ""))
+
+
+def _may_require_grad(value: Value, *, is_mixed: bool) -> bool:
+    """Tell whether something may require grad, beside what users pass to the model."""
+    things = [each for each in value.things if not (isinstance(each, Unknown) and each.is_argument)]
+    if is_mixed and any(isinstance(each, (Tensor, Setting, Fixed, Box, Object)) for each in things):
+        return True
+    return not is_constant(of(*things))
 
 
 class _Marks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from gclint.code.file import SourceFile
 from gclint.model import known
 from gclint.model.interpreter import Interpreter
 from gclint.model.notes import Kind, Note, Root
@@ -28,7 +29,6 @@ from gclint.model.values import (
     of,
 )
 from gclint.releases import EVER_NEUTRALISED
-from gclint.source.file import SourceFile
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _ROUNDS = 4

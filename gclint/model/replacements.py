@@ -7,11 +7,11 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
+from gclint.code.file import SourceFile
+from gclint.code.walk import last_name
 from gclint.model.interpreter import Interpreter
 from gclint.model.spaces import Space, Spaces
 from gclint.model.values import NEVER, Class, Function
-from gclint.source.file import SourceFile
-from gclint.source.walk import last_name
 
 RUN = frozenset(("forward", "__call__", "_call_impl"))
 """The methods that a run of a module goes through."""

@@ -38,8 +38,8 @@ def with_other_roots(value: Value, others: Mapping[Root, frozenset[Root]]) -> Va
         else thing
         for thing in value.things
     )
-    roots = (others.get(each, frozenset((each,))) for each in value.roots)
-    return Value(things, frozenset().union(*roots))
+    replaced = others.keys() & value.roots
+    return Value(things, (value.roots - replaced).union(*(others[each] for each in replaced)))
 
 
 def told_apart(value: Value, made: Root, view: Root) -> Value:

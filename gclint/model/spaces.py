@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
+from gclint.code.file import SourceFile
+from gclint.code.packages import LIBRARY
+from gclint.code.project import Project
 from gclint.model import known
 from gclint.model.frames import Frame
 from gclint.model.notes import Kind, Root
@@ -27,14 +30,11 @@ from gclint.model.values import (
     of,
     unknown,
 )
-from gclint.source.file import SourceFile
-from gclint.source.packages import LIBRARY
-from gclint.source.project import Project
 
 if TYPE_CHECKING:
     from gclint.model.values import Call
 
-_KNOWN = (
+KNOWN = (
     known.FUNCTIONS
     | known.COMPUTING
     | known.TABLES
@@ -45,6 +45,7 @@ _KNOWN = (
     | known.OTHER_BASES
     | known.LOGGERS
 )
+"""The full names of what is known of other packages."""
 
 
 Targets: TypeAlias = "dict[ast.AST, set[ast.ClassDef | str]]"
@@ -216,7 +217,7 @@ class Space:
     def _resolve(self, imported: Imported) -> Value:
         name = self._absolute(imported)
         full = ".".join(filter(None, (name, imported.name)))
-        if full in _KNOWN or (self._is_of_library(name) and not self._is_of_model(name)):
+        if full in KNOWN or (self._is_of_library(name) and not self._is_of_model(name)):
             return of(External(full))
         project = self.spaces.project
         if self._is_of_neighbour(name):

@@ -15,13 +15,17 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from gclint.code.file import SourceFile
+from gclint.code.names import names
+from gclint.code.walk import last_name, text_of, walk
 from gclint.model import known, tensors
 from gclint.model.calls import shared
 from gclint.model.entries import Entries
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
-from gclint.model.notes import Kind, Root
+from gclint.model.notes import Kind, Root, quoted
 from gclint.model.objects import ITERATOR
+from gclint.model.reading import ANY
 from gclint.model.roots import (
     AS_VIEW,
     REST,
@@ -51,9 +55,11 @@ from gclint.model.values import (
     Fixed,
     Function,
     Made,
+    Method,
     Object,
     Partial,
     Setting,
+    Super,
     Tensor,
     Thing,
     Unknown,
@@ -62,9 +68,6 @@ from gclint.model.values import (
     of,
     with_roots,
 )
-from gclint.source.file import SourceFile
-from gclint.source.names import names
-from gclint.source.walk import last_name, walk
 
 _HELD = "what is held by"
 """How names of variables begin, which no code can have, whose roots are those of what blocks were given."""
@@ -90,7 +93,16 @@ _RUNNING = names(
     """
 )
 """Functions that only call what they are given."""
+_RUNNING_TEXTS = frozenset(("exec", "eval"))
+"""Functions that run code which may change whatever has a name."""
 _DIFFERENTIATING = names("torch.autograd.grad torch.autograd.backward")
+_TRANSFORMS = names(
+    """
+    torch.func.grad torch.func.grad_and_value torch.func.vjp torch.func.jvp torch.func.jacrev
+    torch.func.jacfwd torch.func.hessian
+    """
+)
+"""Functions that make functions of functions, and set nothing."""
 _RESTORED = known.CONTEXTS | names(
     """
     torch.inference_mode torch.device torch.cuda.device torch.cuda.stream torch.profiler.profile
@@ -118,6 +130,7 @@ class Matter(str, Enum):
     CAPTURED = "gives a block a function around what requires grad"
     DIFFERENTIATED = "runs a backward pass of its own"
     ASKED = "asks for what becomes different in a checkpointing layer"
+    AMBIENT = "may change the settings that blocks are run with"
 
 
 Block: TypeAlias = "tuple[SourceFile, str]"
@@ -148,6 +161,8 @@ class _Summary:
     """The places at which it has made something."""
     runs: set[Block] = field(default_factory=set)
     """The blocks that it runs."""
+    ambient: dict[Around, None] = field(default_factory=dict)
+    """What may change the settings that blocks are run with, if it runs any."""
 
 
 class Surroundings(Entries):
@@ -167,8 +182,14 @@ class Surroundings(Entries):
         """What statements stand in, by the identity of their list."""
         self._external = ""
         """The function of another package that is being called."""
+        self._outside: tuple[ast.AST | None, str] = None, ""
+        """The call of such a function that is followed, with its name."""
+        self._is_reading = False
+        """Whether what is called is a method that only reads, by its name and by what has it."""
         self._method: tuple[ast.AST | None, Value] = None, NEVER
         """The call of a method of another package that is followed, with its receiver."""
+        self._contexts = set[ast.AST]()
+        """The expressions of ``with`` statements that were followed: contexts end."""
         self._places: dict[ast.AST, Root] = {}
         self._holders: dict[frozenset[Block], str] = {}
         """The names of the variables for what blocks hold."""
@@ -215,6 +236,8 @@ class Surroundings(Entries):
             self._summary.changed |= mine.changed
         elif self.stack:
             self._take(mine, node, frame)
+        elif mine.runs:
+            self.around |= mine.ambient
         return result
 
     def _summarised(
@@ -255,6 +278,7 @@ class Surroundings(Entries):
             self._hold(held, blocks, frame)
         self._summary.made |= mine.made
         self._summary.runs |= mine.runs
+        self._summary.ambient |= mine.ambient
         for each in self._within if mine.runs else ():
             self.see(Matter.WITHIN, each, node, frame, frozenset(mine.runs))
 
@@ -281,7 +305,7 @@ class Surroundings(Entries):
         for what in self._within:
             self.see(Matter.WITHIN, what, node, frame, blocks)
         for matter in self._matters(call):
-            self.see(matter, _code(node), node, frame, blocks)
+            self.see(matter, quoted(node), node, frame, blocks)
         roots = {
             OWN: call.positional[0].roots,
             **{own(index): each.roots for index, each in enumerate(call.positional) if index},
@@ -421,11 +445,13 @@ class Surroundings(Entries):
         """Assign an attribute of whatever a value may be; what something unknown gives is nothing it got."""
         things = frozenset(each for each in value.things if not isinstance(each, Unknown) or each.is_argument)
         if things and all(isinstance(each, Setting) for each in things):
-            value = Value(things, frozenset((Root(Kind.SHARED, f"{_SETTING}{name}"),)))
+            value = Value(things, frozenset((_setting(name),)))
         elif things != value.things and name not in _OF_TENSORS:
             value = Value(
                 things, frozenset(each for each in value.roots if each.kind is Kind.MADE and things)
             )
+        if any(isinstance(each, External) for each in value.things):
+            self._set(node, frame)
         super().set_attribute(value, name, given, node, frame)
 
     def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
@@ -433,7 +459,7 @@ class Surroundings(Entries):
         super().change(value, node, frame)
         objects = _objects_of(value)
         for root in value.roots:
-            self._touch(root, objects, _around(Matter.CHANGED, _code(node), node, frame), frame)
+            self._touch(root, objects, _around(Matter.CHANGED, quoted(node), node, frame), frame)
 
     def _touch(self, root: Root, objects: frozenset[Object], around: Around, frame: Frame) -> None:
         """Take note that what a root stands for may be changed in place here.
@@ -451,7 +477,8 @@ class Surroundings(Entries):
             return
         for blocks, held in self._held(frame):
             if root.what.startswith(_SETTING):
-                is_held = self._may_read(blocks, root.what.removeprefix(_SETTING))
+                name = root.what.removeprefix(_SETTING)
+                is_held = name == ANY or self._may_read(blocks, name)
             else:
                 is_held = root in held and (not objects or not objects.isdisjoint(self._parts(blocks)))
             if is_held:
@@ -486,23 +513,57 @@ class Surroundings(Entries):
 
     def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Follow that items of something are used up: what blocks get is no iterator, or is noted."""
-        self.ask(value, node, frame)
+        self.gone_over(value, node, frame)
 
     def _call(self, thing: Thing, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
-        if isinstance(thing, Unknown) and not _is_reading(node):  # Such as a method of what a block holds.
+        name = last_name(node.func) if isinstance(node, ast.Call) else ""
+        # Nothing is known of a function by its name, but of a method of what was made or given.
+        is_method = isinstance(thing, Method) or (isinstance(thing, Unknown) and bool(function.roots))
+        is_getting = isinstance(thing, External) and thing.name == "getattr"
+        before, self._is_reading = self._is_reading, is_getting or (is_method and name in _READING)
+        if isinstance(thing, Unknown) and not self._is_reading:  # Such as a method of what a block holds.
             self._hand(Value(frozenset((thing,)), function.roots), node, frame)
-        return super()._call(thing, function, call, node, frame)
+            self._hand(self._receiver(node, frame), node, frame)
+        try:
+            return super()._call(thing, function, call, node, frame)
+        finally:
+            self._is_reading = before
+
+    def _value_call(self, node: ast.Call, frame: Frame) -> Value:
+        found = super()._value_call(node, frame)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING_SETTINGS:
+            holder = self.quietly(node.func.value, frame)
+            if any(isinstance(each, Setting) for each in holder.things):
+                for each in _written_keys(node):
+                    self.change(Value(roots=frozenset((_setting(each),))), node, frame)
+        return found
+
+    def _receiver(self, node: ast.expr, frame: Frame) -> Value:
+        """Return of which tensor or object of the project a method is called, if it is of one."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return NEVER
+        found = self.quietly(node.func.value, frame)
+        return (
+            found if _objects_of(found) or any(isinstance(each, Tensor) for each in found.things) else NEVER
+        )
 
     def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
         """Note that nothing is known of what a call does; it may change what it gets."""
-        if not _is_reading(node):
+        if not self._is_reading:
             # A function gets a new dict of what `**` unpacks.
             given = [*call.positional, *(each for _, each in call.named)]
             given += [] if call.rest is None else [call.rest]
             given += [self._method[1]] if self._method[0] is node else []
             for each in given:
                 self._hand(each, node, frame)
+        if self._outside[0] is node and kind is Kind.UNKNOWN and _may_set(self._outside[1]):
+            self._set(node, frame)
         return super().deny(call, node, frame, kind)
+
+    def _set(self, node: ast.AST, frame: Frame) -> None:
+        """Take note that settings may be changed here that blocks are run with, such as those of torch."""
+        if not self._inside and node not in self._contexts:
+            self._summary.ambient[_around(Matter.AMBIENT, quoted(node), node, frame)] = None
 
     def _hand(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Take note that something unknown gets a value."""
@@ -511,7 +572,7 @@ class Surroundings(Entries):
             # What is unknown of the model is no block; others change no settings, nor views, which raises.
             if not (is_unknown and root == OWN) and root != OF_SETTINGS and not is_view(root):
                 objects = _objects_of(value) if root in value.roots else frozenset()
-                self._touch(root, objects, _around(Matter.HANDED, _code(node), node, frame), frame)
+                self._touch(root, objects, _around(Matter.HANDED, quoted(node), node, frame), frame)
 
     def _call_method(
         self, receiver: Value, thing: Thing, name: str, call: Call, node: ast.expr, frame: Frame
@@ -521,6 +582,8 @@ class Surroundings(Entries):
         )
         if is_module and name in known.MODULE_SETTINGS:
             self.change(receiver, node, frame)
+            if name in _MODES:
+                self._set(node, frame)
         before, self._method = self._method, (node, receiver)
         try:
             found = super()._call_method(receiver, thing, name, call, node, frame)
@@ -562,13 +625,14 @@ class Surroundings(Entries):
     _follow_trystar = _follow_try
 
     def _follow_with(self, node: ast.With, frame: Frame) -> None:
+        self._contexts |= {each.context_expr for each in node.items}
         unknown = (
             []
             if self._inside
             else [each for each in node.items if not self._is_restored(each.context_expr, frame)]
         )
         if unknown:
-            self._tried[id(node.body)] = f"`{_code(unknown[0].context_expr)}`"
+            self._tried[id(node.body)] = f"`{quoted(unknown[0].context_expr)}`"
         super()._follow_with(node, frame)
 
     def _is_restored(self, context: ast.expr, frame: Frame) -> bool:
@@ -586,11 +650,13 @@ class Surroundings(Entries):
     # -- what is asked for
 
     def _call_external(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
-        self._external = name
+        self._external, self._outside = name, (node, name)
+        if name in _RUNNING_TEXTS and not self._inside:
+            self.see(Matter.HANDED, quoted(node), node, frame)
         if name in _DIFFERENTIATING and not self._inside:
             self.see(Matter.DIFFERENTIATED, name, node, frame)
         if name in _ASKING and self._asks(name, call):
-            self.see(Matter.ASKED, _code(node), node, frame, self._classes(call.positional[0]))
+            self.see(Matter.ASKED, quoted(node), node, frame, self._classes(call.positional[0]))
         if name in _WITH_STATISTICS:
             return of(Made(name))
         return super()._call_external(name, call, node, frame)
@@ -623,13 +689,15 @@ class Surroundings(Entries):
         if (name in _OF_LAYERS and self.is_block((value,))) or (
             name in _OF_TYPES and self._may_be_block(value)
         ):
-            self.see(Matter.ASKED, _code(node), node, frame)
+            self.see(Matter.ASKED, quoted(node), node, frame)
         if (
             name == "backward"
             and not self._inside
             and any(isinstance(each, (Tensor, Unknown)) for each in value.things)
         ):
-            self.see(Matter.DIFFERENTIATED, _code(node), node, frame)
+            self.see(Matter.DIFFERENTIATED, quoted(node), node, frame)
+        if name in _ENTERING and not all(isinstance(each, (Object, Super)) for each in value.things):
+            self._set(node, frame)
         found = super().attribute(value, name, node, frame, is_optional=is_optional)
         return found if self._inside or frame.own(name) is not None else of_any_age(found)
 
@@ -647,13 +715,26 @@ _WITH_STATISTICS = names(
     """
 )
 """Modules that change nothing but what they keep, which matters inside of blocks alone."""
-_READING = tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS | {"getattr"}
-"""Methods that change nothing, whatever has them, and a function."""
+_READING = tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS
+"""Methods that change nothing, whatever has them."""
+_MODES = frozenset(("train", "eval"))
+_ENTERING = frozenset(("__enter__", "__exit__"))
+_SETTING_UP = frozenset(("torch", "contextlib"))
+"""Packages of which functions that are not known may change settings of torch, or enter contexts."""
 _SETTING = "the setting "
+_CHANGING_SETTINGS = known.FILLING_METHODS | known.TAKING_METHODS
 _OF_TENSORS = frozenset(("data", "grad", "requires_grad"))
 """Attributes of tensors whose assignment changes the tensor."""
 _HANDING_ON = frozenset(("Identity", "Flatten", "Unflatten"))
 """Modules of torch that give what they get, or a view of it."""
+
+
+def _may_set(name: str) -> bool:
+    """Tell whether a function of another package, of which nothing is known, may change settings of torch."""
+    package, dot, _ = name.partition(".")
+    is_class = name.rpartition(".")[2][:1].isupper()  # One of torch only makes an object.
+    is_known = name in _TRANSFORMS or (is_class and package == "torch")
+    return bool(dot) and package in _SETTING_UP and not is_known
 
 
 def _objects_of(value: Value) -> frozenset[Object]:
@@ -666,9 +747,20 @@ def _is_true(value: Value) -> bool:
     return all(isinstance(each, Constant) and each.value is True for each in value.things)
 
 
-def _is_reading(node: ast.AST) -> bool:
-    """Tell whether a call changes nothing by its name, whatever it calls."""
-    return isinstance(node, ast.Call) and last_name(node.func) in _READING
+def _setting(name: str) -> Root:
+    """Return what stands for the setting of a name."""
+    return Root(Kind.SHARED, f"{_SETTING}{name}")
+
+
+def _written_keys(node: ast.Call) -> Iterator[str]:
+    """Yield the keys that are written in a call, and what stands for all where others may be meant."""
+    for each in (*node.args, *node.keywords):
+        if isinstance(each, ast.keyword) and each.arg is not None:
+            yield each.arg
+        elif isinstance(each, ast.Dict):
+            yield from (text_of(key) or ANY for key in each.keys if key is not None)
+        else:
+            yield ANY
 
 
 def _requires_grad(value: Value) -> bool:
@@ -703,8 +795,3 @@ def _attributes(node: ast.stmt) -> frozenset[str]:
         each.value for each in walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)
     )
     return frozenset((*names, *texts))
-
-
-def _code(node: ast.AST) -> str:
-    code = ast.unparse(node)
-    return code if len(code) <= 60 else f"{code[:57]}..."

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 
+from gclint.code.names import names
 from gclint.model.values import Constant, Fixed, Thing, Value
-from gclint.source.names import names
 
 _METHODS = names(
     """

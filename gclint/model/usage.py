@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
+from gclint.code.names import names
+from gclint.code.remembered import remembered
+from gclint.code.tree import Tree
+from gclint.code.walk import children, last_name, walk
 from gclint.model import known
-from gclint.source.names import names
-from gclint.source.remembered import remembered
-from gclint.source.tree import Tree
-from gclint.source.walk import children, last_name, walk
 
 READING_BY_NAME = frozenset(("getattr", "attrgetter", "methodcaller", "__getattribute__"))
 """The functions that read attributes whose names are computed."""
@@ -30,6 +30,12 @@ _NAMESPACES = frozenset(("globals", "vars", "exec", "eval", "locals", "__import_
 _NAMESPACE_ATTRIBUTES = frozenset(
     ("__dict__", "__class__", "__setattr__", "__bases__", "__code__", "__defaults__")
 )
+_OF_MODULES = frozenset(("globals", "exec", "eval", "modules"))
+"""What has the names of a module: of a namespace, these last names."""
+_OF_CODE = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
+"""Attributes by which a function becomes another one."""
+_OF_TENSORS = frozenset(("register_hook", "register_post_accumulate_grad_hook"))
+_LOOKING_UP = frozenset(("getattr", "hasattr", "isinstance", "issubclass", "print", "warn", "warning_once"))
 _METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FUNCTIONS = (*_METHODS, ast.Lambda)
 
@@ -57,8 +63,12 @@ class Usage:
         """What code that sets up mentions, without calling it at once."""
         self._computing = set[ast.AST]()
         """The functions that get an attribute of ``self`` whose name is put together."""
+        self.replacing: list[ast.AST] = []
+        """What may replace something in what a name is, or tells by name what to replace."""
+        self.hooking: list[ast.AST] = []
+        """What names something that hooks into modules."""
         self._stores: list[tuple[ast.AST, str, _Around]] = []
-        self._namespaces: list[_Around] = []
+        self._namespaces: list[tuple[ast.AST, _Around]] = []
         if tree is not None:
             self._read(tree)
 
@@ -69,6 +79,10 @@ class Usage:
             called = None
             if isinstance(node, (ast.Name, ast.Attribute)):
                 name = last_name(node)
+                if "hook" in name and _hooks(name):
+                    self.hooking.append(node)
+                if not isinstance(node.ctx, ast.Load) and isinstance(node, ast.Attribute):
+                    self.replacing.append(node)
                 if is_setting_up:
                     self._held.add(name)
                 for each in around:
@@ -81,8 +95,13 @@ class Usage:
                     self._by_name[name].append(node)
                     self._begun += [node] if name in _RUNNING else []
                 around = self._within(node, around)
+            elif isinstance(node, ast.Subscript):
+                if not isinstance(node.ctx, ast.Load):
+                    self.replacing.append(node)
             elif isinstance(node, ast.Call):
                 called = node.func
+                if last_name(called) not in _LOOKING_UP and _may_replace(node):
+                    self.replacing.append(node)
                 if "hook" in last_name(called):
                     self._begun.append(node)
                     around = self._within(node, around)
@@ -93,8 +112,10 @@ class Usage:
                 self.rebound.update(node.names)
             if isinstance(node, (ast.Name, ast.Attribute, ast.Call)):
                 self._stores += ((node, name, around) for name in _assigned(node, own))
-                if around and _is_namespace(node):
-                    self._namespaces.append(around)
+                if _is_namespace(node):
+                    self._namespaces.append((node, around))
+                if isinstance(node, ast.Attribute) and node.attr in _OF_CODE:
+                    self.rebound.add(last_name(node.value))
             for child in children(node):
                 if isinstance(child, ast.Name) and _may_touch(node, child):
                     self.touched.add(child.id)
@@ -124,9 +145,11 @@ class Usage:
 
     @cached_property
     def has_namespace(self) -> bool:
-        """Whether running code assigns names that cannot be known."""
+        """Whether running code assigns names that cannot be known, or any code those of the module."""
         running = self._reached(with_computed=False)
-        return any(not running.isdisjoint(around) for around in self._namespaces)
+        return any(
+            _is_of_module(node, around) or not running.isdisjoint(around) for node, around in self._namespaces
+        )
 
     def _reached(self, *, with_computed: bool) -> set[ast.AST]:
         """Return what a forward or backward pass may run, by its names, or because something holds it.
@@ -251,6 +274,30 @@ def _is_namespace(node: ast.AST) -> bool:
             return node.attr != "__class__" or not isinstance(node.ctx, ast.Load)
         return node.attr == "modules" and last_name(node.value) == "sys"
     return isinstance(node, ast.Call) and last_name(node.func) == "setattr" and not _has_literal_name(node)
+
+
+def _is_of_module(node: ast.AST, around: _Around) -> bool:
+    """Tell whether a node has the names of a module, wherever it stands."""
+    name = last_name(node)
+    return name in _OF_MODULES or (not around and name in ("vars", "locals"))
+
+
+def _may_replace(node: ast.Call) -> bool:
+    """Tell whether a call gets a name of something, or is one of what has names."""
+    return (
+        any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in node.args)
+        or last_name(node.func) == "setattr"
+        or (isinstance(node.func, ast.Attribute) and last_name(node.func.value) in ("__dict__", "vars"))
+    )
+
+
+def _hooks(name: str) -> bool:
+    """Tell whether a name is that of what runs functions whenever modules run."""
+    if "state_dict" in name:
+        return False
+    return (name.startswith("register_") and name.endswith("_hook") and name not in _OF_TENSORS) or (
+        name.startswith("_") and name.endswith("_hooks")
+    )
 
 
 def _has_literal_name(node: ast.Call) -> bool:

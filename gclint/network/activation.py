@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
 
+from gclint.code.walk import Arg, walk
 from gclint.network.binding import Binding, BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.evaluation.signature import Parameter, Signature
 from gclint.network.gradient import Carries, Gradients
+from gclint.network.returned import is_whole_output, may_be_whole_output
 from gclint.network.runsite import RunSite
-from gclint.network.whole_outputs import is_whole_output, may_be_whole_output
 from gclint.releases import EVER_NEUTRALISED
-from gclint.source.walk import Arg, walk
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 ACTIVATION_NAMES = "activation-names"
@@ -88,13 +88,24 @@ class SiteBinding:
     """The parameters that, by name and annotation, may receive an activation at another call."""
     why: Mapping[str, str]
     """The reason for the role of each parameter's argument: a clause to follow "because"."""
-    _find_uncertain: Callable[[], frozenset[str]]
-    """Computes ``uncertain``; it examines masks as well, which only a repair needs."""
+    _find_uncertain: Callable[[], Mapping[str, str]]
+    """Computes ``uncertain``; it examines other arguments as well, which only a repair needs."""
 
     @cached_property
-    def uncertain(self) -> frozenset[str]:
-        """The parameters that may receive an activation, as far as the code shows."""
+    def uncertain(self) -> Mapping[str, str]:
+        """The parameters that may receive an activation, as far as the code shows, with the reasons."""
         return self._find_uncertain()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The parameters that receive an argument."""
+        bound = (each.parameter for each in self.binding.arguments)
+        return frozenset(each.name for each in bound if each is not None)
+
+    def with_uncertain(self, names: Collection[str]) -> SiteBinding:
+        """Return the binding with further parameters that may receive an activation."""
+        more = self.names.intersection(names) - self.nested
+        return replace(self, _find_uncertain=lambda: {**dict.fromkeys(more, _COMPUTED), **self.uncertain})
 
     def positional_caches(self) -> list[BoundArgument]:
         """Return the caches that are passed by position, so that the base class cannot disable them."""
@@ -124,7 +135,7 @@ class SiteBinding:
         """Return the containers of activations, inside which checkpointing does not look."""
         return self._received_by(self.nested)
 
-    def _received_by(self, names: frozenset[str]) -> list[BoundArgument]:
+    def _received_by(self, names: Collection[str]) -> list[BoundArgument]:
         return [
             bound
             for bound in self.binding.arguments
@@ -191,13 +202,7 @@ def _is_rotation(value: ast.expr, self_name: str | None) -> bool:
 
 
 def bind_site(site: RunSite, block: ClassInfo, gradients: Gradients) -> SiteBinding | None:
-    """Bind the arguments of a call site to the ``forward`` of a block; None if the binding is not certain.
-
-    Args:
-        site: the call site.
-        block: one of the classes that it can run.
-        gradients: traces values back to where their gradients come from.
-    """
+    """Bind the arguments of a call site to the ``forward`` of a block; None if the binding is not certain."""
     plain = _bind(site, site.args, block, gradients)
     if not any(arg.star for arg in site.args):
         return plain
@@ -217,19 +222,20 @@ def _bind(site: RunSite, args: Sequence[Arg], block: ClassInfo, gradients: Gradi
     arguments = _judged_arguments(site, block, binding, gradients)
     roles = arguments.roles
 
-    def uncertain() -> frozenset[str]:
-        # A mask alone is not an activation, but a learned one must be passed like the activations.
+    def uncertain() -> Mapping[str, str]:
+        # A name or an annotation does not make an activation, but what is learned must be passed like one.
         learned = (
             parameter.name
-            for arg, parameter in (arguments.masks if roles[_Role.ACTIVATION] else ())
+            for arg, parameter in (arguments.others if roles[_Role.ACTIVATION] else ())
             if Carries.GRADIENT in gradients.at(site, arg.value)
         )
-        return frozenset(roles[_Role.UNCERTAIN]).union(learned)
+        unknown = {name: arguments.reasons[name] for name in roles[_Role.UNCERTAIN]}
+        return unknown | dict.fromkeys(learned, _COMPUTED)
 
     tensors = {
         bound.parameter.name
         for bound in binding.arguments
-        if bound.parameter is not None and _is_tensor(bound.arg, bound.parameter)
+        if bound.parameter is not None and may_require_grad(bound.arg, bound.parameter)
     }
     return SiteBinding(
         block,
@@ -252,7 +258,8 @@ class _Arguments:
     """The names of the parameters by role."""
     seen: set[str] = field(default_factory=set)
     """Those whose role only a run has shown."""
-    masks: list[tuple[Arg, Parameter]] = field(default_factory=list)
+    others: list[tuple[Arg, Parameter]] = field(default_factory=list)
+    """Those that are no activations by their names and annotations, which may be learned all the same."""
     reasons: dict[str, str] = field(default_factory=dict)
 
 
@@ -271,8 +278,8 @@ def _judged_arguments(site: RunSite, block: ClassInfo, binding: Binding, gradien
         if role.value < (seen_role := _seen_role(site, block, name)).value:
             role, why = seen_role, "it required grad in a run"
             found.seen.add(name)
-        elif is_mask:
-            found.masks.append((bound.arg, bound.parameter))
+        elif role is _Role.OTHER and name not in CACHE_ARGUMENTS and not is_constant(bound.arg.value):
+            found.others.append((bound.arg, bound.parameter))
         found.roles[role].add(name)
         found.reasons[name] = why
     return found
@@ -288,7 +295,7 @@ def _seen_role(site: RunSite, block: ClassInfo, name: str) -> _Role:
     return _Role.UNCERTAIN if any(name in each.keywords for each in seen) else _Role.OTHER
 
 
-def _is_tensor(arg: Arg, parameter: Parameter) -> bool:
+def may_require_grad(arg: Arg, parameter: Parameter) -> bool:
     """Return whether a parameter may receive a tensor that requires grad, by its name and annotation."""
     name = parameter.name
     return (

@@ -7,10 +7,10 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gclint.code.tree import blocks_of
+from gclint.code.walk import WITHS, arguments, dotted_name, is_constant
 from gclint.network.evaluation.body import Binding
 from gclint.network.evaluation.scope import Scope
-from gclint.source.tree import blocks_of
-from gclint.source.walk import WITHS, arguments, dotted_name, is_constant
 
 _WITHOUT_GRADIENT = frozenset(("no_grad", "inference_mode"))
 _SWITCHING = "set_grad_enabled"
@@ -103,11 +103,8 @@ def _whole(scope: Scope, node: ast.expr) -> ast.AST | None:
 def reaching(given: Sequence[Assignment], at: int | None) -> tuple[list[Assignment], bool]:
     """Return the assignments that may be the last before a place, and whether one of them always is executed.
 
-    The statements of a function run in their order; only those inside a loop may run again.
-
-    Args:
-        given: all assignments of one name.
-        at: an offset in the statement that uses the name; None if any assignment may come before it.
+    The statements of a function run in their order; only those inside a loop may run again. The place is an
+    offset in the statement that uses the name; None if any assignment may come before it.
     """
     if at is None:
         return list(given), False

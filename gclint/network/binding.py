@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gclint.code.walk import Arg
 from gclint.network.evaluation.signature import Kind, Parameter, Signature
-from gclint.source.walk import Arg
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,7 @@ class Binding:
 
 
 def bind(args: Sequence[Arg], signature: Signature) -> Binding:
-    """Match arguments to parameters.
-
-    Args:
-        args: the call's arguments, without the receiver.
-        signature: the parameters, without ``self``.
-    """
+    """Match the arguments of a call, without the receiver, to parameters, without ``self``."""
     positional = signature.positional
     collects = any(parameter.kind is Kind.VAR_POSITIONAL for parameter in signature.parameters)
     collects_names = any(parameter.kind is Kind.VAR_KEYWORD for parameter in signature.parameters)

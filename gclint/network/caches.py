@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from gclint.code.walk import Arg, children, dotted_name, walk
 from gclint.network.activation import is_constant, is_guarded
 from gclint.network.assignments import is_simple
 from gclint.network.binding import bind
@@ -14,7 +15,6 @@ from gclint.network.outside import FLAG
 from gclint.network.runsite import RunSite
 from gclint.network.words import words_in
 from gclint.releases import EVER_NEUTRALISED
-from gclint.source.walk import Arg, children, dotted_name, walk
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, CACHES, USE_CACHE
 
 _CACHES = (EVER_NEUTRALISED | CACHES) - {USE_CACHE}

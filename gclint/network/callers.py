@@ -6,6 +6,11 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from gclint.code.file import SourceFile
+from gclint.code.project import Project
+from gclint.code.remembered import remembered
+from gclint.code.tree import DEFINITIONS
+from gclint.code.walk import Arg, arguments, is_super, text_of, walk
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo, may_have
 from gclint.network.evaluation.modules import Module
@@ -15,11 +20,6 @@ from gclint.network.holders import single_attributes
 from gclint.network.importers import given_importing
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
-from gclint.source.file import SourceFile
-from gclint.source.project import Project
-from gclint.source.remembered import remembered
-from gclint.source.tree import DEFINITIONS
-from gclint.source.walk import Arg, arguments, is_super, text_of, walk
 
 _ALL = "__all__"
 
@@ -78,7 +78,7 @@ class Callers:
     def _is_super(self, info: ClassInfo) -> bool:
         classes = self._module.classes.values()
         return any(info in other.mro for other in classes if other is not info) and any(
-            True for each in classes for _ in _super_calls(each, "forward")
+            any(_calls_in(each, frozenset(("super",)), _is_call_of_base)) for each in classes
         )
 
     def _of_objects(self, info: ClassInfo) -> Iterator[Caller]:
@@ -123,22 +123,13 @@ def _calls_in(
                     yield scope, call
 
 
-def _super_calls(info: ClassInfo, method: str) -> Iterator[tuple[Scope, ast.Call]]:
-    """Yield the calls ``super().method(…)`` in methods of a class."""
-    return _calls_in(info, frozenset(("super",)), lambda func: _is_call_of_base(func, method))
-
-
 def _caller(scope: Scope, call: ast.Call) -> Caller:
     return Caller(scope, arguments(call), scope.span(call)[0])
 
 
-def _is_call_of_base(func: ast.expr, method: str) -> bool:
-    """Return whether a call is one of ``super().method(…)``."""
-    return (
-        isinstance(func, ast.Attribute)
-        and (func.attr == method or {func.attr, method} <= RUNNING_METHODS)
-        and is_super(func.value)
-    )
+def _is_call_of_base(func: ast.expr) -> bool:
+    """Return whether a call is one of ``super().forward(…)``."""
+    return isinstance(func, ast.Attribute) and func.attr in RUNNING_METHODS and is_super(func.value)
 
 
 def _called_attribute(func: ast.expr) -> str | None:

@@ -9,15 +9,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import cast
 
+from gclint.code.file import SourceFile
+from gclint.code.remembered import remembered
+from gclint.code.tree import DEFINITIONS
+from gclint.code.walk import assigned, dotted_name, last_name, text_of, walk, walk_scope
+from gclint.code.words import any_between
 from gclint.network.evaluation.classes import words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Function
 from gclint.network.search import CHECKPOINT_METHODS
-from gclint.source.file import SourceFile
-from gclint.source.remembered import remembered
-from gclint.source.tree import DEFINITIONS
-from gclint.source.walk import assigned, dotted_name, last_name, text_of, walk, walk_scope
-from gclint.source.words import any_between
 
 # A text without any of these neither calls a checkpoint function nor passes one on.
 _CALLING = re.compile(r"checkpoint(?:\w{0,99}[\s\\]{0,99}\(|ing_func|ing[ \t]+import|\.|\b(?![ \t]{0,99}=))")
@@ -71,7 +71,8 @@ def _direct(module: Module) -> list[int]:
     for node in _read_names(file):
         if isinstance(node, ast.Call):
             called.add(node.func)
-            got = _got(node)
+            # What `getattr` gets has a name, too.
+            got = node.args[1] if dotted_name(node.func) == "getattr" and len(node.args) > 1 else None
             if got is not None and text_of(got) in CHECKPOINT_METHODS | imported:
                 found.append(file.places.start(got))
         elif _is_function(node, imported, is_called=node in called):
@@ -92,11 +93,6 @@ def _read_names(file: SourceFile) -> Iterator[ast.Call | ast.Name | ast.Attribut
 def _offset(file: SourceFile, node: ast.Name | ast.Attribute) -> int:
     """Return where a name begins, or that of an attribute."""
     return file.places.end(node) - len(last_name(node))
-
-
-def _got(call: ast.Call) -> ast.expr | None:
-    """Return the expression for the name of the attribute that ``getattr`` gets."""
-    return call.args[1] if dotted_name(call.func) == "getattr" and len(call.args) > 1 else None
 
 
 def _is_function(node: ast.Name | ast.Attribute, imported: frozenset[str], *, is_called: bool) -> bool:

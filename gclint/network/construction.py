@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gclint.code.file import SourceFile
+from gclint.code.lines import mentions
+from gclint.code.naming import MODEL_BASE
+from gclint.code.walk import assigned
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.outside import FLAG
-from gclint.source.file import SourceFile
-from gclint.source.lines import mentions
-from gclint.source.naming import MODEL_BASE
-from gclint.source.walk import assigned
 
 _CONSTRUCTOR = "__init__"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from gclint.code.walk import LOOPS, WITHS, Loop, arguments, children, names_in, walk
 from gclint.network.evaluation.body import unstarred
-from gclint.source.walk import LOOPS, WITHS, Loop, arguments, children, names_in, walk
 
 CUTTING_METHODS = {"detach", "item", "tolist", "size", "numel", "dim", "cpu"}
 CUTTING_ATTRIBUTES = {"shape", "device", "dtype", "ndim", "is_cuda", "data", "requires_grad"}

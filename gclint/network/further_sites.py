@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from gclint.code.lines import mentions
+from gclint.code.outline import Definition
+from gclint.code.walk import walk
 from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.scope import Scope
@@ -12,9 +15,6 @@ from gclint.network.holders import held_classes
 from gclint.network.runsite import RunSite, calls_as_sites, in_order, run_sites
 from gclint.network.search import Holders
 from gclint.observations import Observed
-from gclint.source.lines import mentions
-from gclint.source.outline import Definition
-from gclint.source.walk import walk
 
 
 def with_substitutes(module: Module, sites: Iterable[RunSite], holders: Holders) -> tuple[RunSite, ...]:
@@ -62,12 +62,8 @@ def _inherited(module: Module, holders: Holders) -> Iterator[tuple[ClassInfo, Cl
             for method in base.methods() if names else ():
                 if method.name == "__init__" or info.find_method(method.name) != (base, method):
                     continue
-                if any(_stands_in(method, name) for name in names):
+                if any(mentions(method.text, name) and name in words_of(method) for name in names):
                     yield info, base, method
-
-
-def _stands_in(code: Definition, attribute: str) -> bool:
-    return mentions(code.text, attribute) and attribute in words_of(code)
 
 
 def with_seen(module: Module, sites: Iterable[RunSite]) -> tuple[RunSite, ...]:
@@ -83,7 +79,10 @@ def with_seen(module: Module, sites: Iterable[RunSite]) -> tuple[RunSite, ...]:
             here = [] if site is None else [site]
             found += here
         for site in here:
-            _take_up(site, observed, info)
+            site.seen = (*site.seen, observed)
+            if info not in site.blocks:
+                site.blocks = in_order((*site.blocks, info))
+                site.only_seen |= {info}
     return tuple(found)
 
 
@@ -93,13 +92,6 @@ def _is_about(observed: Observed, site: RunSite) -> bool:
     first, last = site.rows
     # Python 3.10 reports only the first row of a call.
     return first == observed.first and observed.last in (first, last)
-
-
-def _take_up(site: RunSite, observed: Observed, info: ClassInfo) -> None:
-    site.seen = (*site.seen, observed)
-    if info not in site.blocks:
-        site.blocks = in_order((*site.blocks, info))
-        site.only_seen |= {info}
 
 
 def _block(module: Module, observed: Observed) -> ClassInfo | None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Flag, auto
 
+from gclint.code.walk import COMPREHENSIONS, Comprehension, arguments, dotted_name, is_constant
 from gclint.network.assignments import Assignment, assignments, names_needed, reaching, statement_start
 from gclint.network.binding import bind
 from gclint.network.callers import Callers
@@ -38,7 +39,6 @@ from gclint.network.evaluation.values import (
 from gclint.network.learned import is_constant_buffer, is_frozen, is_learned_value, is_unrecorded
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
-from gclint.source.walk import COMPREHENSIONS, Comprehension, arguments, dotted_name, is_constant
 
 _ANY = -1
 """An index that stands for some item when it is not known which."""
@@ -84,12 +84,7 @@ class Gradients:
     """Traces values back to the parameters that they are computed from."""
 
     def __init__(self, callers: Callers, named: Collection[str]) -> None:
-        """Prepare to trace values in one file.
-
-        Args:
-            callers: finds the calls that pass values to the parameters of a method.
-            named: the parameters that receive activations according to the user's settings.
-        """
+        """Prepare to trace values in one file; users say that the ``named`` parameters get activations."""
         self.named = named
         self.callers = callers
         self._known: dict[_Key, Carries] = {}
@@ -104,13 +99,7 @@ class Gradients:
         """The origins that were met, if they are to be collected."""
 
     def at(self, site: RunSite, value: ast.expr, *, stops: bool = False) -> Carries:
-        """Return what an argument of a call site carries.
-
-        Args:
-            site: the call site.
-            value: the argument.
-            stops: whether to stop as soon as it may be ``UNKNOWN``.
-        """
+        """Return what an argument of a call site carries; ``stops`` as soon as it may be ``UNKNOWN``."""
         self._steps = 0
         self._stops = stops
         return self.of(place_of(site.scope, site.call), value)
@@ -130,13 +119,7 @@ class Gradients:
         return Carries.GRADIENT
 
     def of(self, place: Place, value: ast.expr, path: _Path = ()) -> Carries:
-        """Return what an expression carries.
-
-        Args:
-            place: its place.
-            value: the expression.
-            path: the indices by which its result is unpacked.
-        """
+        """Return what an expression carries, or what is at a path of indices in its result."""
         if isinstance(value, ast.Name):
             return self._name(place, value.id, path)
         if is_constant(value, None):

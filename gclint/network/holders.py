@@ -7,16 +7,16 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 
+from gclint.code.file import SourceFile
+from gclint.code.lines import normal
+from gclint.code.remembered import remembered
+from gclint.code.tree import statements_around
+from gclint.code.walk import arguments, called_name, statements_in, walk
 from gclint.network.evaluation.body import COMPUTED, COMPUTING, Binding, Body, collect_bindings
 from gclint.network.evaluation.classes import ClassInfo, may_have
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
 from gclint.network.traits import mixes_sequence
-from gclint.source.file import SourceFile
-from gclint.source.lines import normal
-from gclint.source.remembered import remembered
-from gclint.source.tree import statements_around
-from gclint.source.walk import arguments, called_name, statements_in, walk
 
 _STACKS = ("ModuleList", "ModuleDict")
 _SEQUENCE = "Sequential"

@@ -6,16 +6,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from gclint.code.file import SourceFile
+from gclint.code.likely import given_answer, given_by_word, likely_imported, words
+from gclint.code.project import Project
+from gclint.code.questions import Topic
+from gclint.code.remembered import remembered
+from gclint.code.surroundings import files_mentioning
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module, library_of
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.outside import FLAG
-from gclint.source.file import SourceFile
-from gclint.source.likely import given_answer, given_by_word, likely_imported, words
-from gclint.source.project import Project
-from gclint.source.questions import Topic
-from gclint.source.remembered import remembered
-from gclint.source.surroundings import files_mentioning
 
 
 def importers(project: Project, info: ClassInfo) -> Iterator[Module]:

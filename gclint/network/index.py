@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from gclint.code.file import SourceFile
+from gclint.code.likely import given_answer, likely_bases
+from gclint.code.project import Project
+from gclint.code.questions import Topic
+from gclint.code.remembered import remembered
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
-from gclint.source.file import SourceFile
-from gclint.source.likely import given_answer, likely_bases
-from gclint.source.project import Project
-from gclint.source.questions import Topic
-from gclint.source.remembered import remembered
 
 
 def subclasses(project: Project, info: ClassInfo) -> Iterator[ClassInfo]:
@@ -42,9 +42,5 @@ def _by_base(file: SourceFile) -> dict[str, list[str]]:
     return dict(found)
 
 
-def _has_base(file: SourceFile, name: str) -> bool:
-    return name in _by_base(file)
-
-
-BASES = Topic("bases", _has_base)
+BASES = Topic("bases", lambda file, name: name in _by_base(file))
 """Asks which given files have a class with a base of this name."""

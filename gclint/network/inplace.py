@@ -9,6 +9,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from gclint.code.file import SourceFile
+from gclint.code.lines import mentions
+from gclint.code.tree import blocks_of
+from gclint.code.walk import FunctionNode, arguments, dotted_name, last_name, text_of, walk
 from gclint.model import leaves
 from gclint.model.attributes import new_spaces
 from gclint.model.leaves import GETTER, NAMED_BY, RETURNED, SAME, USUAL, Leaves, Part
@@ -19,10 +23,6 @@ from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
 from gclint.network.support import is_like_a_model, models_running, supports_checkpointing
 from gclint.releases import FIRST_FINDING_EMBEDDINGS
-from gclint.source.file import SourceFile
-from gclint.source.lines import mentions
-from gclint.source.tree import blocks_of
-from gclint.source.walk import FunctionNode, arguments, dotted_name, last_name, text_of, walk
 
 _NOT_IN_TRAINING = re.compile(r"generat|^_?prepare_(?:model_)?inputs")
 """Names of methods that only generation calls."""

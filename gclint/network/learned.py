@@ -5,22 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gclint.network.assignments import stops_gradients
-from gclint.network.differentiable import is_learned_module
-from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import Bound, ExternalInstance, Function, Instance, Value
-from gclint.network.traits import is_learned
-from gclint.source.outline import Definition
-from gclint.source.walk import (
+from gclint.code.outline import Definition
+from gclint.code.walk import (
     FUNCTIONS,
-    Arg,
     FunctionNode,
     arguments,
     dotted_name,
     is_constant,
     text_of,
 )
+from gclint.network.assignments import stops_gradients
+from gclint.network.differentiable import is_learned_module
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.values import Bound, ExternalInstance, Function, Instance, Value
+from gclint.network.traits import is_learned
 
 
 def is_learned_value(value: Value) -> bool:
@@ -40,9 +39,8 @@ def is_frozen(scope: Scope, node: ast.Attribute) -> bool:
         if method is not None:
             init = owner.scope(method, base.module)
             for binding in init.bindings(f"{init.self_name}.{node.attr}"):
-                if isinstance(binding.value, ast.Call) and any(
-                    map(_forbids_gradient, arguments(binding.value))
-                ):
+                given = arguments(binding.value) if isinstance(binding.value, ast.Call) else ()
+                if any(arg.keyword == "requires_grad" and is_constant(arg.value, False) for arg in given):
                     return True
     return False
 
@@ -62,10 +60,6 @@ def is_decorated_unrecorded(definition: Definition) -> bool:
 
 def _is_decorated(function: FunctionNode) -> bool:
     return any(map(stops_gradients, function.decorator_list))
-
-
-def _forbids_gradient(arg: Arg) -> bool:
-    return arg.keyword == "requires_grad" and is_constant(arg.value, False)
 
 
 def is_buffer(scope: Scope, node: ast.AST) -> bool:

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from gclint.code.file import SourceFile, UnreadableFile
+from gclint.code.outline import Definition
+from gclint.code.questions import Topic
+from gclint.code.remembered import remembered
+from gclint.copies.generated import is_modular, modeling_path, modular_path
+from gclint.copies.twins import Region, Renaming, Twin, definition_region, header_region
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Library, Module
 from gclint.network.evaluation.values import External
-from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.generated import is_modular, modeling_path, modular_path
-from gclint.source.outline import Definition
-from gclint.source.questions import Topic
-from gclint.source.remembered import remembered
-from gclint.source.twins import Region, Renaming, Twin, definition_region, header_region
 
 _STEM = re.compile(r"(?:modeling|modular)_")
 _MODELING = re.compile(r"\bmodeling_\w*")
@@ -90,7 +90,10 @@ class Lineage:
         own = modular.classes.get(place.info.name)
         if own is None:
             return _pulled(place, modular)
-        return Place(own) if place.method is None else _method_source(own, place.method)
+        if place.method is None:
+            return Place(own)
+        found = own.find_method(place.method)
+        return None if found is None else Place(found[0], place.method)
 
     def twin(self, place: Place) -> Twin | None:
         """Return a generated header or method together with its source."""
@@ -179,11 +182,7 @@ def imported_models(file: SourceFile) -> frozenset[str]:
     return frozenset(name for name in modules if name.startswith("modeling_"))
 
 
-def _follows(file: SourceFile, name: str) -> bool:
-    return is_modular(file.path) and name in imported_models(file)
-
-
-FOLLOWERS = Topic("followers", _follows)
+FOLLOWERS = Topic("followers", lambda file, name: is_modular(file.path) and name in imported_models(file))
 """Asks which given modular files import from a modeling file of this name."""
 
 
@@ -193,10 +192,6 @@ def _may_follow(info: ClassInfo, modular: Module, origin: ClassInfo) -> bool:
     if own is None:
         return bool(_common_suffix(info.name, origin.name))
     return own is origin or any(name.rpartition(".")[2] == origin.name for name in own.base_names)
-
-
-def _method_source(own: ClassInfo, name: str) -> Place | None:
-    return next((Place(info, name) for info in own.mro if info.definition.method(name) is not None), None)
 
 
 def _pulled(place: Place, modular: Module) -> Place | None:

@@ -6,7 +6,14 @@ import ast
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
+from gclint.code.file import SourceFile
+from gclint.code.lines import mentions
+from gclint.code.packages import LIBRARY
+from gclint.code.project import Project
+from gclint.code.tree import Tree, statements_around
+from gclint.copies.generated import is_modular
 from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.callers import Callers
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, may_have
@@ -26,12 +33,6 @@ from gclint.network.standing import (
 from gclint.network.support import supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.releases import Releases
-from gclint.source.file import SourceFile
-from gclint.source.generated import is_modular
-from gclint.source.lines import mentions
-from gclint.source.packages import LIBRARY
-from gclint.source.project import Project
-from gclint.source.tree import Tree, statements_around
 
 _LIBRARY_MODULES = frozenset(("modeling_utils", "modeling_outputs", "modeling_layers"))
 _BASE_MODULE = "modeling_layers"
@@ -217,33 +218,26 @@ class Network:
 
     def _sheltered(self, info: ClassInfo, site: RunSite) -> Standing | None:
         """Return why a block of a trunk is not needed: something around or inside it is checkpointed."""
-        if self._is_inside(site.owner, *self._candidates):
+        # What runs blocks may itself be recomputed, as a block or a part of one.
+        layers = (info for info in self.module.classes.values() if info.is_checkpointing)
+        if any(site.owner in info.all_parts for info in {*layers, *chain(*self._candidates)}):
             return Standing.WITHIN_BLOCK
         return Standing.HOLDS_LAYERS if self._holds_layers(info, self._candidates[0]) else None
 
     def _unused(self, site: RunSite) -> Standing | None:
         """Return why checkpointing cannot be enabled for a call, or is done around it."""
-        return without_model(site) or (Standing.WITHIN_BLOCK if self._is_in_a_block(site) else None)
-
-    def _is_in_a_block(self, site: RunSite) -> bool:
-        """Return whether the call is in a block, stacked elsewhere in the file, that checkpoints one part."""
-        return (
-            site.checkpointed
-            and not site.loops
-            and any(site.owner in info.all_parts for info in self._stacked)
-        )
+        found = without_model(site)
+        # The call may be in a block, stacked elsewhere in the file, that checkpoints one part.
+        if found is None and site.checkpointed and not site.loops:
+            is_inside = any(site.owner in info.all_parts for info in self._stacked)
+            return Standing.WITHIN_BLOCK if is_inside else None
+        return found
 
     @cached_property
     def _stacked(self) -> frozenset[ClassInfo]:
         """The classes that loops run, and the checkpointing layers in the file."""
         layers = {info for info in self.module.classes.values() if info.is_checkpointing}
         return frozenset(layers.union(*(site.blocks for site in self.run_sites if site.loops)))
-
-    def _is_inside(self, owner: ClassInfo, *blocks: dict[ClassInfo, list[RunSite]]) -> bool:
-        """Return whether a class that runs blocks is itself recomputed, as a block or a part of one."""
-        outer = {info for group in blocks for info in group}
-        outer.update(info for info in self.module.classes.values() if info.is_checkpointing)
-        return any(owner in info.all_parts for info in outer)
 
     @staticmethod
     def _holds_layers(info: ClassInfo, checkpointed: dict[ClassInfo, list[RunSite]]) -> bool:

@@ -8,16 +8,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gclint.code.file import SourceFile
+from gclint.code.outline import Definition
+from gclint.code.project import Project
+from gclint.code.questions import Topic
+from gclint.code.remembered import remembered
+from gclint.code.surroundings import files_mentioning
+from gclint.code.tree import Places, Tree, Unparsable, line_starts
+from gclint.code.walk import FUNCTIONS, assigned, dotted_name, is_constant, last_name, text_of, walk
+from gclint.code.words import word_ends
 from gclint.network.evaluation.classes import all_nodes, nodes_of
-from gclint.source.file import SourceFile
-from gclint.source.outline import Definition
-from gclint.source.project import Project
-from gclint.source.questions import Topic
-from gclint.source.remembered import remembered
-from gclint.source.surroundings import files_mentioning
-from gclint.source.tree import Places, Tree, Unparsable, line_starts
-from gclint.source.walk import FUNCTIONS, assigned, dotted_name, is_constant, last_name, text_of, walk
-from gclint.source.words import word_ends
 
 FLAG = "gradient_checkpointing"
 CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"
@@ -62,14 +62,6 @@ def outside_switches(project: Project, user: SourceFile) -> tuple[OutsideSwitch,
     return known
 
 
-def _sets_flag(file: SourceFile, _key: str) -> bool:
-    return bool(switches_in(file))
-
-
-SWITCHES = Topic("switches", _sets_flag, is_about_others=True)
-"""Asks which files set the flag of modules from outside."""
-
-
 def _found(project: Project) -> Iterator[OutsideSwitch]:
     for file in project.readable(files_mentioning(project, FLAG)):
         yield from switches_in(file)
@@ -79,6 +71,10 @@ def _found(project: Project) -> Iterator[OutsideSwitch]:
 def switches_in(file: SourceFile) -> tuple[OutsideSwitch, ...]:
     """Return the statements in a file that set flags from outside."""
     return () if sets_only_own_flags(file) else tuple(_in_file(file))
+
+
+SWITCHES = Topic("switches", lambda file, _key: bool(switches_in(file)), is_about_others=True)
+"""Asks which files set the flag of modules from outside."""
 
 
 def sets_only_own_flags(file: SourceFile) -> bool:

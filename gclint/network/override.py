@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from gclint.code.outline import Definition
+from gclint.code.walk import dotted_name, is_docstring, is_super
 from gclint.network.activation import is_constant
 from gclint.network.construction import flag_settings
 from gclint.network.evaluation.classes import ClassInfo
@@ -14,8 +16,6 @@ from gclint.network.evaluation.signature import method_signature
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.index import subclasses
 from gclint.network.outside import FLAG, LIBRARY_SWITCH
-from gclint.source.outline import Definition
-from gclint.source.walk import dotted_name, is_docstring, is_super
 
 _ANY_MODEL = frozenset(("from_config", "from_pretrained", "_from_config"))
 """Methods that create a model whose class is not known from the code."""

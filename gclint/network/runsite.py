@@ -7,17 +7,8 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from gclint.network.assignments import stops_gradients
-from gclint.network.dataflow import carried_names, flowing
-from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import Bound, External, Function, Instance, Values, items_of
-from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
-from gclint.network.wrapped import unwrap
-from gclint.network.written_arguments import written_arguments
-from gclint.observations import Observed
-from gclint.source.tree import blocks_of
-from gclint.source.walk import (
+from gclint.code.tree import blocks_of
+from gclint.code.walk import (
     FUNCTIONS,
     LOOPS,
     WITHS,
@@ -29,6 +20,14 @@ from gclint.source.walk import (
     structure,
     walk_scope,
 )
+from gclint.network.assignments import stops_gradients
+from gclint.network.dataflow import carried_names, flowing
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.values import Bound, External, Function, Instance, Values, items_of
+from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
+from gclint.network.wrapped import unwrap, written_arguments
+from gclint.observations import Observed
 
 _CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
 _CHECKPOINT_OPTIONS = frozenset(
@@ -274,7 +273,7 @@ def _calls_in(nodes: Iterable[ast.AST], place: Place) -> Iterator[tuple[ast.Call
 
 def _plain(scope: Scope, call: ast.Call, place: Place, search: Search) -> RunSite | None:
     """Return the site of ``layer(...)`` or ``layer.forward(...)``."""
-    if not _may_be_block(call.func, search):
+    if not may_be_block(call.func, search):
         return None
     values = scope.evaluate(call.func)
     receiver, given = call.func, arguments(call)
@@ -329,7 +328,7 @@ def _sites_inside(scope: Scope, function: Function, args: Sequence[Arg], search:
     return run_sites(inner, search.holders, search.aliases) if inner.depth <= _MAX_NESTING else []
 
 
-def _may_be_block(func: ast.expr, search: Search) -> bool:
+def may_be_block(func: ast.expr, search: Search) -> bool:
     """Return whether the called expression may come from an attribute that holds blocks."""
     if isinstance(func, ast.Attribute) and func.attr in RUNNING_METHODS:
         func = func.value

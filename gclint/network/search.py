@@ -6,11 +6,11 @@ import ast
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from gclint.code.names import names
+from gclint.code.walk import FunctionNode, arguments, dotted_name, walk
 from gclint.network.evaluation.body import unstarred
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import listed_parameters
-from gclint.source.names import names
-from gclint.source.walk import FunctionNode, arguments, dotted_name, walk
 
 CHECKPOINT_METHODS = {"_gradient_checkpointing_func", "gradient_checkpointing_func"}
 _CHECKPOINT_WORDS = CHECKPOINT_METHODS | {"checkpoint"}

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from gclint.code.file import SourceFile
+from gclint.code.outline import Definition
+from gclint.code.tokens import shortened
 from gclint.finding import Step
 from gclint.network.evaluation.body import Binding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
@@ -13,13 +16,9 @@ from gclint.network.gradient import Gradients
 from gclint.network.holders import held_classes, holding_attributes
 from gclint.network.runsite import RunSite
 from gclint.network.words import words_in
-from gclint.source.file import SourceFile
-from gclint.source.outline import Definition
-from gclint.source.tokens import one_line
 from gclint.wording import listed_code
 
 _MOST_ORIGINS = 2
-_LONGEST_CODE = 60
 
 
 def call_story(site: RunSite, block: ClassInfo) -> tuple[Step, ...]:
@@ -95,10 +94,7 @@ def class_step(block: ClassInfo) -> Step:
 
 def definition_step(file: SourceFile, definition: Definition, message: str) -> Step:
     """Return the step for the definition of a class or function, from its keyword to its name."""
-    # The search for the name must not match the keyword.
-    after = definition.header + len("class" if definition.is_class else "def")
-    end = file.text.index(definition.name, after) + len(definition.name)
-    return Step(file.path, definition.header, end, message)
+    return Step(file.path, *definition.heading, message)
 
 
 def attribute_steps(owner: ClassInfo, name: str, message: str) -> Iterator[Step]:
@@ -151,8 +147,7 @@ def gradient_steps(site: RunSite, value: ast.expr, name: str, gradients: Gradien
         yield from _user_steps(site, value, name)
     for origin in origins:
         file = origin.scope.module.file
-        code = one_line(file.source(origin.node))
-        shown = code if len(code) <= _LONGEST_CODE else f"{code[:_LONGEST_CODE]}…"
+        shown = shortened(file.source(origin.node))
         if origin.node is site.call:
             message = f"`{name}` is the output of the previous block in the loop, so it requires grad"
         elif isinstance(origin.node, ast.Call):

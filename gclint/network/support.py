@@ -5,16 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from gclint.code.naming import names_model
+from gclint.code.packages import LIBRARY
+from gclint.code.remembered import remembered
+from gclint.code.tree import DEFINITIONS
+from gclint.code.walk import children, dotted_name, text_of
 from gclint.facts import matching
 from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.evaluation.modules import Module
-from gclint.network.evaluation.values import External
 from gclint.network.importers import users
-from gclint.source.naming import names_model
-from gclint.source.packages import LIBRARY
-from gclint.source.remembered import remembered
-from gclint.source.tree import DEFINITIONS
-from gclint.source.walk import children, dotted_name, text_of
 
 _ALL = "__all__"
 
@@ -55,15 +54,11 @@ def models_running(owner: ClassInfo) -> tuple[ClassInfo, ...]:
 def is_like_a_model(info: ClassInfo) -> bool:
     """Return whether a class is a model, or has a base that is not available but named like one."""
     return info.is_model or any(
-        names_model(name, is_librarys=_is_of_library(base))
+        names_model(name, is_librarys=base is not None and base.name.partition(".")[0] == LIBRARY)
         for each in info.mro
         for base, name in zip(each.bases, each.base_names, strict=True)
         if not isinstance(base, ClassInfo)
     )
-
-
-def _is_of_library(base: External | None) -> bool:
-    return base is not None and base.name.partition(".")[0] == LIBRARY
 
 
 @remembered
@@ -78,12 +73,8 @@ def flag(model: ClassInfo) -> bool | None:
 
 def _models_holding(owner: ClassInfo, module: Module) -> Iterator[ClassInfo]:
     for info in module.classes.values():
-        if is_like_a_model(info) and (owner is info or owner in info.mro or _holds(info, owner)):
+        if is_like_a_model(info) and (owner in info.mro or any(owner in part.mro for part in info.all_parts)):
             yield info
-
-
-def _holds(model: ClassInfo, owner: ClassInfo) -> bool:
-    return any(owner in part.mro for part in model.all_parts)
 
 
 def _reaching(owner: ClassInfo) -> frozenset[str] | None:

@@ -12,6 +12,13 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from gclint.code.file import SourceFile
+from gclint.code.naming import MODEL_BASE
+from gclint.code.outline import Definition
+from gclint.code.paths import shown
+from gclint.code.project import Project
+from gclint.code.tokens import one_line
+from gclint.code.walk import arguments, conjuncts, dotted_name, is_constant, text_of, walk
 from gclint.network.construction import flag_settings, own_flag_settings
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
@@ -22,13 +29,6 @@ from gclint.network.override import old_overrides
 from gclint.network.runsite import RunSite
 from gclint.network.support import flag, models_running
 from gclint.network.words import words_in
-from gclint.source.file import SourceFile
-from gclint.source.naming import MODEL_BASE
-from gclint.source.outline import Definition
-from gclint.source.paths import shown
-from gclint.source.project import Project
-from gclint.source.tokens import one_line
-from gclint.source.walk import arguments, conjuncts, dotted_name, is_constant, text_of, walk
 
 _MODES = frozenset(("training", "_requires_grad", "requires_grad", "is_grad_enabled"))
 _METHODS = (

@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from gclint.code.file import SourceFile
+from gclint.code.lines import mentions
+from gclint.code.naming import MODEL_BASE
+from gclint.code.outline import Definition
+from gclint.code.paths import shown
+from gclint.code.project import Project
+from gclint.code.questions import Topic
+from gclint.code.remembered import remembered
+from gclint.code.surroundings import files_mentioning
+from gclint.code.walk import dotted_name, is_docstring, is_super, text_of, walk
 from gclint.network.evaluation.modules import library_of
 from gclint.network.index import subclasses
 from gclint.network.outside import LIBRARY_SWITCH
 from gclint.network.override import OldOverride
-from gclint.source.file import SourceFile
-from gclint.source.lines import mentions
-from gclint.source.naming import MODEL_BASE
-from gclint.source.outline import Definition
-from gclint.source.paths import shown
-from gclint.source.project import Project
-from gclint.source.questions import Topic
-from gclint.source.remembered import remembered
-from gclint.source.surroundings import files_mentioning
-from gclint.source.walk import dotted_name, is_docstring, is_super, text_of, walk
 
 _IN_STRING = re.compile(rf"(?:\A|['\".]){LIBRARY_SWITCH}(?!\w)|(?<!\w){LIBRARY_SWITCH}(?:\Z|['\"(])")
 """Matches what names or runs the method in a string; in a message, its name stands among words."""
@@ -61,17 +61,13 @@ def _files(project: Project, user: SourceFile) -> tuple[Path, ...]:
     return found
 
 
-def _is_using(file: SourceFile, _key: str) -> bool:
-    return mentions(file.text, LIBRARY_SWITCH) and bool(_uses(file))
-
-
-SWITCH_USES = Topic("switch-uses", _is_using, is_about_others=True)
-"""Asks which files refer to the method."""
-
-
 @remembered
 def _uses(file: SourceFile) -> tuple[_Use, ...]:
     return tuple(sorted(_in_file(file), key=lambda use: use.offset))
+
+
+SWITCH_USES = Topic("switch-uses", lambda file, _key: bool(_uses(file)), is_about_others=True)
+"""Asks which files refer to the method."""
 
 
 def _in_file(file: SourceFile) -> Iterator[_Use]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from gclint.code.names import names
+from gclint.code.remembered import remembered
+from gclint.code.tree import DEFINITIONS
+from gclint.code.walk import FUNCTIONS, called_name, dotted_name, is_constant, last_name, text_of, walk
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo, may_have, words_of
+from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.signature import listed_parameters
-from gclint.source.names import names
-from gclint.source.remembered import remembered
-from gclint.source.tree import DEFINITIONS
-from gclint.source.walk import FUNCTIONS, called_name, dotted_name, is_constant, last_name, text_of, walk
-
-if TYPE_CHECKING:
-    from gclint.network.evaluation.modules import Module
 
 _MIXING_WORDS = names(
     """

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
+from gclint.code.file import SourceFile
+from gclint.code.lines import mentions
+from gclint.code.packages import LIBRARY
+from gclint.code.project import Project
+from gclint.code.walk import arguments, dotted_name, is_super
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.evaluation.values import External
-from gclint.source.file import SourceFile
-from gclint.source.lines import mentions
-from gclint.source.packages import LIBRARY
-from gclint.source.project import Project
-from gclint.source.walk import Arg, arguments, dotted_name, is_super
 
 
 def unknown_bases(project: Project) -> tuple[str, ...]:
@@ -48,11 +48,9 @@ def _is_of_module(node: ast.AST) -> bool:
         return False
     given = arguments(node)
     is_initial = is_super(node.func.value) and node.func.attr == "__init__"
-    return is_initial and bool(given) and _is_configuration(given[0])
-
-
-def _is_configuration(arg: Arg) -> bool:
-    return "config" in (arg.keyword, (dotted_name(arg.value) or "").partition(".")[0])
+    if not is_initial or not given:
+        return False
+    return "config" in (given[0].keyword, (dotted_name(given[0].value) or "").partition(".")[0])
 
 
 def _unknown(info: ClassInfo) -> set[str]:

@@ -7,6 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 
+from gclint.code.file import SourceFile
+from gclint.code.names import names
+from gclint.code.remembered import remembered
+from gclint.code.walk import arguments, dotted_name, text_of, walk
 from gclint.network.assignments import GRADIENT_SWITCHES
 from gclint.network.evaluation.classes import ClassInfo, all_nodes, may_have
 from gclint.network.evaluation.scope import Scope
@@ -15,10 +19,6 @@ from gclint.network.holders import single_attributes
 from gclint.network.importers import given_importing
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.runsite import RunSite, calls_as_sites
-from gclint.source.file import SourceFile
-from gclint.source.names import names
-from gclint.source.remembered import remembered
-from gclint.source.walk import arguments, dotted_name, text_of, walk
 
 _KEEPING = names(
     "config eval load_state_dict modules named_parameters parameters requires_grad_ state_dict train"

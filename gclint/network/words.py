@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gclint.source.walk import text_of, walk
+from gclint.code.walk import text_of, walk
 
 
 def words_in(node: ast.AST) -> Iterator[str]:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from gclint.code.file import UnreadableFile
+from gclint.code.project import Project
+from gclint.code.suppressions import Suppressions
+from gclint.copies.generated import is_modular
 from gclint.finding import Applicability, Evidence, Finding, Heir, Refusal, in_reading_order
 from gclint.observations import Changed, Feeding, Observations, Observed
 from gclint.rule import Rule, all_rules, codes_by_word
 from gclint.run.check import CheckResult
-from gclint.source.file import UnreadableFile
-from gclint.source.generated import is_modular
-from gclint.source.project import Project
-from gclint.source.suppressions import Suppressions
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gclint.code.project import Project
 from gclint.finding import Finding
 from gclint.proof.proving import Proof
 from gclint.rule import Rule
 from gclint.run.check import collector_paused
 from gclint.run.fix import FixResult
-from gclint.source.project import Project
 from gclint.verify.worker.cause import Cause
 
 
@@ -86,11 +86,8 @@ def proven_only(
 def _refused(finding: Finding, refused: dict[Path, Proof]) -> Finding:
     """Return a finding of a refused file, with the reason in place of its fix."""
     proof = refused.get(finding.path)
-    if proof is None or not any(_is_same(finding, each) for each in proof.repairs):
+    same = (finding.code, finding.symbol)
+    if proof is None or not any((each.code, each.symbol) == same for each in proof.repairs):
         return finding
     first, _, _ = proof.obstacles[0].partition(". ")
     return finding.refused(f"its repair was run and is not proven: {first}")
-
-
-def _is_same(finding: Finding, other: Finding) -> bool:
-    return (finding.code, finding.symbol) == (other.code, other.symbol)

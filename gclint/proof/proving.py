@@ -11,17 +11,19 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gclint.code.project import Project
+from gclint.copies.generated import is_modular
 from gclint.finding import Finding
 from gclint.proof.evidence import is_shown
 from gclint.proof.reach import Place, Reach
 from gclint.proof.regression import Regression, regressions, summarised, was_run, why_not_run
+from gclint.proof.text_evidence import shown
 from gclint.rule import Rule
 from gclint.run.fix import FixResult, fixed_together
-from gclint.source.generated import is_modular
-from gclint.source.project import Project
 from gclint.verify.changed import changed_parts, changed_places
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.coverage import listed, unreached
 from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Mode, RunSite
 from gclint.wording import first_of
 
@@ -215,6 +217,7 @@ class _Prover:
             if not any(finding.is_part_of(other) for other in unit.repairs):
                 yield from ((text, ("doubt", finding.code)) for text in self._doubts(unit, finding))
         yield from ((text, "not executed") for text in self._not_executed(unit))
+        yield from ((text, "not reached") for text in self._not_reached(unit))
         yield from ((text, "unused") for text in self._unused(unit, leading))
 
     def _unused(self, unit: _Unit, leading: Collection[Place]) -> Iterator[str]:
@@ -428,6 +431,27 @@ class _Prover:
                         f"no run can show that the changed part of a statement of {path.name} on line {line} "
                         "of the repaired text is executed whenever the statement is"
                     )
+
+    def _not_reached(self, unit: _Unit) -> Iterator[str]:
+        """Yield the branches that no run has executed, unless the text shows them to be harmless."""
+        names = {each.symbol for each in unit.repairs}
+        names |= {heir.symbol for each in unit.repairs for heir in each.heirs}
+        own = {site.block for site in self._sites(unit, self._after, names)}
+        results = [each for path in unit.run_files for each in self._after[path].results if was_run(each)]
+        for path in sorted({each.path for run in results for each in run.coverage if not each.is_marked}):
+            yield f"{Path(path).name} is nested too deeply to see which of its branches are executed"
+        found = unreached(results, self._text_after, lambda site: not own or site.block in own)
+        if found:
+            texts = {path: self._texts[path][1] for path in unit.paths}
+            text = shown(self._project, [*dict.fromkeys((*unit.paths, *unit.run_files))], texts, own)
+            found = [each for each in found if text.asks_for(each, self._project.identify(Path(each.path)))]
+        if found:
+            many = f"{len(found)} branches" if len(found) > 1 else "a branch"
+            yield f"no run reaches {many} that the repair may affect: {listed(found)}"
+
+    def _text_after(self, path: str) -> str:
+        known = self._project.identify(Path(path))
+        return self._texts[known][1] if known in self._texts else self._project.file(known).text
 
 
 def _still_fails(finding: Finding, later: ClassResult, failure: Failure) -> str:

@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.generated import is_modular
-from gclint.source.lines import mentions
-from gclint.source.outline import ImportedName
-from gclint.source.project import Project
-from gclint.source.surroundings import files_around
-from gclint.source.tree import Tree, Unparsable
+from gclint.code.file import SourceFile, UnreadableFile
+from gclint.code.lines import mentions
+from gclint.code.outline import ImportedName
+from gclint.code.project import Project, reachable
+from gclint.code.surroundings import files_around
+from gclint.code.tree import Tree, Unparsable
+from gclint.copies.generated import is_modular
 
 
 class Reach:
@@ -37,14 +37,8 @@ class Reach:
 
     def leading(self, changed: Iterable[Path]) -> frozenset[Place]:
         """Return all places that lead to what is changed in some of the files."""
-        found: set[Place] = set()
-        waiting: list[Place] = [(path, name) for path in changed for name in self._changed[path]]
-        while waiting:
-            place = waiting.pop()
-            if place not in found:
-                found.add(place)
-                waiting += [(place[0], None), *self._users.get(place, ())]
-        return frozenset(found)
+        starts: list[Place] = [(path, name) for path in changed for name in self._changed[path]]
+        return frozenset(reachable(starts, lambda place: [(place[0], None), *self._users.get(place, ())]))
 
     def blocks(self, path: Path) -> list[str]:
         """Return the classes with a ``forward`` in a file, as it will be."""

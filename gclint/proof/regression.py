@@ -57,12 +57,9 @@ def why_not_run(result: ClassResult) -> str:
 def regressions(
     before: ClassResult | None, after: ClassResult | None, *, exact: bool
 ) -> Iterator[Regression]:
-    """Yield what is worse in a class than it was.
+    """Yield what is worse in a class, if it is there, than before the repair.
 
-    Args:
-        before: what the class did as its file is; None if there was none.
-        after: what it does once the file is repaired; None if there is none.
-        exact: whether results without checkpointing must be the same bit for bit.
+    With ``exact``, results without checkpointing must be the same bit for bit.
     """
     if after is None:
         if before is not None:
@@ -128,7 +125,8 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
         # With a frozen base, a repair may be there to give a graph to what is made to require grad.
         is_frozen = scenario_named(verdict.scenario).frozen_base
         is_same = not verdict.observations and verdict.compared == now.compared and not is_frozen
-        if is_same and _grows(verdict.saved_bytes, now.saved_bytes, _plain_bytes(after)):
+        plain = next((cost.saved_bytes for cost in after.costs if cost.mode == "plain"), None)
+        if is_same and _grows(verdict.saved_bytes, now.saved_bytes, plain):
             kept, known = f"{now.saved_bytes:,}", f"{verdict.saved_bytes:,}"
             text = f"{kept} bytes are kept for the backward pass, compared to {known} before"
             yield Regression(after.name, text, *where, kind=("saved",))
@@ -142,10 +140,6 @@ def _is_covered(name: str, names: Iterable[str]) -> bool:
     )
 
 
-def _plain_bytes(result: ClassResult) -> int | None:
-    return next((cost.saved_bytes for cost in result.costs if cost.mode == "plain"), None)
-
-
 def _grows(before: int | None, after: int | None, plain: int | None) -> bool:
     if before is None or after is None or plain is None:
         return False
@@ -157,22 +151,18 @@ def _graver(before: ClassResult | None, after: ClassResult) -> Iterator[Regressi
     known = _observed(before) if was_run(before) else {}
     earlier = {(each.scenario, each.mode): each for each in before.verdicts} if before else {}
     for key, observations in _observed(after).items():
-        for each in _telling(observations):
+        # A warning of torch is left out if what it warns of is reported as well.
+        for each in [each for each in observations if each.check != _WARNING] or observations:
             if not any(_is_as_grave(other, each) for other in known.get(key, ())):
                 scenario, mode = key
                 yield Regression(
                     after.name,
-                    _sentence(each),
+                    f"{each.message}. {each.explanation}" if each.explanation else each.message,
                     scenario,
                     mode,
                     _before(each, known.get(key), earlier.get(key)),
                     (each.check, each.cause, _NUMBERS.sub("0", each.message) if not each.about else ""),
                 )
-
-
-def _telling(observations: list[Observation]) -> list[Observation]:
-    """Leave out a warning of torch if what it warns of is reported as well."""
-    return [each for each in observations if each.check != _WARNING] or observations
 
 
 def _observed(result: ClassResult) -> dict[_Key, list[Observation]]:
@@ -202,11 +192,6 @@ def _is_as_grave(before: Observation, after: Observation) -> bool:
         is_same = after.check == _LOST or before.cause == after.cause
         return is_same and set(before.about).issuperset(after.about)
     return _NUMBERS.sub("0", before.message) == _NUMBERS.sub("0", after.message)
-
-
-def _sentence(observation: Observation) -> str:
-    text = observation.message
-    return f"{text}. {observation.explanation}" if observation.explanation else text
 
 
 def _before(now: Observation, known: list[Observation] | None, verdict: Verdict | None) -> str:

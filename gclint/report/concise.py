@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Iterator
+from typing import TextIO
 
+from gclint.code.paths import printable
 from gclint.report.findings import placed
 from gclint.report.full import summary_lines
-from gclint.source.paths import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gclint.report.report import Report
+from gclint.report.report import Report
 
 
 def write(report: Report, stream: TextIO) -> None:

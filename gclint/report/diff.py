@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
+from gclint.code.paths import is_active
 from gclint.facts import is_regular_file
 from gclint.finding import Problem
-from gclint.source.paths import is_active
 
 _WITHHELD = (
     "its diff is not printed, since it contains control characters, or a line that a CI system would take "

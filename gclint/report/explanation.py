@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from gclint import __version__
+from gclint.code.paths import shown
+from gclint.code.project import Project
+from gclint.finding import Finding
+from gclint.network.explaining.facts import Fact
 from gclint.report.findings import obstacle
 from gclint.report.printing import write_lines, write_object
-from gclint.run.explain import Outcome
-from gclint.source.paths import shown
-
-if TYPE_CHECKING:
-    from gclint.finding import Finding
-    from gclint.network.explaining.facts import Fact
-    from gclint.run.explain import Explanation, Opinion, Subject
-    from gclint.source.project import Project
+from gclint.run.explain import Explanation, Opinion, Outcome, Subject
 
 
 def write_text(explanation: Explanation, stream: TextIO) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from gclint.code.paths import shown
 from gclint.finding import Applicability, Part, in_reading_order
 from gclint.report.findings import count_by_rule, is_fixable, is_provable, obstacle, placed
 from gclint.report.printing import is_coloured, write_lines
 from gclint.report.report import Repairs, Report
-from gclint.source.paths import shown
 from gclint.wording import counted, first_of
 
 if TYPE_CHECKING:
@@ -125,7 +125,9 @@ def write_baseline_summary(report: Report, baseline: Baseline, stream: TextIO) -
 def counted_parts(repairs: Repairs, *, also_none: bool) -> str:
     """Return the numbers of repaired pieces of code by kind, such as ``2 blocks, 1 call site``."""
     return ", ".join(
-        _counted_part(part, repairs.parts[part]) for part in Part if also_none or repairs.parts[part]
+        counted(repairs.parts[part], part.value, part.plural)
+        for part in Part
+        if also_none or repairs.parts[part]
     )
 
 
@@ -231,15 +233,7 @@ def _repair_lines(report: Report) -> Iterator[str]:
 
 def _shares(report: Report, key: Callable[[Finding], str]) -> list[str]:
     """Return the share of repaired findings by key, such as ``GC001 3 of 4``; first where most are left."""
-
-    def count(findings: Iterable[Finding]) -> Counter[str]:
-        return Counter(map(key, findings))
-
-    repaired, left = count(report.repairs.made), count(report.left)
+    repaired, left = (Counter(map(key, each)) for each in (report.repairs.made, report.left))
     found = repaired + left
     names = sorted(found, key=lambda name: (-left[name], -found[name], name))
     return [f"{name} {repaired[name]} of {found[name]}" for name in names]
-
-
-def _counted_part(part: Part, number: int) -> str:
-    return counted(number, part.value, part.plural)

@@ -6,19 +6,16 @@ would end the line or a property are escaped as GitHub's runner expects.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
+from gclint.code.paths import printable
+from gclint.finding import Finding, Problem
 from gclint.report.findings import with_obstacle
 from gclint.report.places import Places
-from gclint.source.paths import printable
+from gclint.report.report import Report
 from gclint.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gclint.finding import Finding, Problem
-    from gclint.report.report import Report
 
 _SHOWN = 10
 """How many annotations of each kind GitHub shows per step."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
+from gclint.finding import Finding, Problem
 from gclint.report.findings import documentation_url, level_of, with_obstacle
 from gclint.report.places import Places, fingerprints
 from gclint.report.printing import write_object
-
-if TYPE_CHECKING:
-    from gclint.finding import Finding, Problem
-    from gclint.report.report import Report
+from gclint.report.report import Report
 
 _SEVERITIES = {"error": "major", "warning": "minor", "note": "info"}
 """GitLab's severities by the levels of rules."""

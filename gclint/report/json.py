@@ -169,13 +169,14 @@ def _proof(proof: Proof) -> dict[str, object]:
         "repairs": [
             {"code": each.code, "symbol": each.symbol, "filename": str(each.path)} for each in proof.repairs
         ],
-        "before": [asdict(result) for run in proof.before.values() for result in run.results],
-        "after": [asdict(result) for run in proof.after.values() for result in run.results],
+        "before": [_facts(result) for run in proof.before.values() for result in run.results],
+        "after": [_facts(result) for run in proof.after.values() for result in run.results],
     }
 
 
 def _runs(runs: Results, weighed: Weighed | None) -> dict[str, object]:
     from gclint.verify.results import reasons
+    from gclint.verify.worker.coverage import of_all
 
     return {
         "environments": [
@@ -188,6 +189,7 @@ def _runs(runs: Results, weighed: Weighed | None) -> dict[str, object]:
             "failed": len(runs.of("failed")),
             "not_run": dict(reasons(runs.of("not run"))),
             "not_covered": sum(bool(each.not_covered) for each in runs.sorted()),
+            "unreached": len(of_all([*runs.of("passed"), *runs.of("failed")])),
         },
         "empty": runs.empty,
         "unusable": [asdict(runs.unusable[source]) for source in sorted(runs.unusable)],
@@ -202,7 +204,14 @@ def _result(result: ClassResult, weighed: Weighed | None) -> dict[str, object]:
         {**asdict(each), "repaired_by": [] if weighed is None else _hints(weighed.hints_of(result, each))}
         for each in result.failures
     ]
-    return {**asdict(result), "failures": failures, "proven_setting": proven_setting(result)}
+    return {**_facts(result), "failures": failures, "proven_setting": proven_setting(result)}
+
+
+def _facts(result: ClassResult) -> dict[str, object]:
+    """Return the fields of a result, but for the coverage, from which the unreached branches follow."""
+    found = asdict(result)
+    del found["coverage"]
+    return found
 
 
 def _hints(hints: Iterable[Hint]) -> list[dict[str, object]]:

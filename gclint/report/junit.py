@@ -10,16 +10,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 from xml.sax.saxutils import escape
 
+from gclint.code.paths import printable
+from gclint.finding import Finding, Problem
 from gclint.report.findings import headline, obstacle
 from gclint.report.places import Places
-from gclint.source.paths import printable
-
-if TYPE_CHECKING:
-    from gclint.finding import Finding, Problem
-    from gclint.report.report import Report
+from gclint.report.report import Report
 
 
 @dataclass(frozen=True)

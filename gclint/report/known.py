@@ -24,7 +24,7 @@ from gclint.report.report import Report
 
 if TYPE_CHECKING:
     from gclint.cache.store import Store
-    from gclint.source.file import SourceFile
+    from gclint.code.file import SourceFile
     from gclint.trace import Trace
 
 _VOLATILE = frozenset(("_", "OLDPWD", "PWD", "SHLVL", "PYTEST_CURRENT_TEST", "WINDOWID", "COLUMNS", "LINES"))
@@ -68,7 +68,7 @@ class _Files:
         """Read the files that findings are in, before anything is printed; tell whether all can be read."""
         if not findings:
             return True
-        from gclint.source.file import UnreadableFile
+        from gclint.code.file import UnreadableFile
 
         try:
             for each in findings:
@@ -78,7 +78,7 @@ class _Files:
         return True
 
     def file(self, path: Path) -> SourceFile:
-        from gclint.source.file import SourceFile  # Most reports name no place.
+        from gclint.code.file import SourceFile  # Most reports name no place.
 
         if path not in self._read:
             self._read[path] = SourceFile(path, read_unnoted(path))

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from gclint.source.paths import printable, shown
+from gclint.code.paths import printable, shown
 from gclint.verify.run import Heard
 from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.protocol import ClassResult, Discovered, Mode, Unusable

@@ -5,19 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from gclint.finding import Applicability, Part
+from gclint.code.paths import printable
+from gclint.finding import Applicability, Finding, Part
 from gclint.report.findings import obstacle
 from gclint.report.full import counted_parts
 from gclint.report.report import Report
-from gclint.source.paths import printable
 from gclint.wording import counted
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gclint.finding import Finding
 
 _PLAIN = re.compile(r"[^\W_]+(?:[_./ -][^\W_]+)*")
 _TICKS = re.compile("`+")
@@ -69,11 +64,8 @@ def _model_table(report: Report) -> str:
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = [heads, ("---", *["---:"] * (len(heads) - 1)), *rows]
-    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
-
-
-def _cell(value: object) -> str:
-    return str(value).replace("|", "\\|")
+    cells = ([str(value).replace("|", "\\|") for value in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def _place(report: Report, path: Path) -> str:

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gclint.code.paths import printable, shown
 from gclint.report.printing import is_coloured, width_of, write_lines
-from gclint.source.paths import printable, shown
 from gclint.verify.memory import Estimated
 from gclint.verify.worker.estimates import (
     Addition,

@@ -8,19 +8,15 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
+from gclint.code.tokens import code_hash
 from gclint.facts import is_there, real_path
-from gclint.source.identity import code_hash
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gclint.finding import Finding, Position
-    from gclint.report.report import Files
+from gclint.finding import Finding, Position
+from gclint.report.report import Files
 
 _UNRESERVED = "/~"
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
-from gclint.source.paths import printable
+from gclint.code.paths import inert, printable
 
 _NARROWEST = 40
 _USUAL_WIDTH = 80
@@ -71,8 +71,6 @@ def write_object(
 
     The default returns text for what JSON cannot hold.
     """
-    from gclint.source.paths import inert
-
     text = json.dumps(document, indent=indent, default=default)
     stream.write(f"{inert(text, _escaped)}\n")
 

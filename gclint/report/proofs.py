@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from gclint.code.paths import shown
 from gclint.finding import Applicability
-from gclint.source.paths import shown
+from gclint.proof.proving import Proof
+from gclint.verify.files import FileRun
+from gclint.verify.worker.protocol import ClassResult
 from gclint.wording import counted, first_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gclint.proof.proving import Proof
-    from gclint.verify.files import FileRun
-    from gclint.verify.worker.protocol import ClassResult
 
 _CHECKPOINTED = "non-reentrant"
 """The mode whose saved bytes are shown."""

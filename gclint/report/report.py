@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 from gclint.finding import Duty, Finding, Part, Problem, Repair
 
 if TYPE_CHECKING:
+    from gclint.code.file import SourceFile
     from gclint.proof.evidence import Weighed
     from gclint.proof.proving import Proof
     from gclint.run.baseline import Recognised
-    from gclint.source.file import SourceFile
     from gclint.verify.results import Results
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from gclint.report.printing import write_object
+from gclint.rule import Rule
 from gclint.wording import listed
-
-if TYPE_CHECKING:
-    from gclint.rule import Rule
 
 
 def _write_list(stream: TextIO, rules: Iterable[Rule]) -> None:

@@ -7,24 +7,21 @@ What exceeds GitHub's limits is left out, with a notification.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TextIO
 
 from gclint import __version__
+from gclint.code.paths import printable
+from gclint.edit.edits import by_file
+from gclint.finding import Finding, Fix, Problem, Step
 from gclint.report.findings import documentation_url, level_of, with_obstacle
 from gclint.report.places import Places, file_uri, fingerprints
 from gclint.report.printing import write_object
+from gclint.report.report import Report
 from gclint.report.rules import documentation
-from gclint.rule import all_rules
-from gclint.source.paths import printable
+from gclint.rule import Rule, all_rules
 from gclint.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from gclint.finding import Edit, Finding, Fix, Problem, Step
-    from gclint.report.report import Report
-    from gclint.rule import Rule
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _HOME = "https://github.com/gclint/gclint"
@@ -168,26 +165,23 @@ class _Run:
         return self._edits_left >= 0
 
     def _fix(self, fix: Fix) -> _Object:
-        by_file: dict[Path, list[Edit]] = {}
-        for edit in sorted(fix.edits):
-            by_file.setdefault(edit.path, []).append(edit)
         why = f" ({fix.applicability.value}: {fix.reason})" if fix.reason else ""
         return {
             "description": {"text": _plain(f"{fix.message}{why}")},
             "artifactChanges": [
                 {
                     "artifactLocation": self._artifact(path),
-                    "replacements": [self._replacement(edit) for edit in edits],
+                    "replacements": [
+                        {
+                            "deletedRegion": self._region(edit.path, edit.start, edit.end),
+                            "insertedContent": {"text": edit.content},
+                        }
+                        for edit in edits
+                    ],
                 }
-                for path, edits in by_file.items()
+                for path, edits in by_file(sorted(fix.edits)).items()
             ],
             "properties": {"applicability": fix.applicability.value},
-        }
-
-    def _replacement(self, edit: Edit) -> _Object:
-        return {
-            "deletedRegion": self._region(edit.path, edit.start, edit.end),
-            "insertedContent": {"text": edit.content},
         }
 
     # -- places
@@ -224,7 +218,7 @@ def _rule(rule: Rule) -> _Object:
     text = documentation(rule)
     return {
         "id": rule.code,
-        "name": _pascal(rule.name),
+        "name": "".join(part.capitalize() for part in rule.name.split("-")),
         "shortDescription": {"text": _plain(rule.summary())},
         "fullDescription": {"text": _plain(rule.summary())},
         "help": {"text": _plain(text), "markdown": text},
@@ -236,10 +230,6 @@ def _rule(rule: Rule) -> _Object:
             "tags": ["gradient-checkpointing", "pytorch", "transformers", rule.name],
         },
     }
-
-
-def _pascal(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("-"))
 
 
 def _plain(text: str) -> str:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
+from gclint.code.paths import inert, shown
 from gclint.releases import Releases, Version
 from gclint.report.printing import write_object
+from gclint.settings import Settings
 from gclint.settings.definitions import DEFINITIONS, RULES, VERIFY, RuleWords
-from gclint.source.paths import inert, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gclint.settings import Settings
-    from gclint.settings.settings import Origin
+from gclint.settings.settings import Origin
 
 
 @dataclass(frozen=True)
@@ -68,11 +64,9 @@ def _lines(settings: Settings, rules: Sequence[RuleWords]) -> Iterator[_Line]:
         for name, content in classes.items():
             keys = (VERIFY, kind, name)
             for key, value in content.items():
-                yield _Line(keys, key, value, _within(settings.origins[VERIFY], (kind, name, key)))
-
-
-def _within(origin: Origin, keys: tuple[str, ...]) -> Origin:
-    return replace(origin, keys=(*origin.keys, *keys))
+                table = settings.origins[VERIFY]
+                origin = replace(table, keys=(*table.keys, kind, name, key))
+                yield _Line(keys, key, value, origin)
 
 
 def _plain(value: object) -> Any:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import Literal, TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -15,13 +15,11 @@ from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
+from gclint.code.paths import printable
+from gclint.finding import Finding
 from gclint.report.findings import headline, is_fixable, obstacle
 from gclint.report.printing import folded, is_coloured, width_of
-from gclint.source.paths import printable
-
-if TYPE_CHECKING:
-    from gclint.finding import Finding
-    from gclint.report.report import Files
+from gclint.report.report import Files
 
 _SECONDS_BETWEEN_DRAWINGS = 0.1
 

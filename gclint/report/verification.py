@@ -7,20 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from gclint.code.file import UnreadableFile
+from gclint.code.paths import as_argument, shown
+from gclint.proof.evidence import Hint, Weighed
 from gclint.report.report import Report
-from gclint.source.file import UnreadableFile
-from gclint.source.paths import as_argument, shown
 from gclint.verify.proven import proven_setting
 from gclint.verify.results import Results, has_no_way, is_broken, reasons
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import Advice, ClassResult, Failure, Place, SetUp, Stability
+from gclint.verify.worker.coverage import listed, of_all
+from gclint.verify.worker.protocol import Advice, ClassResult, Failure, SetUp, Stability
 from gclint.wording import counted, first_of
-
-if TYPE_CHECKING:
-    from gclint.proof.evidence import Hint, Weighed
-    from gclint.verify.worker.protocol import ClassResult, Failure
 
 _PARAMETERS = 6
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -59,6 +57,8 @@ def result_lines(result: ClassResult) -> Iterator[str]:
         yield from story.lines()
     yield from setup_lines([result])
     yield from _unstable([result])
+    if result.unreached:
+        yield f"    branches that no run reached: {listed(result.unreached)}"
     if result.scenarios:
         yield f"    scenarios: {', '.join(result.scenarios)}"
     yield from (f"    note: {note}" for note in result.notes)
@@ -109,7 +109,7 @@ class Story:
         if self.first.parameters:
             of = f" of {names[0]}" if more else ""
             yield f"    parameters{of}: {first_of(self.first.parameters, _PARAMETERS)}"
-        yield from (f"    at {_position(place)}" for place in self.first.places)
+        yield from (f"    at {shown(place.path)}:{place.line}:1" for place in self.first.places)
         yield from (f"    {advice(hint)}" for hint in self.hints)
         for setting, users in self.settings.items():
             of = "" if len(users) == more + 1 else f" of {', '.join(users)}"
@@ -178,7 +178,12 @@ def remark_lines(results: Results) -> Iterator[str]:
     ran = [*results.of("passed"), *results.of("failed")]
     uncovered = [result for result in ran if result.not_covered]
     if uncovered:
-        yield f"{_classes(len(uncovered))} ran without some parts, such as {_example(uncovered[0])}."
+        example = f"{uncovered[0].not_covered[0]} of {uncovered[0].name}"
+        yield f"{_classes(len(uncovered))} ran without some parts, such as {example}."
+    missed = of_all(ran)
+    if missed:
+        many = f"{len(missed)} branches" if len(missed) > 1 else "1 branch"
+        yield f"{many} in or around blocks that no run reached: {listed(missed, _PARAMETERS)}."
     yield from _unstable(results.sorted())
     partly = [result for result in ran if result.not_compared]
     if partly:
@@ -217,16 +222,8 @@ def repair_command(hint: Hint) -> str:
     return f"gclint --fix{options} --select {hint.code} {paths}"
 
 
-def _position(place: Place) -> str:
-    return f"{shown(place.path)}:{place.line}:1"
-
-
 def _classes(number: int) -> str:
     return counted(number, "class", "classes")
-
-
-def _example(result: ClassResult) -> str:
-    return f"{result.not_covered[0]} of {result.name}"
 
 
 _Rows = tuple[tuple[str, str, str, str], ...]
@@ -244,7 +241,10 @@ def setup_lines(results: Iterable[ClassResult]) -> Iterator[str]:
         yield f"{group}, {first_of(names, 1)}: {sentence}"
         if len(names) > 1:
             yield f"    classes: {', '.join(names)}"
-        yield from _row_lines(members[0][1])
+        for fate in fates(members[0][1]):
+            first, own = fate[0], "; ".join(map(setup_name, fate))
+            kind = f" ({first.symptom})" if first.symptom else ""
+            yield f"    {first.outcome}: {own}{kind}{f': {first.message}' if first.message else ''}"
 
 
 def by_group(rows: Iterable[SetUp]) -> dict[str, list[SetUp]]:
@@ -258,13 +258,6 @@ def by_group(rows: Iterable[SetUp]) -> dict[str, list[SetUp]]:
 def advised(advice: Iterable[Advice], group: str) -> str:
     """Return the recommendation for a group of set-ups."""
     return next((each.sentence for each in advice if each.group == group), "no recommendation.")
-
-
-def _row_lines(rows: Iterable[SetUp]) -> Iterator[str]:
-    for fate in fates(rows):
-        first, names = fate[0], "; ".join(map(setup_name, fate))
-        kind = f" ({first.symptom})" if first.symptom else ""
-        yield f"    {first.outcome}: {names}{kind}{f': {first.message}' if first.message else ''}"
 
 
 def fates(rows: Iterable[SetUp]) -> list[list[SetUp]]:

@@ -16,13 +16,13 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TypeVar
 
+from gclint.code.paths import as_argument
+from gclint.code.project import Project
+from gclint.code.tokens import code_hash
 from gclint.facts import exists, read_json
 from gclint.finding import Finding
 from gclint.rule import Rule
 from gclint.run.check import CheckResult, check
-from gclint.source.identity import code_hash
-from gclint.source.paths import as_argument
-from gclint.source.project import Project
 
 _VERSION = 1
 
@@ -210,7 +210,12 @@ class Selection:
         """Return the findings to report; the dependents of a changed file are known only after a check."""
         scope = self._scope()
         if scope is not None:
-            findings = [each for each in findings if _is_in(each, scope)]
+            # So is what is generated from their places.
+            findings = [
+                each
+                for each in findings
+                if each.path in scope or any(heir.path in scope for heir in each.heirs)
+            ]
         return self.baseline.without_known(self.project, findings) if self.baseline else findings
 
     def files(self, rules: Sequence[Rule]) -> Sequence[Path]:
@@ -239,8 +244,3 @@ class Selection:
 
     def _scope(self) -> Set[Path] | None:
         return None if self.changed is None else self.project.dependents(self.changed)
-
-
-def _is_in(finding: Finding, scope: Set[Path]) -> bool:
-    """Return whether a finding, or what is generated from its place, is in one of these files."""
-    return finding.path in scope or any(heir.path in scope for heir in finding.heirs)

@@ -15,16 +15,16 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
-from gclint.codemod.edits import by_file
-from gclint.codemod.imports import drop_unused_imports, import_checkpointing_base
+from gclint.code.file import SourceFile
+from gclint.code.project import Project
+from gclint.copies.twins import Region, Twin, header_region
+from gclint.edit.edits import by_file
+from gclint.edit.imports import drop_unused_imports, import_checkpointing_base
 from gclint.finding import Applicability, Duty, Edit, Finding, Refusal
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.model import Network
 from gclint.run.tree import Tree
-from gclint.source.file import SourceFile
-from gclint.source.project import Project
-from gclint.source.twins import Region, Twin, header_region
 
 _Member = TypeVar("_Member", bound=Hashable)
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
@@ -119,12 +119,8 @@ class _Work:
         if other not in self._project.fixable:
             name = there.file.path.name
             follows = here is twin.source and not twin.is_copy
-            needed = (
-                f"{name} has to be regenerated"
-                if follows
-                else (f"{name} has the same code, which has to change too")
-            )
-            carried.outside[other] = needed
+            needed = "has to be regenerated" if follows else "has the same code, which has to change too"
+            carried.outside[other] = f"{name} {needed}"
             return None
         mine = _inside(here, carried.edits.get(path, ()))
         if mine is None:
@@ -342,7 +338,8 @@ def call_obstacle(
             return f"its calls do not run the counterpart of `{block.name}`"
         if _parameters(other) != _parameters(block):
             return f"`{other.name}.forward` does not have the parameters of `{block.name}.forward`"
-        if goes and not other.is_checkpointing and not _becomes_layer(other, changed):
+        header = header_region(other.file, other.definition)
+        if goes and not other.is_checkpointing and not any(map(header.touches, changed)):
             return f"`{other.name}` is not a checkpointing layer"
     return None
 
@@ -354,8 +351,3 @@ def _overlaps(span: tuple[int, int], edit: Edit) -> bool:
 
 def _parameters(info: ClassInfo) -> list[str] | None:
     return None if info.signature is None else [parameter.name for parameter in info.signature.parameters]
-
-
-def _becomes_layer(info: ClassInfo, changed: Collection[Edit]) -> bool:
-    header = header_region(info.file, info.definition)
-    return any(header.touches(edit) for edit in changed)

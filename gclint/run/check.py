@@ -13,6 +13,12 @@ from pathlib import Path
 from typing import Protocol
 
 from gclint import __version__
+from gclint.code.file import UnreadableFile
+from gclint.code.paths import shown
+from gclint.code.project import Project
+from gclint.code.questions import Asked
+from gclint.code.suppressions import Suppressions
+from gclint.code.syntax import syntax_problem
 from gclint.finding import Finding, Problem, in_reading_order
 from gclint.interruption import SECONDS, Interrupted, TookTooLong, limited, number_of
 from gclint.model.attributes import let_go
@@ -22,12 +28,6 @@ from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_cod
 from gclint.run.carry import carry
 from gclint.run.jobs import spread
 from gclint.run.tree import Tree, attribute, may_belong_elsewhere
-from gclint.source.file import UnreadableFile
-from gclint.source.paths import shown
-from gclint.source.project import Project
-from gclint.source.questions import Asked
-from gclint.source.suppressions import Suppressions
-from gclint.source.syntax import syntax_problem
 from gclint.trace import News, begin, current, phase
 from gclint.wording import listed
 
@@ -423,11 +423,8 @@ def _judge_patiently(
     except UnreadableFile as error:
         return Verdict(problems=(Problem(path, error.message, error.position),))
     except OSError as error:
-        cause = (
-            ("this file was deleted during the run")
-            if isinstance(error, FileNotFoundError)
-            else error.strerror
-        )
+        is_gone = isinstance(error, FileNotFoundError)
+        cause = "this file was deleted during the run" if is_gone else error.strerror
         return Verdict(problems=(Problem(path, f"this file cannot be read: {cause}"),))
     problem = syntax_problem(file)
     if problem is not None:

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from gclint.code.file import SourceFile
+from gclint.code.project import Project
+from gclint.code.suppressions import Ignore
+from gclint.copies.generated import is_modular, modeling_path, modular_path
 from gclint.finding import Finding, Position
 from gclint.network.explaining.facts import Section
 from gclint.network.explaining.places import Kind, Spot, spots_at
@@ -15,10 +19,6 @@ from gclint.network.model import Network
 from gclint.rule import CommentRule, Rule, ignored_codes
 from gclint.run.baseline import Baseline
 from gclint.run.check import CheckResult, collector_paused, judge, summarise
-from gclint.source.file import SourceFile
-from gclint.source.generated import is_modular, modeling_path, modular_path
-from gclint.source.project import Project
-from gclint.source.suppressions import Ignore
 
 
 class Outcome(Enum):

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
 
-from gclint.codemod.edits import by_file, edited
-from gclint.codemod.ignoring import suppressed
+from gclint.code.file import SourceFile
+from gclint.code.project import Project
+from gclint.code.syntax import compile_problem, syntax_problem
+from gclint.copies.generated import is_modular, modeling_path
+from gclint.edit.edits import by_file, edited
+from gclint.edit.ignoring import suppressed
 from gclint.finding import Applicability, Edit, Finding, Problem
 from gclint.rule import Rule, all_rules, codes_by_word
 from gclint.run.carry import joined
 from gclint.run.check import BUG, CheckResult, check, check_again, collector_paused
-from gclint.source.file import SourceFile
-from gclint.source.generated import is_modular, modeling_path
-from gclint.source.project import Project
-from gclint.source.syntax import compile_problem, syntax_problem
 from gclint.wording import listed
 
 _PASSES = 20
@@ -62,13 +62,8 @@ def fix(
     Conflicting fixes are made one after the other: a pass makes as many as it can, and then the files that it
     changed, and those that depend on them, are checked again.
 
-    Args:
-        project: the files; no others than the given ones change.
-        rules: the rules to run.
-        unsafe: whether to make unsafe fixes too.
-        proves: whether fixes are run before they are written, so that those based on runs may be made.
-        wanted: selects the findings whose fixes are made; all others are left.
-        known: what there is to find, where the files have been checked already.
+    Who ``proves`` runs fixes before they are written, so that those based on runs may be made. Only fixes of
+    ``wanted`` findings are made, and what is ``known`` need not be found again.
     """
     asked = {Applicability.UNSAFE: unsafe, Applicability.PROVABLE: proves}
     made = frozenset(each for each in Applicability if asked.get(each, True))

@@ -9,6 +9,13 @@ import ast
 from collections.abc import Collection, Mapping, Sequence, Set
 from pathlib import Path
 
+from gclint.code.file import SourceFile, UnreadableFile, encoded
+from gclint.code.lines import logical_lines
+from gclint.code.project import Project
+from gclint.code.remembered import remembered
+from gclint.code.surroundings import forget_mentions
+from gclint.code.syntax import syntax_problem
+from gclint.copies.marked import copy_comments
 from gclint.facts import digest
 from gclint.finding import Problem
 from gclint.network.checkpoints import may_call_checkpoint
@@ -26,13 +33,6 @@ from gclint.run.check import (
     with_verdicts,
 )
 from gclint.run.tree import Tree
-from gclint.source.copies import copy_comments
-from gclint.source.file import SourceFile, UnreadableFile, encoded
-from gclint.source.lines import logical_lines
-from gclint.source.project import Project
-from gclint.source.remembered import remembered
-from gclint.source.surroundings import forget_mentions
-from gclint.source.syntax import syntax_problem
 
 
 class Live:

@@ -15,10 +15,17 @@ from gclint.cache.codec import decoded as value_of
 from gclint.cache.codec import encoded
 from gclint.cache.consulted import Answer, Damaged, changed, consulted, decoded, still_holds
 from gclint.cache.store import Store
-from gclint.codemod.leftover import CHECKPOINTING
-from gclint.codemod.patched import REPLACING
-from gclint.codemod.signature import NAMING
-from gclint.codemod.switching import COMPUTING
+from gclint.code.file import SourceFile, UnreadableFile
+from gclint.code.project import OF_FILES, Project
+from gclint.code.questions import Question
+from gclint.code.suppressions import Suppressions
+from gclint.code.surroundings import AROUND, files_around
+from gclint.edit.leftover import CHECKPOINTING
+from gclint.edit.patched import REPLACING
+from gclint.edit.replaced import IMPORTING
+from gclint.edit.signature import NAMING
+from gclint.edit.switching import COMPUTING
+from gclint.edit.users import USING
 from gclint.facts import digest
 from gclint.finding import Finding
 from gclint.network.importers import BESIDE, IMPORTED, IMPORTERS
@@ -37,11 +44,6 @@ from gclint.run.check import (
     result_of,
 )
 from gclint.run.tree import COPIES, Tree
-from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.project import OF_FILES, Project
-from gclint.source.questions import Question
-from gclint.source.suppressions import Suppressions
-from gclint.source.surroundings import AROUND, files_around
 from gclint.trace import Fact, Trace, current, phase
 
 _TOPICS = {
@@ -57,8 +59,10 @@ _TOPICS = {
         IMPORTERS,
         NAMING,
         REPLACING,
+        IMPORTING,
         SWITCHES,
         SWITCH_USES,
+        USING,
     )
 }
 _OF_SUMMARIES = (COPIES.name, FOLLOWERS.name)
@@ -176,8 +180,8 @@ class _Recall:
         for path, (findings, ran, has_comments) in self._past.verdicts.items():
             if path not in project.given or path in stale:
                 continue
-            comments = Suppressions(project.file(path), codes) if has_comments else Suppressions.none(codes)
-            verdict = Verdict(findings, (), ran, comments)
+            file = project.file(path) if has_comments else None
+            verdict = Verdict(findings, (), ran, Suppressions(file, codes))
             if not aims_at(files, verdict):
                 yield path, verdict
 
@@ -197,7 +201,7 @@ class _Recall:
             if path not in verdicts:
                 if has_comments:  # They are not known as they were.
                     return None
-                before[path] = Verdict(findings, (), ran, Suppressions.none(codes))
+                before[path] = Verdict(findings, (), ran, Suppressions(None, codes))
         findings, groups = past.summary
         repaired = tuple(frozenset(findings[number] for number in group) for group in groups)
         return result_of(findings, repaired, before, rules)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from pathlib import Path
 
-from gclint.facts import entries, matching, search
-from gclint.finding import Applicability, Edit, Finding, Fix, Heir, Refusal
-from gclint.network.evaluation.modules import library_of
-from gclint.network.lineage import Lineage, Place, place_at
-from gclint.source.copies import (
+from gclint.code.file import SourceFile, UnreadableFile
+from gclint.code.project import Project
+from gclint.code.questions import Topic
+from gclint.copies.generated import is_modular, modular_path
+from gclint.copies.marked import (
     MARKER,
     CopyComment,
     copy_comments,
@@ -26,13 +26,14 @@ from gclint.source.copies import (
     origin_module,
     twin_of,
 )
-from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.generated import is_modular, modular_path
-from gclint.source.project import Project
-from gclint.source.questions import Topic
-from gclint.source.twins import Twin
+from gclint.copies.twins import Twin
+from gclint.facts import entries, matching, search
+from gclint.finding import Applicability, Edit, Finding, Fix, Heir, Refusal
+from gclint.network.evaluation.modules import library_of
+from gclint.network.lineage import Lineage, Place, place_at
 
 _MODELS = "models"
+_NOT_CARRIED = "this code is generated from different code in {}: repair that file, then regenerate this one"
 
 
 def _copies_from(file: SourceFile, module: str) -> bool:
@@ -264,7 +265,7 @@ def _merge(project: Project, several: _Moved, natives: Sequence[Finding], lineag
             continue
         span = _span(several.target, members[0], several.places[members[0]], lineage)
         if span is None:
-            result += [_not_carried(each, several.target) for each in members]
+            result += [each.refused(_NOT_CARRIED.format(several.target.file.path.name)) for each in members]
             continue
         path = several.target.file.path
         symbol = several.target.info.name if several.target.method is None else members[0].symbol
@@ -275,19 +276,10 @@ def _merge(project: Project, several: _Moved, natives: Sequence[Finding], lineag
     return result
 
 
-def _not_carried(finding: Finding, target: Place) -> Finding:
-    name = target.file.path.name
-    return finding.refused(
-        f"this code is generated from different code in {name}: repair that file, then regenerate this one"
-    )
-
-
 def _span(target: Place, finding: Finding, place: Place, lineage: Lineage) -> tuple[int, int] | None:
     """Return the span of a finding in the source of its place."""
     if target.method is None:
-        definition = target.info.definition
-        name = target.file.text.index(definition.name, definition.header + len("class"))
-        return definition.header, name + len(definition.name)
+        return target.info.definition.heading
     start, end = finding.start, finding.end
     while place != target:
         twin = lineage.twin(place)

@@ -6,20 +6,17 @@ import difflib
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from gclint.codemod.edits import by_file
-from gclint.codemod.ignoring import ignoring
+from gclint.edit.edits import by_file
+from gclint.edit.ignoring import ignoring
 from gclint.finding import Applicability, Edit, Finding
 from gclint.rule import all_rules, codes_by_word
 from gclint.run.fix import fix
+from gclint.server.area import Area
+from gclint.server.documents import Document, Documents
 from gclint.server.messages import diagnostics_of, places
-
-if TYPE_CHECKING:
-    from gclint.server.area import Area
-    from gclint.server.documents import Document, Documents
 
 QUICK_FIX = types.CodeActionKind.QuickFix
 REWRITE = types.CodeActionKind.RefactorRewrite
@@ -30,15 +27,7 @@ KINDS = (QUICK_FIX, REWRITE, FIX_ALL)
 def actions(
     documents: Documents, document: Document, area: Area, at: types.Range, wanted: Sequence[str] | None
 ) -> list[types.CodeAction]:
-    """Return the code actions for the findings in a range of a document.
-
-    Args:
-        documents: all open documents.
-        document: the document.
-        area: the area that checks it.
-        at: the range.
-        wanted: the requested kinds of actions; None for all.
-    """
+    """Return the code actions of the ``wanted`` kinds, None for all, for the findings in a range."""
     path = area.identify(document.path)
     if path in area.live.broken:
         return []
@@ -69,17 +58,15 @@ def _about(
         if edit is not None and _is_wanted(kind, wanted):
             title = f"{finding.code}: {fix.message}"
             if not is_safe:
-                title += f" ({_caveat(fix.applicability)}: {fix.reason})"
+                is_provable = fix.applicability is Applicability.PROVABLE
+                caveat = "safe only if a run proves it" if is_provable else "unsafe"
+                title += f" ({caveat}: {fix.reason})"
             yield types.CodeAction(title, kind, shown, is_preferred=is_safe or None, edit=edit)
     if _is_wanted(QUICK_FIX, wanted):
         comment = ignoring(area.live.project.file(finding.path), finding, codes_by_word(all_rules()))
         edit = None if comment is None else workspace_edit(documents, area, [comment])
         if edit is not None:
             yield types.CodeAction(f"Ignore {finding.code} here", QUICK_FIX, shown, edit=edit)
-
-
-def _caveat(applicability: Applicability) -> str:
-    return "safe only if a run proves it" if applicability is Applicability.PROVABLE else "unsafe"
 
 
 def _together(area: Area, finding: Finding) -> list[Edit] | None:
@@ -158,19 +145,12 @@ def workspace_edit(documents: Documents, area: Area, edits: Iterable[Edit]) -> t
         ]
     if not documents.takes_versions:
         return types.WorkspaceEdit(changes=changes)
+    versions = {each.uri: each.version for each in documents}
     versioned = [
-        types.TextDocumentEdit(
-            types.OptionalVersionedTextDocumentIdentifier(uri, _version(documents, uri)),
-            each,
-        )
+        types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, versions.get(uri)), each)
         for uri, each in changes.items()
     ]
     return types.WorkspaceEdit(document_changes=versioned)
-
-
-def _version(documents: Documents, uri: str) -> int | None:
-    document = documents.get(uri)
-    return None if document is None else document.version
 
 
 def _are_current(documents: Documents, area: Area, edits: Mapping[Path, Collection[Edit]]) -> bool:

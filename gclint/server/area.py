@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from gclint.code.discovery import survey
+from gclint.code.file import UnreadableFile
+from gclint.code.project import Project
 from gclint.finding import Edit, Finding, Problem
+from gclint.rule import Rule
 from gclint.run.check import CheckResult
 from gclint.run.live import Live
-from gclint.source.discovery import survey
-from gclint.source.file import UnreadableFile
-from gclint.source.project import Project
-
-if TYPE_CHECKING:
-    from gclint.rule import Rule
-    from gclint.server.documents import Document, Documents
-    from gclint.settings import Settings
+from gclint.server.documents import Document, Documents
+from gclint.settings import Settings
 
 
 class Area:
@@ -31,14 +28,9 @@ class Area:
         *,
         is_folder: bool,
     ) -> None:
-        """Find the files, without checking any yet.
+        """Find the files, without checking any yet; the texts of open documents replace those on disk.
 
-        Args:
-            root: the folder or the file.
-            settings: the settings in force there.
-            rules: the rules that run.
-            documents: the open documents, whose texts replace those on disk.
-            is_folder: whether the root is a folder, which may have been deleted; a file need not exist yet.
+        The root is a folder, which may have been deleted, or a file, which need not exist yet.
         """
         self.root = root
         self.settings = settings

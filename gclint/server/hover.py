@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lsprotocol import types
 
+from gclint.code.suppressions import Suppressions
 from gclint.report.rules import documentation
 from gclint.rule import all_rules, codes_by_word
-from gclint.source.suppressions import Suppressions
-
-if TYPE_CHECKING:
-    from gclint.server.area import Area
-    from gclint.server.documents import Document
+from gclint.server.area import Area
+from gclint.server.documents import Document
 
 
 def hover(document: Document, area: Area, at: types.Position) -> types.Hover | None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
 from gclint.finding import Finding, Problem
 from gclint.report.findings import documentation_url, obstacle
 from gclint.rule import CommentRule
-from gclint.server.positions import Lines
-
-if TYPE_CHECKING:
-    from gclint.server.area import Area
-    from gclint.server.documents import Documents
+from gclint.server.area import Area
+from gclint.server.documents import Documents, Lines
 
 SOURCE = "gclint"
 

@@ -18,11 +18,11 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from gclint import __version__
+from gclint.code.requirements import METADATA
 from gclint.server import actions
+from gclint.server.documents import path_of
 from gclint.server.hover import hover
 from gclint.server.session import Load, Session, decides_for_others
-from gclint.server.uris import path_of
-from gclint.source.requirements import METADATA
 
 _NAME = "gclint"
 _CONTENT_MODIFIED = types.LSPErrorCodes.ContentModified.value
@@ -243,7 +243,8 @@ def _add_requests(server: Server) -> None:
         if not server.session.may_change(area):
             server.show_notices()
             return []
-        wanted = None if params.context.only is None else [_value(each) for each in params.context.only]
+        only = params.context.only
+        wanted = None if only is None else [getattr(each, "value", each) for each in only]
         return actions.actions(server.session.documents, document, area, params.range, wanted)
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
@@ -253,10 +254,6 @@ def _add_requests(server: Server) -> None:
         document = server.session.documents.get(uri)
         area = None if document is None else server.session.home(document.path)
         return None if document is None or area is None else hover(document, area, params.position)
-
-
-def _value(kind: types.CodeActionKind | str) -> str:
-    return kind.value if isinstance(kind, types.CodeActionKind) else kind
 
 
 def serve(load: Load) -> int:

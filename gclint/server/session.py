@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from gclint.code.candidates import is_test
+from gclint.code.requirements import METADATA
+from gclint.rule import Rule
 from gclint.server.area import Area
-from gclint.server.documents import Document, Documents
+from gclint.server.documents import Document, Documents, path_of, untitled_name
 from gclint.server.messages import diagnostics
-from gclint.server.uris import path_of, untitled_name
-from gclint.source.candidates import is_test
-from gclint.source.requirements import METADATA
-
-if TYPE_CHECKING:
-    from gclint.rule import Rule
-    from gclint.settings import Settings
+from gclint.settings import Settings
 
 _THIRD_PARTY = {"site-packages", "dist-packages"}
 """Names of folders with third-party code, which is read but not checked."""
@@ -39,13 +35,7 @@ class Session:
     """The folders, documents and diagnostics of one editor."""
 
     def __init__(self, load: Load, encoding: str, folders: Iterable[Path] = ()) -> None:
-        """Begin with the folders of a workspace.
-
-        Args:
-            load: returns the settings and rules for a folder or file.
-            encoding: the unit of columns, as the protocol calls it.
-            folders: the folders.
-        """
+        """Begin with the folders of a workspace; ``encoding`` is the unit of columns in the protocol."""
         self.documents = Documents(encoding)
         self.notices: list[str] = []
         """Messages for the user; the server removes them when it shows them."""
@@ -136,13 +126,15 @@ class Session:
         if area is not None:
             self._renew(area)
             return False
-        area = next((each for each in self._by_urgency(opened) if each.live.waiting), None)
+        by_urgency = sorted(self._all(), key=lambda each: all(map(each.is_judged, opened)))
+        area = next((each for each in by_urgency if each.live.waiting), None)
         if area is None:
             return True
         urgent = [area.identify(path) for path in opened]
         was_urgent = not area.live.waiting.isdisjoint(urgent)
         area.live.judge_next(urgent)
-        return not self.is_busy or (was_urgent and not self._is_urgent(opened))
+        is_done = all(each.is_judged(path) for each in self._all() for path in opened)
+        return not self.is_busy or (was_urgent and is_done)
 
     def is_ready(self, uri: str) -> bool:
         """Return whether the current text of a document has been checked."""
@@ -217,12 +209,6 @@ class Session:
     def _all(self) -> list[Area]:
         return [*self._areas.values(), *self._single_files.values()]
 
-    def _by_urgency(self, opened: Sequence[Path]) -> list[Area]:
-        return sorted(self._all(), key=lambda area: all(map(area.is_judged, opened)))
-
-    def _is_urgent(self, opened: Sequence[Path]) -> bool:
-        return not all(area.is_judged(path) for area in self._all() for path in opened)
-
     def _path(self, uri: str) -> Path | None:
         path = path_of(uri)
         name = untitled_name(uri) if path is None else None
@@ -286,6 +272,6 @@ def _is_about(folder: Path, path: Path) -> bool:
 
 
 def _would_be_found(area: Area, path: Path) -> bool:
-    from gclint.source.discovery import discover
+    from gclint.code.discovery import discover
 
     return path.exists() and path in discover([area.root], area.settings)[0]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from gclint.releases import Releases
+from gclint.releases import Releases, releases
 
 Ignores: TypeAlias = "tuple[tuple[str, tuple[str, ...]], ...]"
 """Patterns, each with the rules that do not run on the files that it matches."""
@@ -100,8 +99,6 @@ def _path(value: object, folder: Path) -> Path:
 
 
 def _releases(value: object, _folder: Path) -> Releases:
-    from gclint.releases import releases
-
     assert isinstance(value, str)
     if not value.strip():
         raise ValueError("it is empty; write it like 4.57 or >=4.53,<5")
@@ -111,10 +108,6 @@ def _releases(value: object, _folder: Path) -> Releases:
         raise ValueError(f"{error}; write it like 4.57 or >=4.53,<5") from None
 
 
-def _is_ignores(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_is_strings, value.values()))
-
-
 _LIST = {"type": "array", "items": {"type": "string", "minLength": 1}}
 
 WORDS = Kind("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _words)
@@ -122,7 +115,7 @@ PATTERNS = Kind("a list of strings", _LIST, _is_strings, _patterns, holds_patter
 IGNORES = Kind(
     "a table of lists of strings",
     {"type": "object", "additionalProperties": _LIST},
-    _is_ignores,
+    lambda value: isinstance(value, dict) and all(map(_is_strings, value.values())),
     _ignores,
     holds_patterns=True,
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from gclint import toml
 from gclint.facts import is_file, read_text
@@ -23,10 +23,8 @@ from gclint.settings.definitions import (
     Vocabulary,
 )
 from gclint.settings.settings import Origin, Settings, absolute, working_directory
+from gclint.verify.worker.known import Known
 from gclint.wording import closest
-
-if TYPE_CHECKING:
-    from gclint.verify.worker.known import Known
 
 _PROJECT_FILE = "pyproject.toml"
 _TABLE = ("tool", "gclint")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from gclint.class_settings import KINDS
@@ -42,6 +41,7 @@ def schema_text(vocabulary: Vocabulary) -> str:
 def schema(vocabulary: Vocabulary) -> dict[str, Any]:
     """Return the schema of ``[tool.gclint]``, which also fits a file with the settings at top level."""
     rules = vocabulary.rules()
+    selectors = ["ALL", *(word for rule in rules for word in (rule.code, rule.name))]
     properties = {
         **{each.name: _setting(each, vocabulary) for each in DEFINITIONS},
         **{
@@ -54,7 +54,13 @@ def schema(vocabulary: Vocabulary) -> dict[str, Any]:
         ),
         VERIFY: _table(
             {
-                kind: {"type": "object", "additionalProperties": _class(names)}
+                kind: {
+                    "type": "object",
+                    "additionalProperties": {
+                        **_table({name: _CONTENT[name] for name in names}),
+                        "minProperties": 1,
+                    },
+                }
                 for kind, names in KINDS.items()
             },
             "Settings of model classes.",
@@ -71,7 +77,7 @@ def schema(vocabulary: Vocabulary) -> dict[str, Any]:
                 "description": "The code of a rule, a prefix of codes, a name, or ALL.",
                 "type": "string",
                 "minLength": 1,
-                "anyOf": [{"enum": _selectors((rule.code, rule.name) for rule in rules)}, {"type": "string"}],
+                "anyOf": [{"enum": selectors}, {"type": "string"}],
             }
         },
     }
@@ -101,11 +107,3 @@ def _rule_table(rule: RuleWords) -> dict[str, Any]:
 def _table(properties: dict[str, Any], description: str | None = None) -> dict[str, Any]:
     about = {"description": description} if description else {}
     return {**about, "type": "object", "properties": properties, "additionalProperties": False}
-
-
-def _class(names: Iterable[str]) -> dict[str, Any]:
-    return {**_table({name: _CONTENT[name] for name in names}), "minProperties": 1}
-
-
-def _selectors(rules: Iterable[tuple[str, str]]) -> list[str]:
-    return ["ALL", *(word for rule in rules for word in rule)]

@@ -34,7 +34,7 @@ class Origin:
     @property
     def position(self) -> tuple[int, int]:
         """The row and column in the file, from 1; the file is read again to find them."""
-        from gclint.settings.places import place_of
+        from gclint.toml import place_of
 
         return (1, 1) if self.file is None else place_of(self.file, self.keys)
 

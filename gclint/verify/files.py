@@ -111,11 +111,17 @@ class FileRunner:
     """
 
     def __init__(
-        self, settings: RunSettings, audience: Audience | None = None, journals: Journals | None = None
+        self,
+        settings: RunSettings,
+        audience: Audience | None = None,
+        journals: Journals | None = None,
+        given: Sequence[Path] = (),
     ) -> None:
         self._settings = replace(settings, complete=True)
         self._audience = audience
         self._journals = journals
+        self._given = given
+        """The files whose branches are watched when others are run that import them."""
         self._models = ModelFiles()
         self._known: dict[tuple[Path, frozenset[tuple[str, str]]], FileRun] = {}
 
@@ -158,7 +164,7 @@ class FileRunner:
                     self._audience.take(heard)
 
             earlier = journal.earlier if journal is not None else None
-            results = verify(targets, self._settings, listen, earlier, texts)
+            results = verify(targets, self._settings, listen, earlier, texts, also_marked=self._given)
         if results.problem:
             raise NothingRuns(results.problem)
         return results

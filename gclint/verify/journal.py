@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from gclint import __version__
+from gclint.code.paths import shown
 from gclint.facts import read_bytes
-from gclint.source.paths import shown
 from gclint.userfolder import UserFolder, lock, own_folder, state_home
 from gclint.verify.results import Results
 from gclint.verify.run import Heard

@@ -9,12 +9,12 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from gclint.code.file import SourceFile, UnreadableFile
+from gclint.code.naming import MODEL_BASE, names_model
+from gclint.code.outline import Definition, ImportedName, base_name
+from gclint.code.packages import LIBRARY
+from gclint.code.remembered import remembered
 from gclint.facts import read_bytes
-from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.naming import MODEL_BASE, names_model
-from gclint.source.outline import Definition, ImportedName, base_name
-from gclint.source.packages import LIBRARY
-from gclint.source.remembered import remembered
 
 
 class ModelFiles:

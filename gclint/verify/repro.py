@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from textwrap import indent
 
-from gclint.source.paths import printable
+from gclint.code.paths import printable
 from gclint.verify.results import Results
 from gclint.verify.script import TEMPLATE, guard, shown
 from gclint.verify.sources import Target, target_of

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from gclint.code.file import SourceFile
 from gclint.facts import read_bytes
-from gclint.source.file import SourceFile
 from gclint.verify.changed import changed_places
 from gclint.verify.process import EXECUTORS
 from gclint.verify.results import Results
@@ -39,6 +39,7 @@ def verify(
     earlier: Results | None = None,
     texts: Mapping[Path, str] | None = None,
     results: Results | None = None,
+    also_marked: Iterable[Path] = (),
 ) -> Results:
     """Run the classes of ``targets``, those of one tree in one worker, and return the results.
 
@@ -48,6 +49,7 @@ def verify(
         listen: called with everything that happens, when it happens. An exception in it ends the run.
         earlier: results of a run that was interrupted. Those of unchanged files are kept.
         texts: the texts to run instead of those of some files, either these or imported ones.
+        also_marked: further files whose branches are watched, if they are imported.
         results: what to add the results to, for a caller that needs them even if the run is interrupted.
 
     Raises:
@@ -60,8 +62,8 @@ def verify(
     digests = {target.source.path: digest(target.source, overlay) for target in targets}
     for tree, sources in _left_by_tree(targets, digests, earlier, results).items():
         # Also without any source, to check that the environment is still the same.
-        work = EXECUTORS[settings.executor]
-        with closing(work(settings.python, _request(tree, sources, overlay, settings))) as messages:
+        request = _request(tree, sources, overlay, settings, also_marked)
+        with closing(EXECUTORS[settings.executor](settings.python, request)) as messages:
             for message in messages:
                 if isinstance(message, Environment):
                     _compare(earlier.environments.get(tree), message)
@@ -99,7 +101,11 @@ def _left(source: Source, found: str, earlier: Results, results: Results) -> Sou
 
 
 def _request(
-    tree: str | None, sources: list[Source], overlay: dict[str, str], settings: RunSettings
+    tree: str | None,
+    sources: list[Source],
+    overlay: dict[str, str],
+    settings: RunSettings,
+    also_marked: Iterable[Path],
 ) -> Request:
     return Request(
         tuple(replace(source, complete=settings.complete) for source in sources),
@@ -110,6 +116,7 @@ def _request(
         settings.seconds,
         settings.gigabytes or GIGABYTES,
         _watched(overlay),
+        tuple(str(each.absolute()) for each in also_marked),
         gpu_gigabytes=settings.gigabytes,
         known=settings.known,
         practices=settings.practices,

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from gclint.code.discovery import Survey, survey
+from gclint.code.file import SourceFile, UnreadableFile
+from gclint.copies.generated import is_modular, modeling_path
 from gclint.facts import read_bytes
 from gclint.finding import Position, Problem
 from gclint.programs import interpreter
 from gclint.settings import Settings
-from gclint.source.discovery import Survey, survey
-from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.generated import is_modular, modeling_path
 from gclint.verify.home import harmless, independent
 from gclint.verify.models import ModelFiles
 from gclint.verify.worker.protocol import Source

@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from gclint.code.paths import printable, shown
 from gclint.finding import Problem
-from gclint.source.paths import printable, shown
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gclint.source.discovery import not_python
-from gclint.source.paths import shown
+from gclint.code.discovery import not_python
+from gclint.code.paths import shown
 from gclint.userfolder import UserFolder, lock
 from gclint.write.disk import sync_folders
 from gclint.write.unfinished import SUFFIX, is_temporary, journal_folder, temporary_name

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from gclint.code.paths import printable, shown
 from gclint.facts import Places, read_bytes
-from gclint.source.paths import printable, shown
 from gclint.userfolder import UserFolder
 from gclint.write.disk import stage, sync_folders
 from gclint.write.journal import Busy, Record, Recorded, Unfinished, Unusable, digest_of, glance, held

@@ -7,16 +7,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from gclint.code.paths import shown
+from gclint.code.project import Project
 from gclint.facts import read_bytes
 from gclint.finding import Problem
-from gclint.source.paths import shown
 from gclint.write.disk import require_replaceable, stage
 from gclint.write.journal import Busy, Change, Journal, new_temporary
-
-if TYPE_CHECKING:
-    from gclint.source.project import Project
 
 _FILES_WORTH_THREADS = 8
 _THREADS = 16

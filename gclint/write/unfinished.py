@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from gclint.code.paths import shown
 from gclint.facts import Places, is_there, matching
-from gclint.source.paths import shown
 from gclint.userfolder import NotPrivate, is_in_working_tree, state_home
 from gclint.wording import first_of
 

@@ -142,7 +142,7 @@ def test_no_command_opens_what_lies_in_a_former_folder(clone: Repository) -> Non
         "    if event.startswith(('open', 'os.')) and is_former:\n"
         "        print('OPENED', event, arguments, file=sys.__stderr__)\n"
         "sys.addaudithook(watch)\n"
-        "from gclint.cli import main\n"
+        "from gclint.cli.main import main\n"
         f"for command in {commands}:\n"
         "    sys.argv[1:] = command\n"
         "    try: main()\n"

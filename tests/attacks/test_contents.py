@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 
 from gclint import interruption, toml
+from gclint.code.project import Project
+from gclint.code.syntax import compile_problem
 from gclint.finding import Applicability, Finding
 from gclint.network.evaluation.modules import library_of
-from gclint.network.explaining.bases import bases_of
+from gclint.network.explaining.classes import bases_of
 from gclint.network.model import Network
 from gclint.rule import Rule, all_rules
 from gclint.run.check import check
 from gclint.server.actions import _differences
 from gclint.settings import Settings
-from gclint.source.project import Project
-from gclint.source.syntax import compile_problem
 from gclint.verify.models import ModelFiles
 from tests.cache.shell import OWN
 from tests.sample import BROKEN

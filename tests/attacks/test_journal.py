@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from gclint.commands import CannotRun
-from gclint.commands.output import require_page
+from gclint.cli import CannotRun
+from gclint.cli.output import require_page
+from gclint.code.project import Project
 from gclint.rule import selected_rules
 from gclint.server.session import Session
 from gclint.settings import Settings
-from gclint.source.project import Project
 from gclint.userfolder import state_home
 from gclint.write import recovery
 from gclint.write.disk import output_place

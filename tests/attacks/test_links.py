@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.discovery import survey
+from gclint.code.project import Project
+from gclint.code.surroundings import files_around
 from gclint.report.formats import FORMATS
 from gclint.settings import Settings
-from gclint.source.discovery import survey
-from gclint.source.project import Project
-from gclint.source.surroundings import files_around
 from gclint.verify.sources import targets_of
 from tests.sample import BROKEN
 from tests.terminal import Outcome, runner

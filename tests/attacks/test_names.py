@@ -19,13 +19,13 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
+from gclint.code.paths import as_argument, printable
 from gclint.report.diff import write_diff
 from gclint.report.formats import FORMATS
 from gclint.report.live import results_table
 from gclint.report.markdown import markdown
 from gclint.report.page.excerpts import Sources
 from gclint.report.report import Report
-from gclint.source.paths import as_argument, printable
 from gclint.verify import process
 from gclint.verify.repro import script
 from gclint.verify.sources import digest, target_of
@@ -244,9 +244,9 @@ def test_every_file_can_be_fixed_and_is_listed(gclint: Run) -> None:
 
 
 def test_messages_are_no_markdown(tmp_path: Path) -> None:
+    from gclint.code.project import Project
     from gclint.finding import Finding, Problem
     from gclint.settings import Settings
-    from gclint.source.project import Project
 
     path = tmp_path / "modeling_x.py"
     path.write_text("x\n")

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from gclint.copies.marked import parse_renaming
 from gclint.settings import SettingsError, Vocabulary, load_settings
 from gclint.settings.patterns import is_absolute, matches, normalised
-from gclint.source.copies import parse_renaming
 from tests.patterns import LENGTH
 from tests.sample import BROKEN
 
@@ -245,7 +245,7 @@ def test_toml_is_read_in_time(text: str, tmp_path: Path) -> None:
     ids=[f"{name} {number}" for name, texts in _METADATA.items() for number, _ in enumerate(texts)],
 )
 def test_requirements_are_read_in_time(name: str, text: str, tmp_path: Path) -> None:
-    from gclint.source.requirements import required_releases
+    from gclint.code.requirements import required_releases
 
     (tmp_path / ".git").mkdir()
     (tmp_path / name).write_text(text)
@@ -283,16 +283,16 @@ _IGNORE = "# gclint: ignore[GC001]\n"
     ids=["in a row", "decorators", "words"],
 )
 def test_ignore_comments_are_read_in_time(text: str, tmp_path: Path) -> None:
-    from gclint.source.file import SourceFile
-    from gclint.source.suppressions import Suppressions
+    from gclint.code.file import SourceFile
+    from gclint.code.suppressions import Suppressions
 
     file = SourceFile(Path("modeling_a.py"), f"{text}class A:\n    pass\n".encode())
     assert _status_of(lambda: Suppressions(file, {"gc001": "GC001"})) == 0
 
 
 def test_twins_with_many_equal_lines_are_compared_in_time() -> None:
-    from gclint.source.file import SourceFile
-    from gclint.source.twins import Region, Renaming, Twin, definition_region
+    from gclint.code.file import SourceFile
+    from gclint.copies.twins import Region, Renaming, Twin, definition_region
 
     def region(name: str) -> Region:
         lines = "".join(f"    x = 1\n    {name}{number} = 2\n" for number in range(3000))

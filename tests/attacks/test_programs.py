@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from gclint import git as git_module
+from gclint.code.changes import ChangesUnknown, changed_files, staged_files
 from gclint.git import git
 from gclint.programs import interpreter
-from gclint.source.changes import ChangesUnknown, changed_files, staged_files
 from tests.repository import Repository
 from tests.sample import BROKEN
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.source.file import SourceFile, UnreadableFile
+from gclint.code.file import SourceFile, UnreadableFile
 from tests.cache.shell import OWN
 
 _GIGABYTE = 1 << 30

@@ -12,13 +12,13 @@ import pytest
 
 from gclint.cache.place import Place
 from gclint.cache.store import NAME, Store
+from gclint.code.discovery import survey
+from gclint.code.project import Project
 from gclint.rule import Rule, all_rules
 from gclint.run.check import CheckResult, Recalled, check
 from gclint.run.fix import fix
 from gclint.run.memory import Memory
 from gclint.settings import Settings
-from gclint.source.discovery import survey
-from gclint.source.project import Project
 from gclint.trace import phase, traced
 from tests.cache.shell import BASE, CHECKPOINTED_BASE, MODEL, OWN, write_project
 
@@ -164,7 +164,7 @@ def test_what_was_found_as_a_whole_stands_as_long_as_nothing_of_it_changes(proje
     _agree(project, paths)
     for text, stands in (
         (CHECKPOINTED_BASE.replace("return", "x = 1\n        return"), True),
-        (_COPY, True),  # As far as the files go: only its verdict says more.
+        (_COPY, False),  # It names the module of another file, in which it might replace something.
         (_COPY.replace("return", "x = 1\n        return"), False),
     ):
         _write(other, text)

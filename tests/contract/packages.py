@@ -198,7 +198,9 @@ def _free_function(shape: Shape) -> str:
     simple = replace(
         shape, encoder="none", bias="none", cache="none", rotary="none", extra="none", sides="same"
     )
-    simple = replace(simple, checkpoint="none", order="activations first")
+    # Positions are those of the block itself.
+    call = shape.call if shape.order == "activations first" or shape.call == "keyword" else "mixed"
+    simple = replace(simple, checkpoint="none", order="activations first", call=call)
     passed = plain_arguments(simple)
     result = f"{stream} = output if isinstance(output, torch.Tensor) else output[0]"
     return (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from gclint.commands.check import check_command
+from gclint.cli.check import check_command
 
 _TARGET = "--target-version"
 

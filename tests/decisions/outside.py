@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gclint.cli import gclint
+from gclint.cli.main import gclint
 from tests.decisions.kinds import kinds_in
 
 LAYER = "missing-checkpointing-layer"

@@ -10,7 +10,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from gclint.cli import gclint
+from gclint.cli.main import gclint
 
 _HEAD = """\
 from torch import nn

@@ -136,7 +136,7 @@ def test_names(decision: Decision, outside: Outside) -> None:
 @decisions(
     *(
         Pair(
-            f"`{name}` may be one by its value, `{never}` never",
+            f"`{name}` is one by its value, and even `{never}` is to be moved for its value",
             call(
                 f"hidden_states, {name}=x",
                 takes=f"hidden_states, {name}=None, {never}=None",
@@ -145,16 +145,16 @@ def test_names(decision: Decision, outside: Outside) -> None:
             ),
             (f"(hidden_states, {name}=x)", f"(hidden_states, {never}=x)"),
             [found(KEYWORD, "safe"), passed(name, _ROLE, "computed")],
-            [passed(never, _NO, why)],
+            [passed(never, _PERHAPS, "computed")],
         )
-        for name, never, why in (
-            ("features", "output_features", "name"),
-            ("token_features", "token_ids", "name"),
-            ("text", "text_size", "name"),
-            ("text", "text_lengths", "name"),
-            ("table", "index", "name"),
-            ("points", "points_dim", "name"),
-            ("boxes", "boxes_shape", "name"),
+        for name, never in (
+            ("features", "output_features"),
+            ("token_features", "token_ids"),
+            ("text", "text_size"),
+            ("text", "text_lengths"),
+            ("table", "index"),
+            ("points", "points_dim"),
+            ("boxes", "boxes_shape"),
         )
     ),
 )
@@ -201,7 +201,7 @@ def test_names_of_what_never_is(decision: Decision, outside: Outside) -> None:
         _given("x = self.up(mask)", takes="hidden_states, x: torch.Tensor = None"),
         ("x: torch.Tensor", "x: int"),
         _FOUND,
-        [passed("x", _NO, "annotation")],
+        [passed("x", _PERHAPS, "computed")],
     ),
     Pair(
         "an annotation does not outdo the name",
@@ -235,7 +235,7 @@ def test_names_of_what_never_is(decision: Decision, outside: Outside) -> None:
         [found(KEYWORD, "safe", code="hidden_states = layer(hidden_states, x)")],
         [
             found(KEYWORD, "safe", code="hidden_states = layer(hidden_states, x, x)"),
-            passed("bias_mask", _PERHAPS, "mask"),
+            passed("bias_mask", _PERHAPS, "computed"),
         ],
     ),
     Pair(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
+from gclint.code.project import Project
 from gclint.finding import Evidence, Finding, Heir, Refusal
 from gclint.proof.evidence import weigh
 from gclint.proof.proving import prove
@@ -15,7 +16,6 @@ from gclint.rule import all_rules
 from gclint.run.check import CheckResult
 from gclint.run.fix import fix
 from gclint.settings import Settings
-from gclint.source.project import Project
 from gclint.verify.files import FileRun
 from gclint.verify.worker.protocol import ClassResult, Place, RunSite
 from tests.decisions import proofs, reports

@@ -108,6 +108,34 @@ _KEYWORDS = "hidden_states, encoder_hidden_states=mask"
         _written("hidden_states, mask, self.a(1)"),
     ),
     Pair(
+        "a name that is longer for Python than it is written",
+        call("\ufb06ates=hidden_states, mask=mask", takes="states, mask=None").replace(
+            "forward(self, states, mask=None):\n        return hidden_states +",
+            "forward(self, states, mask=None):\n        hidden_states = states\n        return states +",
+        ),
+        ("\ufb06ates=hidden_states", "states  # = x\n            = hidden_states"),
+        _written("hidden_states, mask=mask"),
+        _written("hidden_states, mask=mask"),
+    ),
+    Pair(
+        "an attribute that may be a property",
+        call("mask=self.mask, hidden_states=self.states", takes=_BOTH),
+        ("self.states", "hidden_states"),
+        _refused("order of calls"),
+        _written("hidden_states, mask=self.mask"),
+    ),
+    Pair(
+        "a name that an inner function binds",
+        call(
+            "mask=other(), hidden_states=hidden_states",
+            takes=_BOTH,
+            given="def other():\n    nonlocal hidden_states\n    return hidden_states",
+        ),
+        ("nonlocal hidden_states", "nonlocal mask"),
+        _refused("order of calls"),
+        _written("hidden_states, other()"),
+    ),
+    Pair(
         "two calls in their order",
         call("hidden_states=hidden_states, mask=self.a(), encoder_hidden_states=self.b()", takes=_BOTH),
         ("mask=self.a(), encoder_hidden_states=self.b()", "encoder_hidden_states=self.b(), mask=self.a()"),

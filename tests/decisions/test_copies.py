@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Edit, Refusal
 from gclint.run.fix import fix
 from gclint.settings import Settings
-from gclint.source.project import Project
 from tests.decisions.outside import (
     KEYWORD,
     LAYER,

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.facts import package_locations
 from gclint.finding import Edit
 from gclint.network.checkpoints import checkpoint_calls
@@ -19,7 +20,6 @@ from gclint.report.formats import format_named
 from gclint.report.report import Report
 from gclint.run.fix import damage
 from gclint.settings import Settings
-from gclint.source.project import Project
 from gclint.verify.cluster.driver import Answer, messages
 from gclint.verify.memory import with_architecture
 from gclint.verify.results import Results

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import LAYER, OVERRIDE, Decision, Outside, Pair, decisions, found, silent
+from tests.decisions.outside import (
+    KEYWORD,
+    LAYER,
+    OVERRIDE,
+    Decision,
+    Outside,
+    Pair,
+    decisions,
+    found,
+    silent,
+)
 from tests.decisions.toy import FLAG, LOOP, PROTECTED, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
@@ -309,6 +319,40 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
         ),
         _GOES,
         [found(OVERRIDE, "none", "override does more", of="ToyModel")],
+    ),
+    Pair(
+        "a call of a layer would lose its gradients",
+        _override().replace("layer(hidden_states)", "layer(hidden_states, mask)"),
+        ("layer(hidden_states, mask)", "layer(hidden_states=hidden_states)"),
+        _GOES,
+        [found(KEYWORD, "safe"), found(OVERRIDE, "unsafe", "wrong call", of="ToyModel")],
+    ),
+    Pair(
+        "the code around layers changes what they were given",
+        _override().replace(
+            "hidden_states = layer(hidden_states)",
+            "given, hidden_states = hidden_states, layer(hidden_states)\n            given.mul(2)",
+        ),
+        (".mul(2)", ".mul_(2)"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "changed around", of="ToyModel")],
+    ),
+    Pair(
+        "a layer calls something that is not known",
+        _override(more="self.helper = print"),
+        ("self.helper = print", "self.attention = make(config)"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "unknown", of="ToyModel")],
+    ),
+    Pair(
+        "a layer needs its cache",
+        _override().replace(
+            "hidden_states, mask=None):\n        return",
+            "hidden_states, past_key_values=None):\n        past = past_key_values\n        return",
+        ),
+        ("past = past_key_values", "past, _ = past_key_values"),
+        _GOES,
+        [found(OVERRIDE, "unsafe", "needs its cache", of="ToyModel")],
     ),
 )
 def test_overrides(decision: Decision, outside: Outside) -> None:

@@ -89,6 +89,8 @@ def _received(init: str = STACK, more: str = "", before: str = "", **block_more:
 
 
 _OK = [found(KEYWORD, "safe")]
+_HANDED = "inner(*args, **kwargs):\n        return f(*args, **kwargs)"
+_BY_KEYWORD = "inner(self, **kwargs):\n        return f(self, **kwargs)"
 
 
 def _doubt(*kinds: str) -> list[str]:
@@ -112,7 +114,7 @@ def _doubt(*kinds: str) -> list[str]:
         toy(block(base=PROTECTED, init="self.backward = print"), model(_KEYWORD)),
         ("self.backward = print", "self.forward = print"),
         _OK,
-        _doubt("replaced forward"),
+        _doubt("replaced", "unknown"),
     ),
     Pair(
         "a condition chooses between two definitions of `forward`",
@@ -130,7 +132,7 @@ def _doubt(*kinds: str) -> list[str]:
         _received() + "\nToyOther = print\n",
         ("\nToyOther = print", "\nToyLayer = print"),
         _OK,
-        _doubt("replaced"),
+        _doubt("unknown"),
     ),
     Pair(
         "a decorator that hands on",
@@ -143,7 +145,7 @@ def _doubt(*kinds: str) -> list[str]:
             "    def forward(self, hidden_states, mask=None):\n        return",
             "    @wrap\n    def forward(self, hidden_states, mask=None):\n        return",
         ),
-        ("return f(*args, **kwargs)", "return f(*args)"),
+        (_HANDED, _BY_KEYWORD),
         _OK,
         _doubt("decorator"),
     ),
@@ -382,7 +384,7 @@ def _doubt(*kinds: str) -> list[str]:
             "    def forward(self, hidden_states, mask=None):\n        return",
             "    @wrap\n    def forward(self, hidden_states, mask=None):\n        return",
         ),
-        ("def inner(*args, **kwargs)", "def inner(*args, mask=None, **kwargs)"),
+        ("def inner(*args, **kwargs)", "def inner(*args, hidden_states=None, **kwargs)"),
         _OK,
         _doubt("decorator"),
     ),
@@ -566,30 +568,23 @@ def _decorated(before: str, lines: str = "@wrap", base: str = PROTECTED) -> str:
             )
         ),
         (
-            "        return f(*args, **kwargs)\n    return other",
-            "        return f(*args)\n    return other",
+            "def other(*args, **kwargs):\n        return f(*args",
+            "def other(self, **kwargs):\n        return f(self",
         ),
         _OK,
         _doubt("decorator"),
     ),
     Pair(
-        "what is only taken by position",
-        _decorated(_WRAP),
-        ("inner(*args", "inner(self, /, *args"),
-        _OK,
-        _doubt("decorator"),
-    ),
-    Pair(
-        "the layer itself is not handed on",
+        "a parameter in front of what is handed on",
         _decorated(_WRAP.replace("*args", "self, *args")),
-        ("f(self, *args", "f(*args"),
+        ("inner(self, *args", "inner(self, scale=1, *args"),
         _OK,
         _doubt("decorator"),
     ),
     Pair(
         "a function that collects nothing",
         _decorated("def wrap(f):\n    return f\n"),
-        ("    return f\n", "    return lambda x, mask=None: f(x, mask)\n"),
+        ("    return f\n", "    return lambda x, mask=None, hidden_states=1: f(x, hidden_states, mask)\n"),
         _OK,
         _doubt("decorator"),
     ),
@@ -598,7 +593,7 @@ def _decorated(before: str, lines: str = "@wrap", base: str = PROTECTED) -> str:
         _decorated(f"{_WRAP}{_WRAP.replace('wrap', 'other').replace('inner', 'kept')}", "@wrap\n@other"),
         (
             "def kept(*args, **kwargs):\n        return f(*args, **kwargs)",
-            "def kept(*args, **kwargs):\n        return f(*args)",
+            "def kept(self, **kwargs):\n        return f(self, **kwargs)",
         ),
         _OK,
         _doubt("decorator"),
@@ -612,6 +607,17 @@ def test_decorators(decision: Decision, outside: Outside) -> None:
     Pair(
         "a hook of the layer",
         toy(block(base=PROTECTED, init="self.register_forward_pre_hook(print)"), model(_KEYWORD)),
+        ("forward_pre_hook", "state_pre_hook"),
+        _doubt("hooks see"),
+        _OK,
+    ),
+    Pair(
+        "a hook by a script",
+        {
+            FILE: toy(block(base=PROTECTED), model(_KEYWORD)),
+            "train.py": "from modeling_toy import ToyModel\n\n\n"
+            "def prepare(model):\n    model.layers[0].register_forward_pre_hook(print)\n",
+        },
         ("forward_pre_hook", "state_pre_hook"),
         _doubt("hooks see"),
         _OK,
@@ -640,17 +646,77 @@ def test_decorators(decision: Decision, outside: Outside) -> None:
     ),
     Pair(
         "`forward` of the class is replaced",
-        _received() + "\nToyOther.forward = print\n",
+        _received() + "\n\nclass ToyOther:\n    pass\n\n\nToyOther.forward = print\n",
         ("ToyOther.forward", "ToyLayer.forward"),
         _OK,
-        _doubt("replaced"),
+        _doubt("replaced", "unknown"),
     ),
     Pair(
         "words about the class",
-        '"""Text.\n\nToyLayer = 1\n"""\n' + _received(),
+        _received() + '\n"""Text.\n\nToyLayer = 1\n"""\n',
         ('ToyLayer = 1\n"""\n', '"""\nToyLayer = 1\n'),
         _OK,
-        _doubt("replaced"),
+        _doubt("unknown"),
+    ),
+    Pair(
+        "an argument that the layer changes in place",
+        _received().replace(
+            "        return hidden_states +",
+            "        hidden_states = hidden_states.mul(2)\n        return hidden_states +",
+        ),
+        (".mul(2)", ".mul_(2)"),
+        _OK,
+        _doubt("changes its input"),
+    ),
+    Pair(
+        "a script puts another layer into the stack",
+        {
+            FILE: toy(
+                block(base=PROTECTED),
+                block(name="ToyOther", base=PROTECTED, takes="mask=None, hidden_states=None"),
+                model(_KEYWORD),
+            ),
+            "train.py": "from modeling_toy import ToyOther\n\n\n"
+            "def prepare(model):\n    model.layers.append(ToyOther(model.config))\n",
+        },
+        ("model.layers", "model.heads"),
+        _doubt("unknown filling"),
+        _OK,
+    ),
+    Pair(
+        "a script puts a layer into the stack that takes both forms",
+        {
+            FILE: toy(
+                block(base=PROTECTED),
+                block(name="ToyOther", base=PROTECTED, takes="hidden_states, other=None"),
+                model(_KEYWORD),
+            ),
+            "train.py": "from modeling_toy import ToyOther\n\n\n"
+            "def prepare(model):\n    model.layers[0] = ToyOther(model.config)\n",
+        },
+        ("hidden_states, other=None", "other=None, hidden_states=None"),
+        _OK,
+        _doubt("unknown filling"),
+    ),
+    Pair(
+        "a function passes it by keyword",
+        toy(block(), model()) + "\n\ndef run(model, states):\n    for layer in model.layers:\n"
+        "        states = layer(states)\n    return states\n",
+        ("layer(states)", "layer(hidden_states=states)"),
+        [found(LAYER, "safe")],
+        [found(LAYER, "unsafe", "keyword elsewhere")],
+    ),
+    Pair(
+        "a script passes a cache by position",
+        {
+            FILE: toy(block(takes="hidden_states, past_key_values=None"), model()),
+            "train.py": "from modeling_toy import ToyModel\n\n\ndef run(model, states, past):\n"
+            "    for layer in model.layers:\n        states = layer(states, past_key_values=past)\n"
+            "    return states\n",
+        },
+        ("past_key_values=past", "past"),
+        [found(LAYER, "safe")],
+        [found(LAYER, "unsafe", "cache elsewhere")],
     ),
     Pair(
         "an heir in another file puts other layers into the stack",

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gclint.source.project import Project
+from gclint.code.project import Project
 from tests.decisions import reports
 from tests.decisions.reports import Folder
 

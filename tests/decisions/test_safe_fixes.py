@@ -461,6 +461,28 @@ _CALL = "hidden_states = layer(hidden_states, mask)"
         _unsafe("changed around"),
         _SAFE,
     ),
+    Pair(
+        "an argument is given to a function that nobody knows, though by its name it would only read",
+        toy(
+            block(),
+            model(f"for layer in self.layers:\n    {_CALL}\n    relu(mask)"),
+            imports="from acme import relu\n",
+        ),
+        ("relu(mask)", "relu(z)"),
+        _unsafe("unknown around"),
+        _SAFE,
+    ),
+    Pair(
+        "an argument is given to a function that nobody knows, which is called like one of Python's",
+        toy(
+            block(),
+            model(f"for layer in self.layers:\n    {_CALL}\n    getattr(mask, 'shape')"),
+            imports="from acme import getattr\n",
+        ),
+        ("from acme import getattr", "from acme import setter"),
+        _unsafe("unknown around"),
+        _SAFE,
+    ),
 )
 def test_surroundings(decision: Decision, outside: Outside) -> None:
     assert decision.answers(outside) == decision.said
@@ -557,14 +579,14 @@ def test_surroundings(decision: Decision, outside: Outside) -> None:
             ),
         ),
         ("mask = out[1]", "mask = out[0]"),
-        _unsafe("output with cache"),
+        _unsafe("without its cache"),
         _SAFE,
     ),
     Pair(
         "an output with a cache is unpacked",
         _cached("    hidden_states, mask = layer(hidden_states, use_cache=True)"),
         ("use_cache=True", "use_cache=False"),
-        _unsafe("output with cache"),
+        _unsafe("without its cache"),
         _SAFE,
     ),
     Pair(
@@ -573,7 +595,7 @@ def test_surroundings(decision: Decision, outside: Outside) -> None:
             "    out = layer(hidden_states, use_cache=True)\n    hidden_states = out[0]\n    mask = out[1]"
         ),
         ("mask = out[1]", "mask = out[0]"),
-        _unsafe("output with cache"),
+        _unsafe("without its cache"),
         _SAFE,
     ),
     Pair(
@@ -583,7 +605,7 @@ def test_surroundings(decision: Decision, outside: Outside) -> None:
             "    mask = out[1] if use_cache else None"
         ),
         ("mask = out[1]", "mask = out[0]"),
-        _unsafe("output with cache"),
+        _unsafe("without its cache"),
         _SAFE,
     ),
     Pair(

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from gclint.codemod.edits import edited
-from gclint.codemod.removal import remove_functions
+from gclint.code.file import SourceFile
+from gclint.code.project import Project
+from gclint.edit.edits import edited
+from gclint.edit.removal import remove_functions
 from gclint.finding import Applicability, Evidence, Finding, Refusal
 from gclint.observations import Observations, Observed
 from gclint.proof.evidence import weigh
@@ -21,8 +23,6 @@ from gclint.run.fix import FixResult
 from gclint.run.live import Live
 from gclint.server.hover import hover
 from gclint.settings import Settings
-from gclint.source.file import SourceFile
-from gclint.source.project import Project
 from gclint.verify.worker.protocol import ClassResult, Place, RunSite
 from tests.decisions import proofs, reports
 from tests.decisions.outside import (
@@ -101,7 +101,7 @@ for layer in self.layers:
         ),
         ("self.backward = print", "self.forward = print"),
         [found(CACHE, "safe")],
-        [found(CACHE, "unsafe", "replaced forward")],
+        [found(CACHE, "unsafe", "replaced", "unknown")],
     ),
     Pair(
         "what stops gradients stops them in a `with` inside it as well",

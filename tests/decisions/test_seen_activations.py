@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Applicability
 from gclint.observations import Observations, Observed
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
-from gclint.source.project import Project
 from gclint.verify.worker.cause import Cause
 from tests.decisions.toy import STACK, block, call, model, toy
 

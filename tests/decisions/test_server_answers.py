@@ -12,10 +12,9 @@ from pygls.exceptions import JsonRpcException
 
 from gclint.rule import Rule, selected_rules
 from gclint.server.actions import actions
-from gclint.server.positions import Lines, changed
+from gclint.server.documents import Lines, changed, path_of, untitled_name
 from gclint.server.server import Server
 from gclint.server.session import Session
-from gclint.server.uris import path_of, untitled_name
 from gclint.settings import Settings
 from tests.decisions import reports
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Heir, Part, Refusal, Repair
 from gclint.observations import Observations, Observed
 from gclint.proof.evidence import weigh
@@ -16,7 +17,6 @@ from gclint.rule import all_rules
 from gclint.run.check import CheckResult, check
 from gclint.run.fix import FixResult
 from gclint.settings import Settings
-from gclint.source.project import Project
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
 from tests.decisions import reports

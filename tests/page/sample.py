@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from gclint.code.project import Project
 from gclint.finding import Edit, Evidence, Finding, Fix
 from gclint.proof.evidence import Hint, Weighed
 from gclint.proof.proving import Proof
@@ -13,7 +14,6 @@ from gclint.report.page.building import page
 from gclint.report.page.view import Origin, Page
 from gclint.report.report import Report
 from gclint.settings import Settings
-from gclint.source.project import Project
 from gclint.verify.files import FileRun
 from gclint.verify.results import Results
 from gclint.verify.sources import digest, target_of

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from gclint.commands import memory as memory_command
+from gclint.cli import memory as memory_command
 from gclint.report.page.memory import memory_page
 from gclint.report.page.render import rendered
 from gclint.report.page.view import Page, Trade

@@ -276,7 +276,7 @@ def test_an_editor_that_reads_no_longer_ends_the_server_quietly() -> None:
 
 
 def test_without_pygls_it_says_what_to_install() -> None:
-    program = "import sys; sys.modules['pygls'] = None; from gclint.cli import main; main()"
+    program = "import sys; sys.modules['pygls'] = None; from gclint.cli.main import main; main()"
     run = subprocess.run(
         [sys.executable, "-c", program, "server"], capture_output=True, check=False, input=b"", timeout=100
     )

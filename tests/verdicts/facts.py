@@ -14,7 +14,8 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gclint.codemod.ignoring import suppressed
+from gclint.code.project import Project
+from gclint.edit.ignoring import suppressed
 from gclint.finding import Finding, Position
 from gclint.report import json
 from gclint.report.diff import unified_diff
@@ -26,7 +27,6 @@ from gclint.run.baseline import Baseline
 from gclint.run.check import CheckResult, check, known_codes
 from gclint.run.explain import Explainer
 from gclint.run.fix import fix
-from gclint.source.project import Project
 from tests.environment import CACHE
 from tests.verdicts.samples import Tree
 from tests.verdicts.words import Words, names_in

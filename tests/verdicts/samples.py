@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from gclint.commands import vocabulary
+from gclint.cli import vocabulary
+from gclint.code.discovery import survey
 from gclint.releases import releases
 from gclint.settings import Settings, load_settings
-from gclint.source.discovery import survey
 from tests.contract.grammar import draw
 from tests.contract.packages import package
 from tests.ecosystem import compare

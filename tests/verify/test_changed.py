@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -78,11 +80,13 @@ def _imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Mapping[in
     path = tmp_path / "marked.py"
     path.write_text("")
     monkeypatch.setattr(importing, "executed", set())
+    monkeypatch.setattr(importing, "_watchers", [])
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "marked", raising=False)
     places = [Place(str(path), first, last) for first, last in lines.items()]
-    source_loader = importing._OverlayLoader("marked", str(path), _TEXT, places)
-    module = ModuleType("marked")
-    source_loader.exec_module(module)
-    return module
+    importing.lay_over({str(path): _TEXT}, places)
+    return importlib.import_module("marked")
 
 
 @pytest.mark.parametrize(
@@ -96,9 +100,32 @@ def test_what_a_run_comes_to_is_noted_and_nothing_else_is_different(
     module = _imported(tmp_path, monkeypatch, places)
     assert importing.executed == set()
     assert module.run(argument) == said
-    assert {place.line for place in importing.executed} == lines
+    assert {place.line for place in importing.executed_places(importing.executed)} == lines
+    (covered,) = importing.coverage(importing.executed)
+    assert {each.line for each in covered.missed}.isdisjoint(lines)
     assert module.run.__code__.co_firstlineno == 3
     assert module.run.__doc__ == "Runs."
+
+
+@pytest.mark.parametrize(
+    "deep", ["x = " + " + ".join(["1"] * 700), "\n".join("    " * n + "for _ in (1,):" for n in range(19))]
+)
+def test_code_that_is_nested_too_deeply_is_imported_all_the_same(
+    deep: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = deep if "\n" not in deep else f"{deep}\n{'    ' * 19}for _ in (1,): x = 1"
+    body = "".join(f"        {line}\n" for line in inner.splitlines())
+    text = f"class Block:\n    def forward(self):\n{body}        return 1\n"
+    path = tmp_path / "marked.py"
+    path.write_text(text)
+    monkeypatch.setattr(importing, "_watchers", [])
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "marked", raising=False)
+    importing.lay_over({}, sources=[str(path)])
+    assert importlib.import_module("marked").Block().forward() == 1
+    (covered,) = importing.coverage(importing.all_executed())
+    assert (covered.is_marked, covered.entered) == (False, ())
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.finding import Edit, Finding, Fix
 from gclint.proof.proving import Proof, prove
 from gclint.rule import all_rules
 from gclint.run.fix import FixResult
 from gclint.settings import Settings
-from gclint.source.project import Project
 from gclint.verify.files import FileRunner
 from gclint.verify.settings import RunSettings
 from tests.harness import FIXTURES
@@ -67,7 +67,8 @@ def proofs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Proof]:
         changed[path] = path.read_text(), after
         project.replace(path, after)
     repaired = FixResult((), (), len(changed), groups=(), applied=tuple(applied), changed=changed)
-    run = FileRunner(RunSettings(Path(sys.executable), "cpu", jobs=2, seconds=60))
+    settings = RunSettings(Path(sys.executable), "cpu", jobs=2, seconds=60)
+    run = FileRunner(settings, given=project.paths)
     return {proof.paths[0].parent.name: proof for proof in prove(project, repaired, all_rules(), run)}
 
 

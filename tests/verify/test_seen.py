@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.project import Project
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
-from gclint.source.project import Project
 
 _FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "seen"
 _NAMES = sorted(each.name for each in _FOLDER.iterdir())

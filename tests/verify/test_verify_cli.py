@@ -276,7 +276,7 @@ def test_json_holds_everything(gclint: Gclint) -> None:
     outcome = gclint("--output-format", "json")
     found = outcome.json()
     assert outcome.status == found["exit_status"] == 1
-    assert found["summary"] == {"passed": 1, "failed": 1, "not_run": {}, "not_covered": 0}
+    assert found["summary"] == {"passed": 1, "failed": 1, "not_run": {}, "not_covered": 0, "unreached": 0}
     assert found["environments"][0]["transformers"] == "5.23.0"
     passed, failed = found["results"]
     assert (passed["name"], passed["outcome"], passed["source"]) == ("A", "passed", str(path.absolute()))

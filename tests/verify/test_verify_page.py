@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.commands import output
+from gclint.cli import output
 from tests.verify.command_line import Gclint, failing, kept_results, passing, write
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gclint.source.paths import shown
+from gclint.code.paths import shown
 from tests.verify import stand_in
 from tests.verify.command_line import Gclint, failing, kept_results, names, passing, write
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from gclint.source.outline import Definition, Text
-from gclint.source.tree import DEFINITIONS
-from gclint.source.walk import FUNCTIONS, FunctionNode, text_of, walk, walk_scope
+from gclint.code.outline import Definition, Text
+from gclint.code.tree import DEFINITIONS
+from gclint.code.walk import FUNCTIONS, FunctionNode, text_of, walk, walk_scope
 
 COMPUTED = "*"
 """The key of attributes with computed names."""

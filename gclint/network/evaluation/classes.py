@@ -7,6 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
+from gclint.code.file import SourceFile
+from gclint.code.lines import mentions, normal
+from gclint.code.names import names
+from gclint.code.naming import MODEL_BASE
+from gclint.code.outline import Definition, Text
+from gclint.code.project import reachable
+from gclint.code.remembered import remembered
+from gclint.code.tree import DEFINITIONS
+from gclint.code.walk import FUNCTIONS, is_constant, last_name, listed, walk
+from gclint.copies.generated import is_modular
 from gclint.network.evaluation.body import COMPUTING, Body
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Signature, method_signature
@@ -20,15 +30,6 @@ from gclint.network.evaluation.values import (
     Values,
     merge_containers,
 )
-from gclint.source.file import SourceFile
-from gclint.source.generated import is_modular
-from gclint.source.lines import mentions, normal
-from gclint.source.naming import MODEL_BASE
-from gclint.source.outline import Definition, Text
-from gclint.source.project import reachable
-from gclint.source.remembered import remembered
-from gclint.source.tree import DEFINITIONS
-from gclint.source.walk import FUNCTIONS, is_constant, last_name, listed, walk
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.modules import Module
@@ -287,15 +288,12 @@ class ClassInfo:
         return frozenset(reachable([self], lambda info: info.parts))
 
 
-_KNOWN_BASES = {
-    "torch.nn.Module",
-    "object",
-    "abc.ABC",
-    "typing.Generic",
-    "typing.Protocol",
-    "typing_extensions.Generic",
-    "typing_extensions.Protocol",
-}
+_KNOWN_BASES = names(
+    """
+    torch.nn.Module object abc.ABC typing.Generic typing.Protocol typing_extensions.Generic
+    typing_extensions.Protocol
+    """
+)
 
 
 def may_have(definition: Definition, words: Iterable[str]) -> bool:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import OrderedDict
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
+from gclint.code.file import SourceFile
+from gclint.code.lines import mentions
+from gclint.code.naming import MODEL_BASE
+from gclint.code.outline import Definition, ImportedName
+from gclint.code.packages import LIBRARY
+from gclint.code.project import Project
+from gclint.code.walk import COMPREHENSIONS
+from gclint.facts import entries, matching, read_bytes
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.evaluation.exports import Exports
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.signature import Parameters
 from gclint.network.evaluation.values import (
@@ -21,13 +30,6 @@ from gclint.network.evaluation.values import (
     Value,
     Values,
 )
-from gclint.source.file import SourceFile
-from gclint.source.lines import mentions
-from gclint.source.naming import MODEL_BASE
-from gclint.source.outline import Definition, ImportedName
-from gclint.source.packages import LIBRARY
-from gclint.source.project import Project
-from gclint.source.walk import COMPREHENSIONS
 
 _TABLES = (ast.Dict, ast.List, ast.Set, ast.Tuple, *COMPREHENSIONS)
 _KEPT_SCOPES = 256
@@ -75,6 +77,7 @@ class Library:
             owner=owner,
             self_name=method.first_parameter,
             parameters=Parameters(method.function.args),
+            tree=method.outline.file.tree,
         )
         self._scopes[key] = scope
         if len(self._scopes) > _KEPT_SCOPES:
@@ -265,13 +268,10 @@ class Module:
         if self.is_library or (first == LIBRARY and not imported.level):
             if last.startswith(("modeling_", "modular_")):
                 return not last.endswith("_utils") and last not in _HELPERS
-            if imported.level > 1 or not (imported.level or self._is_of_models(imported.module)):
+            is_of_models = imported.module.split(".")[:2] in ([LIBRARY], [LIBRARY, "models"])
+            if imported.level > 1 or not (imported.level or is_of_models):
                 return False
         return not last.startswith(_NO_MODELS)
-
-    @staticmethod
-    def _is_of_models(module: str) -> bool:
-        return module == LIBRARY or f"{module}.".startswith(f"{LIBRARY}.models.")
 
     # -- assignments
 
@@ -280,3 +280,72 @@ class Module:
         if tree is None:
             return NOTHING
         return Scope(self, Body(self.file, [tree.assignments[name]])).name(name)
+
+
+# A search for a literal beginning is ten times as fast as one for the start of a line.
+_CLASS = re.compile(rb"\nclass (\w+)")
+_OTHER_FRAMEWORKS = ("modeling_tf_", "modeling_flax_")
+
+
+class Exports:
+    """The exported model classes of a library."""
+
+    def __init__(self, library: Path) -> None:
+        """Remember the folder of the package, without reading it."""
+        self._models = library / "models"
+
+    def file_of(self, name: str) -> Path | None:
+        """Return the modeling file that defines the class ``name``.
+
+        The name of a class usually begins with that of the model's folder. Only if it is not found there,
+        all models are searched, once.
+        """
+        lowered = name.lower()
+        for folder in self._folders:
+            if lowered.startswith(folder.name.replace("_", "")):
+                for path in _modeling_files(folder):
+                    if name.encode() in _classes(path):
+                        return path
+        return self._all.get(name.encode())
+
+    def may_have(self, name: str) -> bool:
+        """Return whether a file of any model contains a name, and the package may export it."""
+        lowered, wanted = name.lower(), name.encode()
+        likely = [each for each in self._folders if lowered.startswith(each.name.replace("_", ""))]
+        folders = dict.fromkeys((*likely, *self._folders))
+        return any(wanted in _read(path) for folder in folders for path in matching(folder, "*.py"))
+
+    @cached_property
+    def _folders(self) -> list[Path]:
+        """The folders of the models, those with the longest names first."""
+        try:
+            names = [each.name for each in entries(self._models) if not each.name.startswith((".", "_"))]
+        except OSError:
+            return []
+        return [self._models / name for name in sorted(names, key=lambda name: (-len(name), name))]
+
+    @cached_property
+    def _all(self) -> dict[bytes, Path]:
+        return {
+            name: path
+            for folder in self._folders
+            for path in _modeling_files(folder)
+            for name in _classes(path)
+        }
+
+
+def _modeling_files(folder: Path) -> Iterator[Path]:
+    for path in matching(folder, "modeling_*.py"):
+        if not path.name.startswith(_OTHER_FRAMEWORKS):
+            yield path
+
+
+def _classes(path: Path) -> list[bytes]:
+    return _CLASS.findall(b"\n" + _read(path))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_bytes(path)
+    except OSError:
+        return b""

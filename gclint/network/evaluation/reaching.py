@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from gclint.network.evaluation.body import BINDING_KINDS, Binding, collect_bindings
-from gclint.source.walk import (
+from gclint.code.walk import (
     COMPREHENSIONS,
     FUNCTIONS,
     LOOPS,
@@ -19,6 +18,7 @@ from gclint.source.walk import (
     children,
     walk_scope,
 )
+from gclint.network.evaluation.body import BINDING_KINDS, Binding, collect_bindings
 
 Entry: TypeAlias = "Binding | FunctionNode | None"
 """A binding or function that may reach a place; None stands for the value before the code runs."""

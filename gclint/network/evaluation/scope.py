@@ -11,6 +11,17 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from gclint.code.names import names
+from gclint.code.tree import Tree
+from gclint.code.walk import (
+    COMPREHENSIONS,
+    FUNCTIONS,
+    Arg,
+    FunctionNode,
+    arguments,
+    dotted_name,
+    text_of,
+)
 from gclint.network.evaluation.body import COMPUTED, Binding, Body, unstarred
 from gclint.network.evaluation.reaching import Entry, Reaching
 from gclint.network.evaluation.signature import Parameters
@@ -29,32 +40,18 @@ from gclint.network.evaluation.values import (
     list_of,
     merge_containers,
 )
-from gclint.source.walk import (
-    COMPREHENSIONS,
-    FUNCTIONS,
-    Arg,
-    FunctionNode,
-    arguments,
-    dotted_name,
-    text_of,
-)
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.classes import ClassInfo
     from gclint.network.evaluation.modules import Module
 
 _MAX_DEPTH = 4
-_CONTAINERS = {
-    "itertools.chain",
-    "itertools.islice",
-    "iter",
-    "list",
-    "reversed",
-    "sorted",
-    "torch.nn.ModuleDict",
-    "torch.nn.ModuleList",
-    "tuple",
-}
+_CONTAINERS = names(
+    """
+    itertools.chain itertools.islice iter list reversed sorted torch.nn.ModuleDict
+    torch.nn.ModuleList tuple
+    """
+)
 _PROPERTIES = ("property", "cached_property", "functools.cached_property", "functools.property")
 _TAKING = ("pop", "popleft")
 _SEQUENCES = {"torch.nn.Sequential"}
@@ -78,19 +75,14 @@ class Scope:
         arguments: Mapping[str, tuple[Scope, ast.expr]] | None = None,
         depth: int = 0,
         place: ast.AST | None = None,
+        tree: Tree | None = None,
     ) -> None:
         """Open a scope: without a ``body``, that of the module itself.
 
-        Args:
-            module: the module that contains the code.
-            body: the code.
-            owner: the class whose method this is.
-            parent: the enclosing function's scope.
-            self_name: the name of the first parameter, which is the instance.
-            parameters: the function's parameters.
-            arguments: the expressions that parameters receive, with the scopes to evaluate them in.
-            depth: how many calls were followed to get here.
-            place: the node of the function or comprehension in the parent's code.
+        A method has an ``owner``, a ``self_name`` for its first parameter, and the ``tree`` that it is part
+        of, which is held: another tree of the same text would have other nodes. What is inside of a function
+        has a ``parent`` and a ``place`` in its code. The ``arguments`` are what parameters receive, each with
+        the scope to evaluate it in, after ``depth`` calls were followed to get here.
         """
         self.module = module
         self.body = body
@@ -100,6 +92,7 @@ class Scope:
         self.depth = depth
         self.parent = parent
         self._place = place
+        self._tree = tree
         self._arguments = dict(arguments or {})
         self._memo: dict[ast.AST, Values] = {}
         self._bound_memo: dict[str, Values] = {}

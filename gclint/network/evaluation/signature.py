@@ -9,8 +9,8 @@ from enum import Enum
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from gclint.source.outline import Definition, Text
-from gclint.source.walk import FunctionNode, children
+from gclint.code.outline import Definition, Text
+from gclint.code.walk import FunctionNode, children
 
 
 class Kind(Enum):

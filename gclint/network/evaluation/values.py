@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from gclint.source.walk import Arg, FunctionNode
+from gclint.code.walk import Arg, FunctionNode
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.classes import ClassInfo

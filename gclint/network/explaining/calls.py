@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
+from gclint.code.tokens import shortened
+from gclint.code.walk import Arg
 from gclint.network.activation import CACHE_NAME, SiteBinding, bind_site, is_constant
 from gclint.network.binding import BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo
@@ -18,12 +20,8 @@ from gclint.network.story import gradient_steps
 from gclint.network.switch import names_checkpointing
 from gclint.network.traits import mixes_sequence
 from gclint.releases import EVER_NEUTRALISED
-from gclint.source.tokens import one_line
-from gclint.source.walk import Arg
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 from gclint.wording import listed_code
-
-_LONGEST_CODE = 60
 
 
 def call_of(network: Network, site: RunSite, wanted: Collection[ClassInfo] = ()) -> Fact:
@@ -39,7 +37,7 @@ def call_of(network: Network, site: RunSite, wanted: Collection[ClassInfo] = ())
     names = " or ".join(f"`{info.name}`" for info in site.blocks)
     how = "calls a checkpoint function for" if site.checkpointed else "runs"
     return Fact(
-        f"`{site.owner.name}` {how} {names}: `{_short(site.source(site.call))}`",
+        f"`{site.owner.name}` {how} {names}: `{shortened(site.source(site.call))}`",
         place,
         tuple(inner),
         {"receiver": site.source(site.receiver), "blocks": [info.name for info in site.blocks]},
@@ -60,7 +58,7 @@ def _circumstances(site: RunSite) -> Iterator[Fact]:
     for arm in site.arms:
         if names_checkpointing(arm.node.test):
             side = "under" if arm.taken else "in the other branch of"
-            yield Fact(f"it is {side} `if {_short(site.source(arm.node.test))}`")
+            yield Fact(f"it is {side} `if {shortened(site.source(arm.node.test))}`")
     if site.function is not None:
         yield Fact("an inner function of the method runs the block; its calls are examined instead")
     if site.seen:
@@ -86,7 +84,7 @@ def _arguments(network: Network, site: RunSite, block: ClassInfo) -> Iterator[Fa
 def _argument(
     network: Network, site: RunSite, block: ClassInfo, known: SiteBinding | None, bound: BoundArgument
 ) -> Fact:
-    written = _short(site.source(bound.arg.value))
+    written = shortened(site.source(bound.arg.value))
     stands = _written(site, bound.arg)
     place = None if stands is None else (site.scope.module.file.path, site.span(stands)[0])
     if bound.parameter is None:
@@ -143,7 +141,7 @@ def _role(
     if name in known.nested:
         return "container of activations", why
     if name in known.uncertain:
-        return "perhaps an activation", why
+        return "perhaps an activation", known.uncertain[name]
     return "not an activation", why
 
 
@@ -155,11 +153,7 @@ def _disabling(network: Network, name: str, *, by_position: bool) -> str:
         return "the base class cannot disable it, since it is passed by position"
     left_on = network.releases.not_neutralising(name)
     off = "False" if name == "use_cache" else "None"
-    return (
-        f"the base class does not disable it in {left_on}"
-        if left_on
-        else (f"the base class sets it to {off}")
-    )
+    return f"the base class {f'does not disable it in {left_on}' if left_on else f'sets it to {off}'}"
 
 
 def why_no_site(call: tuple[Scope, ast.Call]) -> str:
@@ -181,8 +175,3 @@ def why_no_site(call: tuple[Scope, ast.Call]) -> str:
     if values:
         return "it calls a method, function or class, not a block"
     return "the class of what it calls could not be found"
-
-
-def _short(code: str) -> str:
-    line = one_line(code)
-    return line if len(line) <= _LONGEST_CODE else f"{line[:_LONGEST_CODE]}…"

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from gclint.code.outline import Definition, ImportStatement
+from gclint.code.walk import walk
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo, all_nodes
 from gclint.network.evaluation.scope import Scope
@@ -15,8 +17,6 @@ from gclint.network.evaluation.values import ClassValue, Container, ExternalInst
 from gclint.network.holders import held_classes
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
-from gclint.source.outline import Definition, ImportStatement
-from gclint.source.walk import walk
 
 _IDENTIFIER = re.compile(r"\w+")
 

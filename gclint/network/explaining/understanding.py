@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gclint.network.explaining.bases import bases_of, names_given
 from gclint.network.explaining.calls import call_of, why_no_site
+from gclint.network.explaining.classes import bases_of, names_given, stacks_in, stacks_of, switches_of
 from gclint.network.explaining.facts import Fact, Section, class_place
 from gclint.network.explaining.places import Kind, Spot, sites_of
-from gclint.network.explaining.stacks import stacks_in, stacks_of
-from gclint.network.explaining.switches import switches_of
 from gclint.network.importers import users
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite

@@ -22,7 +22,7 @@ _SETUPS: dict[SetUpOutcome, str] = {"works": "work", "fails": "fail", "not run":
 
 def page(report: Report, origin: Origin) -> Page:
     """Return the page of a report."""
-    all_repairs = repairs.proven_and_refused(report)
+    all_repairs = tuple(map(repairs.of_proof, report.proofs or ()))
     found = [*_run(report), *_repaired(report, all_repairs)]
     results = [each.now.result for each in found]
     columns, models = matrix.columns(results), classes.models(results)
@@ -43,7 +43,7 @@ def page(report: Report, origin: Origin) -> Page:
         lead=" ".join((_counted(rows), *_counted_setups(results))),
         problems=tuple(_problems(report)),
         columns=columns,
-        rows=tuple(sorted(rows, key=_urgency)),
+        rows=tuple(sorted(rows, key=lambda each: (OUTCOMES.index(each.outcome), each.model, each.name))),
         repairs=all_repairs,
         findings=tuple(_findings(report)),
         remarks=tuple(remark_lines(report.runs)) if report.runs is not None else (),
@@ -95,10 +95,6 @@ def _hinted(report: Report, found: _Found) -> Iterator[Repair]:
     result = found.now.result
     hints = (hint for failure in result.failures for hint in weighed.hints_of(result, failure))
     yield from repairs.suggested(report, hints)
-
-
-def _urgency(row: Row) -> tuple[int, str, str]:
-    return OUTCOMES.index(row.outcome), row.model, row.name
 
 
 def _facts(report: Report, origin: Origin) -> Iterator[Fact]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from gclint.code.paths import shown
 from gclint.report.live import size
 from gclint.report.page import matrix
 from gclint.report.page.excerpts import Sources, brief
@@ -30,10 +31,10 @@ from gclint.report.page.view import (
     Trial,
 )
 from gclint.report.verification import advised, by_group, fates, setup_name, stories
-from gclint.source.paths import shown
 from gclint.verify.proven import proven_setting
+from gclint.verify.worker.coverage import listed
 from gclint.verify.worker.modes import CHECKPOINTED
-from gclint.verify.worker.protocol import ClassResult, Mode, Place, RunSite, SetUp
+from gclint.verify.worker.protocol import ClassResult, Mode, RunSite, SetUp
 
 _CHECKPOINTED: Mode = "non-reentrant"
 """The mode whose memory the row shows."""
@@ -56,15 +57,10 @@ def row(
     before: Ran | None = None,
     repeat: str = "gclint verify",
 ) -> Row:
-    """Return the row of a class.
+    """Return the row of a class with the name of its model.
 
-    Args:
-        now: its result; with its repair, if that is proven.
-        model: the name of the model that its file defines.
-        columns: those of the matrix.
-        repairs: the repairs of it, made or suggested.
-        before: its result before a proven repair.
-        repeat: the command that runs files in the same way.
+    The result is that with its repair, if that is proven, and then there is one ``before``. The command to
+    ``repeat`` runs files in the same way.
     """
     result = now.result
     outcome: Outcome = result.outcome
@@ -134,7 +130,7 @@ def _detail(
         tuple(_stories(before)) if before is not None else (),
         repairs,
         tuple(_stacks(result)),
-        tuple(_site(each) for each in sorted(result.sites, key=_weight)),
+        tuple(map(_site, sorted(result.sites, key=_weight))),
         tuple(_measures(result)),
         tuple(_trials(result)),
         tuple(_setups(result)),
@@ -155,16 +151,12 @@ def _stories(ran: Ran) -> Iterator[Story]:
             tuple(story.conditions),
             first.parameters,
             tuple(sources.excerpt(place) for place in first.places),
-            tuple(sources.excerpt(place) for place in _parting(different.first, different.second))
+            # The innermost line of each of the two passes; one if they are the same.
+            tuple(map(sources.excerpt, dict.fromkeys((*different.first[:1], *different.second[:1]))))
             if different
             else (),
             different.operation if different else "",
         )
-
-
-def _parting(first: Sequence[Place], second: Sequence[Place]) -> tuple[Place, ...]:
-    """Return the innermost line of each of two passes; one if they are the same."""
-    return tuple(dict.fromkeys((*first[:1], *second[:1])))
 
 
 def _stacks(result: ClassResult) -> Iterator[Stack]:
@@ -253,19 +245,20 @@ def _trials(result: ClassResult) -> Iterator[Trial]:
 def _setups(result: ClassResult) -> Iterator[SetUpGroup]:
     for group, rows in by_group(result.setups).items():
         has_way = any(each.setting for each in result.advice if each.group == group)
-        outcomes = tuple(_fate(each) for each in fates(rows))
-        yield SetUpGroup(group, advised(result.advice, group), has_way, outcomes)
+        yield SetUpGroup(group, advised(result.advice, group), has_way, tuple(map(_fate, fates(rows))))
 
 
 def _fate(rows: Sequence[SetUp]) -> Fate:
     first = rows[0]
-    names = tuple(Fact(setup_name(each), _recomputed(each)) for each in rows)
+    names = tuple(
+        Fact(
+            setup_name(each),
+            "" if each.recomputed is None else f"{each.recomputed} of {each.blocks} blocks recomputed",
+        )
+        for each in rows
+    )
     title = f"{first.outcome}: {first.symptom}" if first.symptom else first.outcome
     return Fate(matrix.setup_cell(first).state, title, first.message, names, first.parameters)
-
-
-def _recomputed(setup: SetUp) -> str:
-    return "" if setup.recomputed is None else f"{setup.recomputed} of {setup.blocks} blocks recomputed"
 
 
 def _remarks(result: ClassResult) -> Iterator[Fact]:
@@ -273,6 +266,8 @@ def _remarks(result: ClassResult) -> Iterator[Fact]:
         yield Fact("Cut short", "its process ended before all scenarios were run")
     if result.not_covered:
         yield Fact("Not run in any scenario", ", ".join(result.not_covered))
+    if result.unreached:
+        yield Fact("Branches that no run reached", listed(result.unreached))
     for each in result.not_compared:
         names = ", ".join(each.parameters)
         yield Fact("Gradients not compared", f"{each.reason}: {names}")

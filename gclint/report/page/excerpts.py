@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from gclint.code.file import SourceFile, UnreadableFile
+from gclint.code.paths import shown
 from gclint.facts import read_bytes, real_path
 from gclint.report.page.view import Excerpt, Line
-from gclint.source.file import SourceFile, UnreadableFile
-from gclint.source.paths import shown
 from gclint.verify.sources import digest, target_of
 from gclint.verify.worker.protocol import Place
 
@@ -28,12 +28,7 @@ class Sources:
     """The texts that were run."""
 
     def __init__(self, digests: Mapping[str, str], texts: Mapping[Path, str]) -> None:
-        """Remember the sources.
-
-        Args:
-            digests: the digests of sources when they were run.
-            texts: those that are no longer, or not yet, on the disk.
-        """
+        """Remember the digests of sources when they were run, and texts that are not on the disk."""
         self._digests = digests
         targets = map(target_of, (*map(Path, digests), *texts))
         self._roots = {real_path(each.tree or Path(each.source.path).parent) for each in targets}

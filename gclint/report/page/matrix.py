@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from gclint.report.page.view import STANDARD, Cell, Column, State
+from gclint.report.page.view import STANDARD, Cell, Column
 from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.practices import PRACTICES
 from gclint.verify.worker.protocol import ClassResult, Mode, SetUp
@@ -88,26 +88,17 @@ def _joined(result: ClassResult, scenarios: Sequence[str]) -> Cell:
     if failing:
         letters = " ".join(_LETTERS[mode] for mode in failing)
         words = " and ".join(_WORDS[mode] for mode in failing)
-        message = next(_all_messages(result, scenarios, failing))
-        return Cell(_state(failing, running), letters, f"fails {words}: {message}")
+        message = next(
+            text for name in scenarios for mode in failing for text in _messages(result, name, mode)
+        )
+        is_left = "plain" not in failing and any(mode not in failing for mode in running)
+        return Cell("partly" if is_left else "fails", letters, f"fails {words}: {message}")
     if not running:
         return Cell("not run", _NOT_RUN, "not run")
     if len(running) < len(CHECKPOINTED):
         only = running[0]
         return Cell("works", f"✓{_LETTERS[only]}", f"works {_WORDS[only]}; the other mode was not run")
     return Cell("works", "✓", "works")
-
-
-def _state(failing: Sequence[Mode], running: Sequence[Mode]) -> State:
-    """Return the state, depending on whether a mode works."""
-    is_left = "plain" not in failing and any(mode not in failing for mode in running)
-    return "partly" if is_left else "fails"
-
-
-def _all_messages(result: ClassResult, scenarios: Iterable[str], modes: Sequence[Mode]) -> Iterator[str]:
-    for name in scenarios:
-        for mode in modes:
-            yield from _messages(result, name, mode)
 
 
 def _messages(result: ClassResult, scenario: str, mode: Mode) -> list[str]:

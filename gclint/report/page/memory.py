@@ -12,8 +12,6 @@ from gclint.verify.memory import Estimated
 from gclint.verify.worker.estimates import Addition, Fit, MemoryEstimate, ModeEstimate, Option, Saved
 from gclint.verify.worker.protocol import Environment
 
-_NOTHING = "nothing checkpointed"
-
 
 def memory_page(found: Estimated, origin: Origin) -> Page:
     """Return the page of an estimate."""
@@ -151,7 +149,8 @@ def _added(each: Addition) -> tuple[str, ...]:
     if not each.recomputed:
         besides = "it is not checkpointed"
     else:
-        besides = "; ".join(_saved(extra) for extra in each.extras) or "nothing"
+        extras = (f"{size(x.size)} of {x.module or 'the model'} ({tensors(x)})" for x in each.extras)
+        besides = "; ".join(extras) or "nothing"
     shape = " x ".join(map(str, each.boundary_shape))
     return (
         f"{each.stack} ({each.blocks} of {each.kind})",
@@ -160,10 +159,6 @@ def _added(each: Addition) -> tuple[str, ...]:
         f"{shape} = {size(each.boundary_bytes)}",
         besides,
     )
-
-
-def _saved(each: Saved) -> str:
-    return f"{size(each.size)} of {each.module or 'the model'} ({tensors(each)})"
 
 
 def _largest(each: Saved) -> tuple[str, ...]:
@@ -198,7 +193,7 @@ def _trades(estimate: MemoryEstimate) -> Iterator[Trade]:
     plain = estimate.mode("plain")
     if plain is None or not plain.flops or not estimate.options:
         return
-    points = [(_NOTHING, plain.saved_bytes, plain.flops)]
+    points = [("nothing checkpointed", plain.saved_bytes, plain.flops)]
     points += [(option_name(each), each.saved_bytes, each.flops) for each in estimate.options]
     for name, saved, flops in points:
         more = flops / plain.flops - 1

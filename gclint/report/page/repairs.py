@@ -5,28 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from gclint.codemod.edits import by_file, edited
+from gclint.edit.edits import by_file, edited
+from gclint.finding import Finding
+from gclint.proof.evidence import Hint
+from gclint.proof.proving import Proof
 from gclint.report.diff import unified_diff
 from gclint.report.findings import headline, obstacle
 from gclint.report.page.excerpts import brief
 from gclint.report.page.view import DiffLine, Repair, Run
 from gclint.report.proofs import outcome, reasons, run_lines
+from gclint.report.report import Files, Report
 from gclint.report.verification import repair_command
 
-if TYPE_CHECKING:
-    from gclint.finding import Finding
-    from gclint.proof.evidence import Hint
-    from gclint.proof.proving import Proof
-    from gclint.report.report import Files, Report
-
 _STARTS = {"---": "file", "+++": "file", "@@": "hunk", "+": "added", "-": "removed", "\\": "same"}
-
-
-def proven_and_refused(report: Report) -> tuple[Repair, ...]:
-    """Return the repairs that were run."""
-    return tuple(map(_of_proof, report.proofs or ()))
 
 
 def suggested(report: Report, hints: Iterable[Hint]) -> Iterator[Repair]:
@@ -37,7 +29,8 @@ def suggested(report: Report, hints: Iterable[Hint]) -> Iterator[Repair]:
         yield _of_finding(report.project, finding, command)
 
 
-def _of_proof(proof: Proof) -> Repair:
+def of_proof(proof: Proof) -> Repair:
+    """Return a repair that was run."""
     codes = dict.fromkeys(f"{each.code} {each.name}" for each in proof.repairs)
     files = " and ".join(brief(path) for path in proof.paths)
     return Repair(
@@ -46,7 +39,7 @@ def _of_proof(proof: Proof) -> Repair:
         outcome(proof),
         tuple(reasons(proof)),
         _runs(proof),
-        diff_lines(proof.changed),
+        tuple(_diff(proof.changed)),
     )
 
 
@@ -74,16 +67,12 @@ def _of_finding(project: Files, finding: Finding, command: str) -> Repair:
         "suggested",
         finding.fix.message if finding.fix else "",
         (why,) if why else (),
-        diff=diff_lines(changed),
+        diff=tuple(_diff(changed)),
         command=command,
     )
 
 
-def diff_lines(changed: Mapping[Path, tuple[str, str]]) -> tuple[DiffLine, ...]:
-    """Return the lines of a diff of texts before and after."""
-    return tuple(_diff_line(line.rstrip("\r\n")) for line in unified_diff(changed))
-
-
-def _diff_line(line: str) -> DiffLine:
-    kind = next((kind for start, kind in _STARTS.items() if line.startswith(start)), "same")
-    return DiffLine(kind, line)  # type: ignore[arg-type]
+def _diff(changed: Mapping[Path, tuple[str, str]]) -> Iterator[DiffLine]:
+    for line in unified_diff(changed):
+        kind = next((kind for start, kind in _STARTS.items() if line.startswith(start)), "same")
+        yield DiffLine(kind, line.rstrip("\r\n"))  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -324,22 +325,16 @@ class Page:
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
         """The headings above columns, each with the number of columns under it."""
-        counts: dict[str, int] = {}
-        for column in self.columns:
-            counts[column.group] = counts.get(column.group, 0) + 1
-        return tuple(counts.items())
+        return tuple(Counter(column.group for column in self.columns).items())
 
     @property
     def kinds(self) -> tuple[tuple[str, int], ...]:
         """The kinds of failures, the most frequent first."""
-        counts: dict[str, int] = {}
-        for row in self.rows:
-            for kind in row.kinds:
-                counts[kind] = counts.get(kind, 0) + 1
+        counts = Counter(kind for row in self.rows for kind in row.kinds)
         return tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
     @property
     def outcomes(self) -> tuple[tuple[Outcome, int], ...]:
         """The outcomes that occur, with the number of rows."""
-        counts = {each: sum(row.outcome == each for row in self.rows) for each in OUTCOMES}
-        return tuple((outcome, count) for outcome, count in counts.items() if count)
+        counts = Counter(row.outcome for row in self.rows)
+        return tuple((each, counts[each]) for each in OUTCOMES if counts[each])

@@ -1,4 +1,7 @@
-"""Imports modeling files under their names, with other texts instead of those on the disk."""
+"""Imports modeling files under their names, with other texts instead of those on the disk.
+
+What is executed of them is noted: their branches, and the statements that a repair changes.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,28 @@ import importlib.util
 import linecache
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any
 
-from gclint.verify.worker.protocol import Place, Source
+from gclint.verify.worker.branches import ENTERED, EXECUTED, LEFT, Marked, marked
+from gclint.verify.worker.protocol import Coverage, Place, Source
 
-executed: set[Place] = set()
-"""The watched places that this process, or the one that it was forked from, has executed."""
-_MARK = "__gclint_executed__"
+executed: set[int] = set()
+"""The numbers of what this process, or the one that it was forked from, has executed lately."""
+_earlier: set[int] = set()
+"""Those of what it had executed before it last entered a block."""
+_inside: set[int] = set()
+"""Those of what it has executed inside of blocks."""
+_open: list[int] = []
+"""Those of the blocks that it is in."""
+_blocks: set[int] = set()
+"""Those of the methods that blocks run."""
+_MOST = 1_000_000
+"""How many numbers each file has, so that they are the same in all processes."""
+_watchers: list[_Watcher] = []
 
 
 def import_source(source: Source) -> ModuleType:
@@ -113,35 +127,142 @@ class _Alias(Loader):
         module.__spec__ = self._spec
 
 
-def lay_over(overlay: Mapping[str, str], watched: Sequence[Place] = ()) -> None:
+def lay_over(overlay: Mapping[str, str], watched: Sequence[Place] = (), sources: Sequence[str] = ()) -> None:
     """From now on, import texts instead of the files at these paths.
 
-    Those of the watched statements in them that are executed are recorded in :data:`executed`.
+    What is executed of them, and of further ``sources``, is recorded in :data:`executed`: their branches, and
+    the watched statements.
     """
-    if overlay:
-        texts = {os.path.realpath(path): text for path, text in overlay.items()}
-        sys.meta_path.insert(0, _OverlayFinder(texts, watched))
+    texts: dict[str, str | None] = dict.fromkeys(map(os.path.realpath, sources))
+    texts |= {os.path.realpath(path): text for path, text in overlay.items()}
+    _watchers[:] = [_Watcher(path, number * _MOST) for number, path in enumerate(texts)]
+    for each in watched:
+        next(one for one in _watchers if one.path == os.path.realpath(each.path)).places.append(each)
+    if texts:
+        sys.meta_path.insert(0, _OverlayFinder(texts))
+
+
+def watch_blocks(kinds: Iterable[type]) -> None:
+    """Tell what the methods of some classes of blocks execute from what is executed elsewhere."""
+    for base in {base for kind in kinds for base in kind.__mro__}:
+        file = getattr(sys.modules.get(base.__module__), "__file__", None)
+        path = None if file is None else os.path.realpath(file)
+        for each in _watchers:
+            if each.path == path and each.marked is not None:
+                _blocks.update(each.first + number for number in each.marked.methods.get(base.__name__, ()))
+
+
+def _entered(number: int) -> None:
+    if number in _blocks:
+        if not _open:
+            _earlier.update(executed)
+            executed.clear()
+        _open.append(number)
+
+
+def _left(number: int) -> None:
+    if number in _blocks and _open:
+        _open.pop()
+        if not _open:
+            _inside.update(executed)
+
+
+def all_executed() -> frozenset[int]:
+    """Return the numbers of all that was executed, and the inverted ones of what was inside of blocks."""
+    return frozenset((*executed, *_earlier, *(~each for each in _inside)))
+
+
+def forget_executed() -> None:
+    """Begin anew."""
+    for each in (executed, _earlier, _inside, _blocks):
+        each.clear()
+    _open.clear()
+
+
+def text_of(path: str) -> str:
+    """Return the text of a watched file, as it was imported."""
+    return next(each.text for each in _watchers if each.path == path)
+
+
+def undecided(numbers: Set[int]) -> Iterator[str]:
+    """Yield the words of the conditions that have branches which were not executed in functions that were."""
+    for each in _watchers:
+        if each.marked is not None:
+            yield from each.marked.words({number - each.first for number in numbers})
+
+
+def executed_places(numbers: Set[int]) -> Iterator[Place]:
+    """Yield the watched statements among what was executed."""
+    for each in _watchers:
+        yield from (place for number, place in enumerate(each.places) if each.first - 1 - number in numbers)
+
+
+def coverage(numbers: Set[int]) -> Iterator[Coverage]:
+    """Yield what was executed of each file that was imported, and what was not."""
+    for each in _watchers:
+        if each.marked is not None:
+            yield from _covered(each.path, each.first, each.marked, numbers)
+        elif each.text:
+            yield Coverage(each.path, False, (), (), is_marked=False)
+
+
+def _covered(path: str, first: int, marked: Marked, numbers: Set[int]) -> Iterator[Coverage]:
+    for is_inside in (False, True):
+        own = {(~number if is_inside else number) - first for number in numbers}
+        entered, missed = marked.entered(own), marked.missed(own)
+        if entered:
+            yield Coverage(path, is_inside, tuple(entered), tuple(missed))
+
+
+class _Watcher:
+    """Notes what is executed of a file."""
+
+    def __init__(self, path: str, first: int) -> None:
+        self.path = path
+        self.first = first + _MOST // 2
+        """The number of the first branch; those of watched statements go down from it."""
+        self.places: list[Place] = []
+        self.text = ""
+        """What was imported; empty before."""
+        self.marked: Marked | None = None
+        """The branches, once it is imported, unless it is nested too deeply."""
+
+    def code(self, text: str, path: str) -> CodeType:
+        """Compile a text with marks, or without any if it is nested too deeply for them."""
+        self.text = text
+        try:
+            self.marked = marked(text, path, self.first)
+            places = {
+                (each.line, each.end_line): self.first - 1 - number for number, each in enumerate(self.places)
+            }
+            tree: Any = _Marking(places).visit(self.marked.tree) if places else self.marked.tree
+            code: CodeType = compile(tree, path, "exec", dont_inherit=True)
+        except (RecursionError, SyntaxError):
+            self.marked = None
+            code = compile(text, path, "exec", dont_inherit=True)
+        return code
 
 
 class _OverlayFinder:
-    """Finds modules on the path, and loads some of them from other texts."""
+    """Finds modules on the path, and loads some of them from other texts, or with marks."""
 
-    def __init__(self, texts: Mapping[str, str], watched: Sequence[Place]) -> None:
+    def __init__(self, texts: Mapping[str, str | None]) -> None:
         self._texts = texts
-        self._watched = {os.path.realpath(each.path): list[Place]() for each in watched}
-        for each in watched:
-            self._watched[os.path.realpath(each.path)].append(each)
+        names = (os.path.splitext(os.path.split(path)[1])[0] for path in texts)  # noqa: PTH122
+        self._names = {*names, *(os.path.split(os.path.split(path)[0])[1] for path in texts)}
 
     def loader(self, name: str, path: str) -> SourceFileLoader | None:
-        """Return a loader for the text that replaces a file, if there is one."""
+        """Return a loader for a file that is watched, if it is one."""
         real = os.path.realpath(path)
-        text = self._texts.get(real)
-        return None if text is None else _OverlayLoader(name, path, text, self._watched.get(real, ()))
+        watcher = next((each for each in _watchers if each.path == real), None)
+        return None if watcher is None else _OverlayLoader(name, path, self._texts[real], watcher)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a module whose file has another text; None leaves it to the other finders."""
+        """Return the spec of a module whose file is watched; None leaves it to the other finders."""
+        if fullname.rpartition(".")[2] not in self._names:
+            return None  # All that is imported comes by here.
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.origin is None or not spec.has_location:
             return None
@@ -153,32 +274,29 @@ class _OverlayFinder:
 
 
 class _OverlayLoader(SourceFileLoader):
-    """Loads a module from a text; no bytecode is read or written."""
+    """Loads a module with marks, from its file or another text; no bytecode is read or written."""
 
-    def __init__(self, fullname: str, path: str, text: str, watched: Sequence[Place]) -> None:
+    def __init__(self, fullname: str, path: str, text: str | None, watcher: _Watcher) -> None:
         super().__init__(fullname, path)
         self._text = text
-        self._watched = watched
+        self._watcher = watcher
 
-    def get_source(self, fullname: str) -> str:
+    def get_source(self, fullname: str) -> str | None:
         """Return the text."""
-        return self._text
+        return super().get_source(fullname) if self._text is None else self._text
 
     def get_code(self, fullname: str) -> CodeType:
         """Compile the text, and make it available to tracebacks and ``inspect``."""
-        lines = self._text.splitlines(keepends=True)
-        # An entry without a time is never compared with the disk.
-        linecache.cache[self.path] = (len(self._text), None, lines, self.path)
-        if not self._watched:
-            return compile(self._text, self.path, "exec", dont_inherit=True)
-        places = {(each.line, each.end_line): number for number, each in enumerate(self._watched)}
-        tree: Any = _Marking(places).visit(ast.parse(self._text, self.path))
-        code: CodeType = compile(tree, self.path, "exec", dont_inherit=True)
-        return code
+        text = self.get_source(fullname)
+        assert text is not None
+        if self._text is not None:
+            # An entry without a time is never compared with the disk.
+            linecache.cache[self.path] = (len(text), None, text.splitlines(keepends=True), self.path)
+        return self._watcher.code(text, self.path)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the code, which records the watched places by number."""
-        vars(module)[_MARK] = lambda number: executed.add(self._watched[number])
+        """Run the code, which records what is executed by number."""
+        vars(module).update({EXECUTED: executed.add, ENTERED: _entered, LEFT: _left})
         super().exec_module(module)
 
 
@@ -206,7 +324,7 @@ class _Marking(ast.NodeTransformer):
         number = self._places.get((statement.lineno, statement.end_lineno or statement.lineno))
         if number is None:
             return [statement]
-        name = ast.Name(_MARK, ast.Load())
+        name = ast.Name(EXECUTED, ast.Load())
         mark = ast.Expr(ast.Call(name, [ast.Constant(number)], []))
         ast.copy_location(mark, statement)
         return [ast.fix_missing_locations(mark), statement]

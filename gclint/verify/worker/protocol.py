@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, is_dataclass
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from gclint.verify.worker.branches import Branch
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.known import Known
@@ -63,6 +64,8 @@ class Request:
     """The memory limit of one class on a CPU, of all its processes together."""
     watched: tuple[Place, ...] = ()
     """The places in the overlay's texts to watch for execution."""
+    also_marked: tuple[str, ...] = ()
+    """Further files whose branches are watched, if they are imported."""
     home: str = ""
     """An empty folder for data of the user; if there is none, the real folders are used."""
     gpu_gigabytes: float | None = None
@@ -121,6 +124,35 @@ class Difference:
     """Its line and those of its callers, the innermost first."""
     second: tuple[Place, ...]
     """The same in the other pass."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What was executed of a file in steps that could be judged."""
+
+    path: str
+    is_inside: bool
+    """Whether only what was executed inside of blocks counts."""
+    entered: tuple[int, ...]
+    """The lines of the functions that were executed."""
+    missed: tuple[Branch, ...]
+    """The branches of these that were not; of nested ones, the outer."""
+    is_marked: bool = True
+    """Whether it could be seen at all: a file may be nested too deeply."""
+
+
+Part = Literal["inside", "around", "elsewhere"]
+"""Where a branch is: in a block, or in what that uses; between the loop that runs blocks and the end of its
+function, as far as it depends on the loop; or neither."""
+
+
+@dataclass(frozen=True)
+class Unreached:
+    """A branch that no run has executed, although its function was."""
+
+    path: str
+    branch: Branch
+    part: Part
 
 
 @dataclass(frozen=True)
@@ -379,6 +411,10 @@ class ClassResult:
     """What each scenario showed in each mode, including what failures do not repeat."""
     executed: tuple[Place, ...] = ()
     """The watched places in changed texts that were executed."""
+    coverage: tuple[Coverage, ...] = ()
+    """What was executed of its file, and of those with other texts."""
+    unreached: tuple[Unreached, ...] = ()
+    """The branches in and around its blocks that were not, but need not be left out."""
     embeddings: tuple[InputEmbedding, ...] = ()
     """The modules that would give the first blocks inputs that require grad with a frozen base."""
     made_of: tuple[str, ...] = ()

@@ -67,6 +67,35 @@ for part in holders(model):
 """
 )
 
+_EVERY_OUTPUT = (
+    _NO_DROPOUT
+    + """\
+for part in holders(model):
+    if hasattr(part, "_attn_implementation"):
+        part._attn_implementation = "eager"
+for part in holders(model):
+    for key in ("output_attentions", "output_hidden_states"):
+        if hasattr(part, key):
+            setattr(part, key, True)
+"""
+)
+_ASKING = """\
+for key in ("output_attentions", "output_hidden_states"):
+    if key in signature(model.forward).parameters:
+        inputs[key] = True
+"""
+_AS_TUPLE = (
+    _NO_DROPOUT
+    + """\
+for part in holders(model):
+    if hasattr(part, "return_dict"):
+        part.return_dict = False
+"""
+)
+_NO_MASK = """\
+inputs = {name: value for name, value in inputs.items() if "mask" not in name}
+"""
+
 ENDLESS = 20
 """Runs of a module in the backward pass, per run in the forward pass, that count as endless. They are nested
 on the stack of one thread, which overflows if it is small."""
@@ -138,6 +167,12 @@ class Scenario:
     """Whether a mixture of experts returns the logits of its routers, and is trained with their loss."""
     frozen_statistics: bool = False
     """Whether layers with running statistics are in ``eval()``; tried if these were updated twice."""
+    every_output: bool = False
+    """Whether the model returns its attentions and hidden states, with plain attention."""
+    no_mask: bool = False
+    """Whether the batch has no masks, and the model returns a tuple."""
+    reaches: tuple[str, ...] = ()
+    """It is run only for branches that no other run has reached, and whose conditions name one of these."""
 
 
 SCENARIOS = (
@@ -154,6 +189,14 @@ SCENARIOS = (
         "frozen base", _FROZEN_BASE, frozen_base=True, require_input_grads=True, checks=("frozen base",)
     ),
     Scenario("frozen statistics", _NO_DROPOUT + _FROZEN_STATISTICS, steps=2, frozen_statistics=True),
+    Scenario(
+        "every output",
+        _EVERY_OUTPUT,
+        _ASKING,
+        every_output=True,
+        reaches=("output_attentions", "output_hidden_states", "_attn_implementation", "eager"),
+    ),
+    Scenario("no mask", _AS_TUPLE, _NO_MASK, no_mask=True, reaches=("mask", "return_dict")),
     Scenario("cross-attention", feature="cross-attention"),
     Scenario("key-value sharing", feature="key-value sharing"),
     Scenario(OPTION, feature=OPTION),

@@ -53,7 +53,10 @@ def serve(
         send(Unusable("models can only be run on a system with os.fork, such as Linux or macOS"))
         return
     extend_search_path(request.search_path)
-    lay_over(request.overlay, request.watched)
+    # Compilers would follow the marks.
+    is_marked = not (request.practices or request.question or request.is_listing)
+    marked = (*(each.path for each in request.sources), *request.also_marked) if is_marked else ()
+    lay_over(request.overlay, request.watched, marked)
     try:
         torch, transformers = program.load()
         devices = _find_devices(program, request)

@@ -41,6 +41,38 @@ _OTHERS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
             "loop": "notes.number += 1\nstates = layer(states, mask, notes.number)",
         },
     ),
+    "a shallow copy": (
+        {"imports": "import copy", "loop": f"{_CALL}\ncopy.copy(layer).mlp.weight.data.mul_(1.5)"},
+        {"imports": "import copy", "loop": f"{_CALL}\ncopy.deepcopy(layer).mlp.weight.data.mul_(1.5)"},
+    ),
+    "a method of torch": (
+        {"loop": f"{_CALL}\nlayer._apply(lambda each: each * 1.5)"},
+        {"loop": f"{_CALL}\nnn.Linear(2, 2)._apply(lambda each: each * 1.5)"},
+    ),
+    "memory": (
+        {"loop": f"{_CALL}\nlayer.mlp.weight.untyped_storage().fill_(0)"},
+        {"loop": f"{_CALL}\ntorch.ones(2).untyped_storage().fill_(0)"},
+    ),
+    "code in a text": (
+        {
+            "layer_init": "self.scale = 1.0",
+            "layer_start": "states = states * self.scale",
+            "loop": f'{_CALL}\nexec("layer.scale = 2.0")',
+        },
+        {"loop": f'{_CALL}\nscale = "layer.scale = 2.0"'},
+    ),
+    "settings that are updated": (
+        {
+            "layer_init": "self.held_config = config",
+            "layer_start": "states = states * getattr(self.held_config, 'scale', 1.0)",
+            "loop": f'{_CALL}\nself.config.update({{"scale": 2.0}})',
+        },
+        {
+            "layer_init": "self.held_config = config",
+            "layer_start": "states = states * getattr(self.held_config, 'scale', 1.0)",
+            "loop": f'{_CALL}\ndict(a=1).update({{"scale": 2.0}})',
+        },
+    ),
     "iterator": (
         {
             "parameters": ", notes=None",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
+from gclint.verify.worker.coverage import unreached
 from gclint.verify.worker.examination.findings import Findings
 from gclint.verify.worker.examination.scenarios import Scenarios
+from gclint.verify.worker.importing import text_of
 from gclint.verify.worker.protocol import ClassResult, Source
 from gclint.verify.worker.scenarios import OPTION
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
@@ -36,7 +39,10 @@ def examine(
             findings.not_judged(specimen, doubt)
     if not findings.scenarios:
         raise NotSynthesisable("no specimen", "there is nothing to run")
-    return findings.result()
+    result = findings.result()
+    missed = (each for each in unreached([result], text_of) if each.part != "elsewhere")
+    # No block has a cache while it is checkpointed.
+    return replace(result, unreached=tuple(each for each in missed if not each.branch.needs_cache))
 
 
 def _with_options(specimen: Specimen, device: str, findings: Findings, watch: Watch) -> Findings:

@@ -17,6 +17,7 @@ from gclint.verify.worker.examination.evidence import diagnose, recipe
 from gclint.verify.worker.examination.run import ENABLING, Run
 from gclint.verify.worker.examination.trace import Call, definition
 from gclint.verify.worker.examination.words import names
+from gclint.verify.worker.importing import coverage, executed_places
 from gclint.verify.worker.protocol import (
     ClassResult,
     Cost,
@@ -167,7 +168,7 @@ class Findings:
         self.is_complete = source.complete
         """Whether to run everything that a comparison of two versions of the class needs."""
         self.stability: list[Stability] = []
-        self._executed: set[Place] = set()
+        self._executed: set[int] = set()
         self._made_of: set[str] = set()
         self._source = source
         self._class = model_class
@@ -214,9 +215,14 @@ class Findings:
                 self._recipe = other._recipe
             self._failures[key] = other._failures[key]
 
-    def add_executed(self, places: Collection[Place]) -> None:
-        """Record which watched places of the source a run that can be judged has executed."""
-        self._executed.update(places)
+    @property
+    def executed(self) -> frozenset[int]:
+        """The numbers of what runs that can be judged have executed."""
+        return frozenset(self._executed)
+
+    def add_executed(self, numbers: Collection[int]) -> None:
+        """Record what a run that can be judged has executed, by number."""
+        self._executed.update(numbers)
 
     def add_classes(self, kinds: Iterable[type]) -> None:
         """Record the classes of the modules that were run."""
@@ -296,7 +302,8 @@ class Findings:
             stability=tuple(self.stability),
             made_of=tuple(sorted(self._made_of)),
             **self._comparison(),
-            executed=tuple(sorted(self._executed, key=lambda each: (each.path, each.line))),
+            executed=tuple(sorted(executed_places(self._executed), key=lambda each: (each.path, each.line))),
+            coverage=tuple(coverage(self._executed)),
         )
 
     def _comparison(self) -> dict[str, Any]:

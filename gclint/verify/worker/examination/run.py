@@ -19,7 +19,7 @@ from gclint.verify.worker.examination.inspection.checkpoints import Replay
 from gclint.verify.worker.examination.inspection.inspector import Inspection
 from gclint.verify.worker.examination.state import SideEffects
 from gclint.verify.worker.examination.trace import Call
-from gclint.verify.worker.protocol import Mode, Place
+from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario, scenario_named
 
 REQUIRING = "enable_input_require_grads()"
@@ -122,8 +122,8 @@ class Run:
     """The comparison of recomputed with saved tensors in the first step."""
     inspection: Inspection | None = None
     """The inspection, if there was one."""
-    executed: frozenset[Place] = frozenset()
-    """The watched places that were executed, including in the construction of the model."""
+    executed: frozenset[int] = frozenset()
+    """The numbers of what was executed, also in the construction; those of what blocks did inverted, too."""
 
     @property
     def mode(self) -> Mode:

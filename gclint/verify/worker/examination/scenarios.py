@@ -27,7 +27,7 @@ from gclint.verify.worker.examination.runner import Rounding, Runner, stability
 from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.examination.trace import Call, file_of
 from gclint.verify.worker.examination.words import described, names
-from gclint.verify.worker.importing import executed
+from gclint.verify.worker.importing import forget_executed, undecided
 from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.protocol import Cost, Fingerprint, Mode
 from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_of
@@ -52,7 +52,7 @@ class Scenarios:
         self._watch = watch
         watch.begin(specimen.scenario, "plain", "the construction")
         # Places that only the search for a configuration has executed do not count.
-        executed.clear()
+        forget_executed()
         self._subject = Subject(specimen, device)
         self._runner = Runner(self._subject, watch)
         self._rounding = Rounding(self._runner)
@@ -146,6 +146,9 @@ class Scenarios:
             return
         if not self._subject.allows(scenario, (each.name for each in self._known_case().blocks)):
             return
+        is_asked_for = self._subject.specimen.wanted is not None
+        if scenario.reaches and not is_asked_for and not self._may_reach(scenario):
+            return
         if scenario.cache_object and _unusable(self._plain_run(scenario)) is not None:
             # Whether a model takes this kind of cache is found by trying.
             return
@@ -169,6 +172,12 @@ class Scenarios:
             self._checkpointed(scenario, reference, hooked)
         if scenario.frozen_base and self._findings.failed_by(_OF_EMBEDDINGS, scenario):
             self._findings.add_embeddings(self._runner.embeddings())
+
+    def _may_reach(self, scenario: Scenario) -> bool:
+        """Tell whether a scenario is meant for a branch that no run has reached, and runs at all."""
+        words = set(undecided(self._findings.executed))
+        is_meant = any(each in word for word in words for each in scenario.reaches)
+        return is_meant and _unusable(self._plain_run(scenario)) is None
 
     def _checkpointed(self, scenario: Scenario, reference: Run, hooked: Run | None = None) -> list[Run]:
         """Run the modes that are still meaningful, and judge each.

@@ -21,7 +21,7 @@ from gclint.verify.worker.examination.state import Attributes, SideEffects, Snap
 from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import OWN, DoublePrecision, continued, outputs_of, total_loss
 from gclint.verify.worker.examination.trace import Trace
-from gclint.verify.worker.importing import executed
+from gclint.verify.worker.importing import all_executed, watch_blocks
 from gclint.verify.worker.memory import is_out_of_memory
 
 _ORDINALS = ("", " of the second step")
@@ -52,10 +52,13 @@ class Steps:
             keep: called with the record before each backward pass of a checkpointed step.
         """
         self._run = Run(conditions, scales=dict(scales))
+        self._usual = frozenset(scales)
+        """The outputs that the first run was trained on."""
         self._subject = subject
         self._blocks = tuple(blocks)
         modules = dict(subject.model.named_modules())
         self._watched = {modules[name]: name for name in watched}
+        watch_blocks(type(modules[each.name]) for each in self._blocks)
         self._begin_stage = begin
         self._keep = keep
         self._traces: list[Trace] = []
@@ -79,7 +82,7 @@ class Steps:
         run.warnings = tuple(caught)
         if self._inspector is not None:
             run.inspection = self._inspector.inspection()
-        run.executed = frozenset(executed)
+        run.executed = all_executed()
         return run
 
     @contextmanager
@@ -212,6 +215,10 @@ class Steps:
             with clock, saved, finder or nullcontext():
                 with look:
                     found = outputs_of(subject.model(**inputs))
+                if scenario.every_output:
+                    # Nobody trains on the others, and reentrant checkpointing gives no gradient to what is
+                    # recorded inside of a block.
+                    found = {name: each for name, each in found.items() if name in self._usual}
                 losses.append(total_loss(found, self._run.scales))
             for name, output in found.items():
                 if batch and name == OWN and not output.dim():

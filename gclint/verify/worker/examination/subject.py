@@ -29,6 +29,10 @@ _SEED = 1789
 _COMPUTED = re.compile(r"(^|_)(hidden_states?|states|embeds|embeddings|latents?)$")
 """The names of inputs that another network computes; all others are data."""
 _DROPPING = re.compile(r"drop", re.IGNORECASE)
+_EVERY_OUTPUT = {"_attn_implementation": "eager", "output_attentions": True, "output_hidden_states": True}
+"""The attributes of modules and configurations, and arguments, with which a model returns all that it can."""
+_AS_TUPLE = {"return_dict": False}
+"""The same with which it returns a tuple."""
 _LAYERDROP = 0.5
 """The probability that a layer is dropped, for layerdrop: high, since there are few layers."""
 
@@ -135,6 +139,11 @@ class Subject:
             setattr(holder, key, _LAYERDROP if scenario.layerdrop else 0.0)
         for holder in self._routers if scenario.router_losses else ():
             setattr(holder, OUTPUT_ROUTER_LOGITS, True)
+        set_everywhere = _EVERY_OUTPUT if scenario.every_output else _AS_TUPLE if scenario.no_mask else {}
+        for name, setting in set_everywhere.items():
+            for holder in (*self.model.modules(), *self._configurations):
+                if hasattr(holder, name):
+                    setattr(holder, name, setting)
 
     def drop_by_default(self) -> bool:
         """Leave probabilities at their defaults; return whether any is not zero."""
@@ -174,6 +183,10 @@ class Subject:
                     config.use_cache = scenario.use_cache
             if USE_CACHE in self._names:
                 inputs[USE_CACHE] = scenario.use_cache
+        if scenario.every_output:
+            inputs |= {name: value for name, value in _EVERY_OUTPUT.items() if name in self._names}
+        if scenario.no_mask:
+            inputs = {name: value for name, value in inputs.items() if "mask" not in name}
         if scenario.cache_object:
             inputs[PAST_KEY_VALUES] = new_cache(self.model.config)
         return inputs

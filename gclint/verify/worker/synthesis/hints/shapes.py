@@ -127,7 +127,7 @@ def larger_batch(situation: Situation, failure: Failure) -> Plan | None:
 
 def stated(situation: Situation, failure: Failure) -> Plan | None:
     """A shape that the message spells out."""
-    found = re.search(r"must be a \dD tensor of shape \((.*?)\)", failure.message)
+    found = re.search(r"must be a \dD tensor of shape \(([^()]*)\)", failure.message)
     name = next((name for name in failure.inputs if name.startswith(("pixel", "input"))), None)
     if found is None or name is None:
         return None

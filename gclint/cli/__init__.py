@@ -1,0 +1,200 @@
+"""The commands: each turns options into calls, and the results into output and an exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
+
+import click
+
+if TYPE_CHECKING:
+    from gclint.rule import Rule
+    from gclint.run.baseline import Baseline
+    from gclint.settings import Settings, Vocabulary
+    from gclint.settings.definitions import RuleWords
+
+
+QUIET = f"{__name__}.quiet"
+"""The key in a context's ``meta`` under which a command stores whether notes are suppressed."""
+
+
+class CannotRun(click.ClickException):
+    """The command cannot run; the message says why, and what to do."""
+
+    exit_code = 2
+
+    def format_message(self) -> str:
+        """Return the message with everything that cannot be printed escaped."""
+        from gclint.code.paths import printable
+
+        return "\n".join(map(printable, self.message.split("\n")))
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message; a terminal wraps it at words."""
+        from gclint.report.printing import write_lines
+
+        first, *rest = self.format_message().split("\n")
+        write_lines((f"Error: {first}", *rest), sys.stderr if file is None else cast("TextIO", file))
+
+
+def settings_of(
+    paths: Sequence[Path],
+    python: Path | None = None,
+    config: Path | None = None,
+    overrides: Mapping[str, Any] = MappingProxyType({}),
+) -> Settings:
+    """Return the settings for ``paths``, at least one, with values from the command line by field.
+
+    They are those of the nearest settings file, or of ``config``. The code runs in the environment of the
+    interpreter ``python``, or in the active ones.
+
+    Raises:
+        CannotRun: the settings are invalid.
+    """
+    from gclint.code.packages import active_environments
+    from gclint.settings import SettingsError, common_folder, load_settings
+
+    try:
+        settings = load_settings(common_folder(paths), vocabulary(), config).overridden(**overrides)
+    except SettingsError as error:
+        raise CannotRun(str(error)) from None
+    except FileNotFoundError:  # Relative paths cannot be resolved.
+        raise CannotRun("the working directory has been deleted; change to one that exists") from None
+    for note in settings.notes:
+        print_once(note)
+    if settings.library is not None:
+        origin = settings.origins["library"]
+        require_library(settings.library, f"{origin}: library" if origin.file else "--library")
+    return replace(settings, environments=active_environments() if python is None else (python,))
+
+
+def rules_of(settings: Settings) -> list[Rule]:
+    """Return the rules that are to run.
+
+    Raises:
+        CannotRun: the settings name a rule that does not exist.
+    """
+    from gclint.rule import all_rules, held_back, selected_rules, unknown_selectors
+    from gclint.wording import closest
+
+    for name, selector in unknown_selectors(settings):
+        meant = closest(selector, (each for rule in all_rules() for each in (rule.name, rule.code.lower())))
+        hint = f"did you mean {meant.upper() if meant.startswith('gc') else meant!r}?" if meant else ""
+        problem = f"there is no rule {selector!r}; {hint or 'gclint rules lists them'}"
+        origin = settings.origins.get(name)
+        raise CannotRun(f"{origin}: {name}: {problem}" if origin and origin.file else f"--{name}: {problem}")
+    for rule in held_back(settings):
+        print_once(f"note: {rule.code} is in preview, so it runs only with --preview")
+    return selected_rules(settings)
+
+
+def print_once(note: str) -> None:
+    """Print a line to standard error, unless it is suppressed or this command has already printed it."""
+    from gclint.report.printing import write_lines
+
+    context = click.get_current_context(silent=True)
+    printed = printed_notes()
+    is_quiet = context is not None and context.meta.get(QUIET, False)
+    if note not in printed and not is_quiet:
+        printed[note] = None
+        write_lines((note,), sys.stderr)
+
+
+def printed_notes() -> dict[str, None]:
+    """Return the notes that :func:`print_once` has printed for this command, in order."""
+    context = click.get_current_context(silent=True)
+    return {} if context is None else context.meta.setdefault(__name__, {})
+
+
+def vocabulary() -> Vocabulary:
+    """Return the rules and formats that settings may name."""
+    from gclint.report.formats import FORMATS, format_complaint
+    from gclint.settings import Vocabulary
+
+    def rules() -> Sequence[RuleWords]:
+        from gclint.rule import rule_words
+
+        return rule_words()
+
+    return Vocabulary(rules, tuple(FORMATS), format_complaint)
+
+
+def require_library(path: Path, origin: str) -> None:
+    """Check that transformers is at ``path``, as the setting or option ``origin`` claims.
+
+    Raises:
+        CannotRun: it is not.
+    """
+    from gclint.code.packages import named_library
+
+    if named_library(path) is None:
+        raise CannotRun(
+            f"{origin}: transformers was not found in {path}; pass the package folder, a checkout, or an "
+            "environment in which it is installed"
+        )
+
+
+def settle_interrupted_fixes(paths: Sequence[Path], *, recover: bool = False) -> None:
+    """Finish or undo writes of fixes that were interrupted; if files may not be changed to ``recover``, stop.
+
+    Raises:
+        CannotRun: some files may be repaired, and others that belong to them not.
+    """
+    from gclint.write.unfinished import journals
+
+    if not journals():
+        return
+    from gclint.write import recovery
+    from gclint.write.journal import Unfinished
+
+    try:
+        for note in recovery.recover(paths) if recover else recovery.refuse_unfinished(paths):
+            print_once(note)
+    except Unfinished as error:
+        raise CannotRun(str(error)) from None
+
+
+def name_leftovers(paths: Sequence[Path], files: Sequence[Path]) -> None:
+    """Name what may be left of writes that nobody can finish, such as a journal in a repository."""
+    from gclint.write.unfinished import journals, leftovers, notices
+
+    left = leftovers(files)
+    if left and journals():
+        from gclint.write.recovery import unclaimed
+
+        left = unclaimed(left, paths)
+    for note in notices([*paths, *files], left):
+        print_once(note)
+
+
+def baseline_at(path: Path | None) -> Baseline | None:
+    """Return the baseline in a file, if one is named.
+
+    Raises:
+        CannotRun: it cannot be read.
+    """
+    if path is None:
+        return None
+    from gclint.run.baseline import Baseline, BaselineError
+
+    try:
+        return Baseline.read(path)
+    except BaselineError as error:
+        raise CannotRun(str(error)) from None
+
+
+class GivenPath(click.Path):
+    """A path that need not exist; if it does not, opening it reports that."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        # A shell expands an unset variable to "", which pathlib would take for the current folder.
+        return super().convert(value, param, ctx) if value else self.fail("a path is empty.", param, ctx)
+
+
+paths_argument = click.argument("paths", nargs=-1, type=GivenPath(path_type=Path))
+"""The argument for the files and folders of a command."""

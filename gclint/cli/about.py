@@ -1,0 +1,160 @@
+"""The commands about gclint itself: its rules and settings, completion in shells, and the language server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import get_completion_class
+
+from gclint.cli import CannotRun, paths_argument, rules_of, settings_of, vocabulary
+from gclint.cli.options import (
+    GroupedCommand,
+    complete_rule,
+    config_option,
+    option_group,
+    pop_settings,
+    setting_options,
+)
+from gclint.report.rules import DOCUMENTS, LISTS
+from gclint.settings.definitions import DEFINITIONS, FORMAT
+
+if TYPE_CHECKING:
+    from gclint.rule import Rule
+    from gclint.settings import Settings
+
+
+@click.command()
+@click.argument("wanted", metavar="RULE", shell_complete=complete_rule)
+@click.option(
+    "--output-format",
+    type=click.Choice(list(DOCUMENTS)),
+    default="full",
+    show_default=True,
+    help="Print formatted text, JSON for programs, or Markdown.",
+)
+def rule(wanted: str, output_format: str) -> None:
+    """Print the documentation of a rule.
+
+    RULE is a code such as GC001, or a name such as positional-cache.
+    """
+    from gclint.rule import all_rules
+    from gclint.wording import closest
+
+    for known in all_rules():
+        if wanted.upper() == known.code or wanted.lower() == known.name:
+            DOCUMENTS[output_format](sys.stdout, known)
+            return
+    meant = closest(wanted, (known.name for known in all_rules()))
+    guess = f"did you mean {meant}? " if meant else ""
+    raise click.UsageError(f"there is no rule {wanted!r}; {guess}'gclint rules' lists them")
+
+
+@click.command()
+@click.option(
+    "--output-format",
+    type=click.Choice(list(LISTS)),
+    default="full",
+    show_default=True,
+    help="Print a line per rule, or a JSON list.",
+)
+def rules(output_format: str) -> None:
+    """List the rules."""
+    from gclint.rule import all_rules
+
+    LISTS[output_format](sys.stdout, all_rules())
+
+
+_settings = option_group("Settings to try out")
+
+
+@click.command("config", cls=GroupedCommand)
+@paths_argument
+@click.option(
+    "--output-format",
+    "shape",
+    type=click.Choice(["full", "json"]),
+    default="full",
+    show_default=True,
+    help="Print the settings as TOML with comments, or as JSON.",
+)
+@click.option("--schema", is_flag=True, help="Print a JSON schema of all settings instead.")
+@config_option(click.option)
+@setting_options(_settings, *(each.name for each in DEFINITIONS if each.kind is not FORMAT))
+def config_command(
+    paths: tuple[Path, ...], shape: str, schema: bool, config: Path | None, **flags: Any
+) -> None:
+    """Show the settings in force for PATHS, by default the current folder, and where each comes from.
+
+    The options of 'gclint check' that are settings can be given, too. The exit status is 2 if the settings
+    are invalid.
+    """
+    words = vocabulary()
+    if schema:
+        from gclint.settings.schema import schema_text
+
+        sys.stdout.write(schema_text(words))
+        return
+    from gclint.report import settings as report
+
+    settings = settings_of(paths or (Path(),), None, config, pop_settings(flags))
+    rules_of(settings)
+    (report.write_json if shape == "json" else report.write)(settings, words.rules(), sys.stdout)
+
+
+_PROGRAM = "gclint"
+
+
+_HELP = """\
+Print a script that lets SHELL complete commands, options, rules and paths.
+
+\b
+bash:  gclint completion bash > ~/.local/share/bash-completion/completions/gclint
+zsh:   gclint completion zsh > "${fpath[1]}/_gclint"
+fish:  gclint completion fish > ~/.config/fish/completions/gclint.fish
+"""
+
+
+@click.command("completion", help=_HELP)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a script that lets SHELL complete commands, options, rules and paths."""
+    known = get_completion_class(shell)
+    assert known is not None
+    root = click.get_current_context().find_root().command
+    script = known(root, {}, _PROGRAM, f"_{_PROGRAM.upper()}_COMPLETE").source()
+    # Click separates a value from its help by a comma, and several rules have commas between them, too.
+    click.echo(script.replace('string split ","', 'string split --max 1 ","'))
+
+
+@click.command("server")
+def server() -> None:
+    """Run the language server on standard input and output; editors start it.
+
+    It reports findings while you type, also in files that are not open, and offers repairs. Settings are
+    read from each folder's pyproject.toml. Needs gclint[lsp].
+    """
+    try:
+        from gclint.server.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol", "cattrs", "attrs"):
+            raise
+        raise CannotRun(
+            f"the server needs pygls, but the module {error.name!r} is missing; install it with: pip "
+            'install "gclint[lsp]"'
+        ) from None
+    click.get_current_context().exit(serve(_load))
+
+
+def _load(root: Path) -> tuple[Settings, Sequence[Rule]]:
+    """Return the settings and rules for a folder or file."""
+    from gclint.server.session import UnusableSettings
+
+    try:
+        settings = settings_of([root])
+        return settings, rules_of(settings)
+    except CannotRun as error:
+        raise UnusableSettings(error.message) from None

@@ -1,0 +1,129 @@
+"""The Python files around a run's files: those in its folders, and in the project of a single file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gclint.code.project import Project
+from gclint.facts import entries, exists
+from gclint.trace import phase
+
+_SKIPPED = frozenset(("__pycache__", "node_modules", "site-packages", "build", "dist"))
+_PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+AROUND = "around"
+"""The phase of facts about which files there are, and which words they contain."""
+_MOST_FILES = 20_000
+"""Far more than any project has; this limits the search in a home folder."""
+
+
+def files_mentioning(project: Project, word: str) -> tuple[Path, ...]:
+    """Return the files of a run, and those around them, that contain a word.
+
+    They are searched once per run: no fix writes such a word into a file that does not contain it.
+    """
+    key = files_mentioning, word
+    if key not in project.surroundings:
+        wanted = word.encode()
+        with phase(AROUND):
+            found = tuple(path for path in _around(project) if _holds(project, path, wanted))
+        project.surroundings[key] = found
+    return project.surroundings[key]
+
+
+def files_around(project: Project) -> tuple[Path, ...]:
+    """Return the files of a run, and those around them."""
+    with phase(AROUND):
+        return tuple(_around(project))
+
+
+def forget_mentions(project: Project, path: Path) -> bool:
+    """Forget what is known of words that were added to a file, or removed; tell whether there are any."""
+    stale = [
+        key
+        for key, found in project.surroundings.items()
+        if isinstance(key, tuple) and (path in found) != _holds(project, path, str(key[1]).encode())
+    ]
+    for key in stale:
+        del project.surroundings[key]
+    return bool(stale)
+
+
+def _holds(project: Project, path: Path, word: bytes) -> bool:
+    try:
+        return word in project.search(path)
+    except OSError:
+        return False  # If it is a file of the run, the run reports it.
+
+
+def _around(project: Project) -> Iterator[Path]:
+    """Yield each of the files once, as the project spells it."""
+    seen: set[Path] = set()
+    for path in _all_around(project):
+        known = project.identify(path)
+        if known not in seen:
+            seen.add(known)
+            yield known
+
+
+def _all_around(project: Project) -> Iterator[Path]:
+    yield from project.paths
+    walked = {project.location(folder) for folder in project.folders}
+    for folder in project.folders:
+        yield from _below(folder)
+    for folder in dict.fromkeys(project.location(path).parent for path in project.paths):
+        if folder in walked or not walked.isdisjoint(folder.parents):
+            continue
+        root = _root(folder)
+        if root is None:
+            yield from _files(folder)
+        elif root not in walked:
+            walked.add(root)
+            yield from _below(root)
+
+
+def _root(folder: Path) -> Path | None:
+    """Return the root of the project, or else of the package, that a folder belongs to."""
+    package = None
+    while exists(folder / "__init__.py"):
+        package, folder = folder, folder.parent
+    for candidate in (folder, folder.parent):
+        if any(exists(candidate / name) for name in _PROJECT_FILES):
+            return candidate
+    return package
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        found = entries(folder, ".py")
+    except OSError:
+        return []
+    return [folder / each.name for each in found if not each.is_folder and not each.is_link]
+
+
+def _below(root: Path) -> Iterator[Path]:
+    """Yield the Python files below a folder, except in environments, caches and build folders.
+
+    Links are not followed: what they lead to inside is yielded there, and anything else is not the project's.
+    """
+    count = 0
+    waiting = [root]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            found = entries(folder, ".py")
+        except OSError:
+            continue
+        own = [each for each in found if not each.is_link]
+        for each in own:
+            if not each.is_folder:
+                count += 1
+                yield folder / each.name
+        if count > _MOST_FILES:
+            return
+        folders = [each.name for each in own if each.is_folder and not _is_skipped(folder, each.name)]
+        waiting += [folder / name for name in reversed(folders)]
+
+
+def _is_skipped(folder: Path, name: str) -> bool:
+    return name.startswith(".") or name in _SKIPPED or exists(folder / name / "pyvenv.cfg")

@@ -1,0 +1,1 @@
+"""What says the same as something else: generated files, copies, and heirs."""

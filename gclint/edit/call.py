@@ -1,0 +1,343 @@
+"""Rewriting a run site: activations by position, caches by keyword."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from gclint.code.file import SourceFile
+from gclint.code.lines import mentions
+from gclint.code.remembered import remembered
+from gclint.code.walk import arguments, walk
+from gclint.edit.edits import LINE_LENGTH
+from gclint.edit.places import argument_spans
+from gclint.finding import Applicability, Edit, Refusal
+from gclint.network.activation import SiteBinding, is_constant
+from gclint.network.binding import Binding, BoundArgument
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.signature import Kind, Parameter, Signature
+from gclint.network.runsite import RunSite
+from gclint.releases import EVER_NEUTRALISED
+from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
+from gclint.wording import listed
+
+_KEYWORD = re.compile(r"\w+(?:\s|\\|#.*)*=\s*")
+"""The name of an argument, up to its value."""
+CACHES_IN_ORDER = PLAIN_CACHES | {USE_CACHE}
+"""What no repair may pass by position."""
+
+
+@dataclass(frozen=True)
+class NeedsReordering(Refusal):
+    """A repair becomes possible only when the signature changes its order."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place in the new argument list: an argument of the call, or a default written out."""
+
+    source: BoundArgument | None
+    keyword: str | None
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class CallRepair:
+    """What makes a run site right."""
+
+    edits: tuple[Edit, ...]
+    doubts: tuple[str, ...] = ()
+    """Why someone should look at it all the same."""
+    evidence: tuple[str, ...] = ()
+    """What it rests on that a run saw and the text does not say."""
+    onlookers: tuple[str, ...] = ()
+    """Why what else gets the arguments, or sees them, may mind."""
+    slots: tuple[Slot, ...] = ()
+    """The new arguments, in order."""
+
+
+def repair_call(
+    file: SourceFile,
+    call: ast.Call,
+    bindings: Sequence[SiteBinding],
+    others: Sequence[SiteBinding] = (),
+) -> CallRepair | Refusal:
+    """Return what makes a run site right for every block it can run.
+
+    What may require grad moves along with the activations; where it cannot, someone has to look.
+
+    Args:
+        file: the file that the call is in.
+        call: the run site.
+        bindings: its arguments bound to each of the blocks that are checkpointing layers.
+        others: the same of all else that it may run.
+    """
+    written = arguments(call)
+    if any(bound.arg not in written for binding in bindings for bound in binding.binding.arguments):
+        return Refusal("the call unpacks a list or dict; pass its items one by one")
+    for binding in bindings:
+        shift = shifted_argument(binding.binding, binding.signature)
+        if shift is not None:
+            return shift
+    activations = frozenset(name for binding in bindings for name in binding.activations)
+    uncertain = frozenset(name for binding in bindings for name in binding.uncertain) - activations
+    # Copies of a call are rewritten alike, so what moves does not depend on what each of them passes.
+    tensors = (
+        frozenset(name for binding in bindings for name in binding.tensors) if activations else uncertain
+    )
+    movable = {
+        name
+        for name in tensors | uncertain
+        if all(binding.signature.index(name) is not None for binding in bindings)
+    }
+    every = (*bindings, *others)
+    slots = _arrange_for_all(file, every, activations | movable)
+    for moved in (movable & uncertain, frozenset[str]()):
+        if isinstance(slots, Refusal):
+            slots = _arrange_for_all(file, every, activations | moved)
+    if isinstance(slots, Refusal):
+        return slots
+    left = sorted({slot.keyword for slot in slots if slot.keyword in uncertain and slot.source is not None})
+    seen = frozenset(name for binding in bindings for name in binding.seen)
+    doubts = [
+        f"`{name}` is still passed by keyword, and required grad in a run"
+        if name in seen
+        else f"`{name}` is passed by keyword, and may require grad"
+        for name in left
+    ]
+    edits = write_call(file, call, slots)
+    if isinstance(edits, Refusal):
+        return edits
+    return CallRepair(edits, tuple(doubts), _evidence(seen - {*left}), slots=tuple(slots))
+
+
+def applicability(doubts: Collection[str], evidence: Collection[str]) -> Applicability:
+    """Return that of a fix which is doubtful for these reasons, and rests on this evidence."""
+    if doubts:
+        return Applicability.UNSAFE
+    return Applicability.PROVABLE if evidence else Applicability.SAFE
+
+
+def seen_blocks(site: RunSite, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield what a run says of the blocks that a call runs, where the text does not."""
+    for info in sorted(site.only_seen.intersection(blocks), key=lambda each: each.name):
+        row, _ = site.rows
+        yield f"a run showed that the call on line {row} runs `{info.name}`"
+
+
+def _evidence(seen: frozenset[str]) -> tuple[str, ...]:
+    names = [f"`{name}`" for name in sorted(seen)]
+    verb = "requires" if len(names) == 1 else "require"
+    return (f"a run showed that {listed(names)} {verb} grad",) if names else ()
+
+
+def shifted_argument(binding: Binding, signature: Signature) -> Refusal | None:
+    """Return why a call is left alone in which a name arrives at another parameter than the one it names.
+
+    So look the calls of a signature that changed its order, where only a part of them was rewritten.
+    """
+    for bound in binding.arguments:
+        if not bound.by_position or bound.parameter is None or not isinstance(bound.arg.value, ast.Name):
+            continue
+        name = bound.arg.value.id
+        own = binding.argument(name)
+        is_own = own is not None and isinstance(own.arg.value, ast.Name) and own.arg.value.id == name
+        if name != bound.parameter.name and signature.get(name) is not None and not is_own:
+            return Refusal(
+                f"its arguments look shifted: `{name}` is passed to the parameter `{bound.parameter.name}`"
+            )
+    return None
+
+
+def _arrange_for_all(
+    file: SourceFile, bindings: Sequence[SiteBinding], activations: frozenset[str]
+) -> list[Slot] | Refusal:
+    """Return the arguments in an order that is right for every block."""
+    first = bindings[0]
+    slots = _arrange(file, first.binding, first.signature, activations)
+    if isinstance(slots, Refusal):
+        return slots
+    for other in bindings[1:]:
+        arranged = _arrange(file, other.binding, other.signature, activations)
+        if (
+            isinstance(arranged, Refusal)
+            or _places(arranged) != _places(slots)
+            or _names(other) != _names(first)
+        ):
+            return Refusal("the blocks that this call runs order their parameters differently")
+    return slots
+
+
+def _places(slots: Sequence[Slot]) -> list[tuple[int | None, str | None, str | None]]:
+    return [
+        (None if slot.source is None else slot.source.index, slot.keyword, slot.default) for slot in slots
+    ]
+
+
+def _names(site: SiteBinding) -> list[str | None]:
+    """Return what receives each argument; one passed by keyword may also go to ``**kwargs``."""
+    return [
+        bound.arg.keyword or (None if bound.parameter is None else bound.parameter.name)
+        for bound in site.binding.arguments
+    ]
+
+
+def _arrange(
+    file: SourceFile, binding: Binding, signature: Signature, activations: frozenset[str]
+) -> list[Slot] | Refusal:
+    """Return the call's arguments in a right order: activations by position, caches by keyword."""
+    positional = signature.positional
+    last = -1
+    for name in activations:
+        index = signature.index(name)
+        if index is None:
+            return Refusal(f"`{name}` can only be passed by keyword")
+        last = max(last, index)
+    slots: list[Slot] = []
+    for parameter in positional[: last + 1]:
+        slot = _positional_slot(binding, parameter)
+        if isinstance(slot, Refusal):
+            return slot
+        slots.append(slot)
+    placed = {slot.source.index for slot in slots if slot.source is not None}
+    by_position = True
+    for bound in binding.arguments:
+        if bound.index in placed:
+            continue
+        if bound.by_position and bound.parameter is None:
+            return Refusal("the call passes more positional arguments than `forward` takes")
+        is_hidden_cache = bound.parameter is not None and is_live_cache(bound)
+        by_position = by_position and bound.by_position and not is_hidden_cache
+        if by_position or bound.arg.star:
+            slots.append(Slot(bound, None))
+        elif bound.parameter is None:
+            slots.append(Slot(bound, bound.arg.keyword))
+        elif bound.parameter.kind is Kind.POSITIONAL_ONLY:
+            return Refusal(f"`{bound.parameter.name}` can only be passed by position")
+        else:
+            slots.append(Slot(bound, bound.parameter.name))
+    return in_order_of_effects(slots, file)
+
+
+def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
+    """Return the slot of a parameter that has to be passed by position."""
+    bound = binding.argument(parameter.name)
+    if bound is not None:
+        if parameter.name in CACHES_IN_ORDER and not is_constant(bound.arg.value):
+            return NeedsReordering(
+                f"`{parameter.name}` comes before an activation in the signature of `forward`"
+            )
+        return Slot(bound, None)
+    if binding.unpacks_mapping:
+        return Refusal(
+            f"`{parameter.name}`, which comes before an activation, may be among the unpacked keyword "
+            "arguments"
+        )
+    if parameter.default is None or not _is_literal(parameter.default):
+        return Refusal(
+            f"`{parameter.name}`, which comes before an activation, is not passed and has no literal default"
+        )
+    if parameter.name in CACHES_IN_ORDER and parameter.default not in ("None", "False"):
+        return NeedsReordering(f"`{parameter.name}` comes before an activation")
+    return Slot(None, None, parameter.default)
+
+
+def _is_literal(code: str) -> bool:
+    """Return whether an expression is the same wherever it stands."""
+    node = ast.parse(f"({code})", mode="eval").body
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    is_empty = isinstance(node, ast.Tuple) and not node.elts
+    return is_empty or (isinstance(node, ast.Constant) and not isinstance(node.value, bytes))
+
+
+def is_live_cache(bound: BoundArgument) -> bool:
+    """Return whether an argument is a cache, or switches one on, rather than a constant."""
+    return (
+        bound.parameter is not None
+        and bound.parameter.name in EVER_NEUTRALISED
+        and not is_constant(bound.arg.value)
+    )
+
+
+def in_order_of_effects(slots: list[Slot], file: SourceFile) -> list[Slot] | Refusal:
+    """Refuse an order in which arguments change places and it may matter which is evaluated first."""
+    args = [slot.source for slot in slots if slot.source is not None]
+    for position, before in enumerate(args):
+        for behind in args[position + 1 :]:
+            if behind.index < before.index and _may_not_swap(before.arg.value, behind.arg.value, file):
+                return Refusal("its arguments would be evaluated in another order, which may matter")
+    return slots
+
+
+def _may_not_swap(one: ast.expr, other: ast.expr, file: SourceFile) -> bool:
+    """Tell whether it may matter which of two expressions is evaluated first.
+
+    Any attribute, item or operator may run code. That can only change what a local name holds, and not what
+    it stands for, unless a function inside says that the name is its own, too.
+    """
+    if any(isinstance(node, ast.NamedExpr) for each in (one, other) for node in walk(each)):
+        return True
+    return not any(_stands_still(each, file) for each in (one, other))
+
+
+def _stands_still(node: ast.expr, file: SourceFile) -> bool:
+    if isinstance(node, ast.Tuple):
+        return all(_stands_still(each, file) for each in node.elts)
+    return is_constant(node) or (isinstance(node, ast.Name) and node.id not in _bound_from_inside(file))
+
+
+@remembered
+def _bound_from_inside(file: SourceFile) -> frozenset[str]:
+    """Return the names of a file that functions bind outside of themselves."""
+    tree = file.tree if any(mentions(file.text, word) for word in ("global", "nonlocal")) else None
+    nodes = () if tree is None else walk(tree.module)
+    return frozenset(
+        name for each in nodes if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names
+    )
+
+
+def write_call(file: SourceFile, call: ast.Call, slots: Sequence[Slot]) -> tuple[Edit, ...] | Refusal:
+    """Return the edits that give a call these arguments; none where it has them already."""
+    edits = _edits_in_place(file, call, slots)
+    if edits is not None and _still_fits(file, file.places.end(call) - 2, edits):
+        return edits
+    # Only what is written anew needs LibCST.
+    from gclint.edit.layout import Item, argument_list
+
+    existing = argument_list(file, call)
+    if isinstance(existing, Refusal):
+        return existing
+    items: list[Item] = []
+    for slot in slots:
+        item = Item(slot.default or "") if slot.source is None else existing.items[slot.source.index]
+        items.append(item if slot.keyword is None else replace(item, code=f"{slot.keyword}={item.code}"))
+    return (existing.written(items),)
+
+
+def _edits_in_place(file: SourceFile, call: ast.Call, slots: Sequence[Slot]) -> tuple[Edit, ...] | None:
+    """Return the edits that write or drop keywords; None where arguments move or are added."""
+    args = arguments(call)
+    if [None if slot.source is None else slot.source.index for slot in slots] != [*range(len(args))]:
+        return None
+    edits: list[Edit] = []
+    for slot, arg, (start, end) in zip(slots, args, argument_spans(file, call), strict=True):
+        if arg.keyword is not None and slot.keyword is None:
+            # Its name may be as long as written otherwise: Python reads some letters as others.
+            written = _KEYWORD.match(file.text[start:end])
+            edits.append(Edit(file.path, start, start if written is None else start + written.end(), ""))
+        elif arg.keyword is None and slot.keyword is not None:
+            edits.append(Edit(file.path, start, start, f"{slot.keyword}="))
+    return tuple(edits)
+
+
+def _still_fits(file: SourceFile, last: int, edits: Sequence[Edit]) -> bool:
+    """Return whether arguments that share a line do not make it too long by what is written into them."""
+    row = file.position(last).row
+    if "," not in file.line(row).rstrip().rstrip(",") or not edits:
+        return True
+    first = file.line_starts[row - 1]
+    added = sum(len(edit.content) - (edit.end - edit.start) for edit in edits if edit.start >= first)
+    return added <= 0 or len(file.line(row)) + added <= LINE_LENGTH

@@ -1,0 +1,196 @@
+"""Why someone should look before blocks become checkpointing layers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gclint.code.naming import MODEL_BASE
+from gclint.code.outline import Definition
+from gclint.code.walk import dotted_name, is_constant, last_name, text_of
+from gclint.edit.branch import leaves_out_training
+from gclint.edit.differences import differences
+from gclint.edit.group import Group, root_of, sites_of
+from gclint.edit.recomputed import stores_on_self
+from gclint.network.evaluation.classes import ClassInfo, nodes_of, words_of
+from gclint.network.learned import is_decorated_unrecorded
+from gclint.network.model import Network
+from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
+from gclint.network.runsite import RunSite
+from gclint.network.support import models_running
+from gclint.network.traits import statistics_class
+
+_HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook"))
+_RECORDED = "_can_record_outputs"
+_REGISTERING = "__init_subclass__"
+
+
+def block_doubts(info: ClassInfo) -> list[str]:
+    """Return why someone should look before a block is recomputed in the backward pass."""
+    doubts: list[str] = []
+    part = statistics_class(info)
+    if part is not None:
+        where = f"`{part}`" if part == info.name else f"`{part}` in `{info.name}`"
+        doubts.append(f"{where} keeps running statistics, which recomputation updates twice")
+    if stores_on_self(info):
+        doubts.append(f"`{info.name}.forward` assigns to attributes of `self`, which recomputation repeats")
+    if info.find_method("__call__") is not None:
+        doubts.append(f"`{info.name}` overrides `__call__`, and may bypass that of the base class")
+    doubts += _registration_doubts(info)
+    forward = info.find_method("forward")
+    if forward is not None and is_decorated_unrecorded(forward[1]):
+        doubts.append(
+            f"`{info.name}.forward` records no gradients, and reentrant checkpointing raises where none come "
+            "out of it"
+        )
+    if forward is not None and _runs_later(forward[1]):
+        doubts.append(f"`{info.name}.forward` is a generator or a coroutine, which a checkpoint cannot run")
+    return doubts
+
+
+def _runs_later(method: Definition) -> bool:
+    """Return whether a call of a method only makes an object that runs it."""
+    return isinstance(method.node, ast.AsyncFunctionDef) or any(
+        isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes_of(method)
+    )
+
+
+def _registration_doubts(info: ClassInfo) -> Iterator[str]:
+    """Yield what keeps the base class from what it does to its subclasses, and to their flag."""
+    registering = info.find_method(_REGISTERING)
+    if registering is not None and not any(
+        isinstance(node, ast.Attribute) and node.attr == _REGISTERING for node in nodes_of(registering[1])
+    ):
+        yield (
+            f"`{registering[0].name}.{_REGISTERING}` does not call that of its base, by which transformers "
+            "5.23 and later make a class recompute"
+        )
+    own = next(
+        (
+            name
+            for name in (FLAG, CHECKPOINT_FUNCTION)
+            if any(name in base.definition.text and name in words_of(base.definition) for base in info.mro)
+        ),
+        None,
+    )
+    if own is not None:
+        yield f"`{info.name}` has its own `{own}`, which is also the base class's"
+
+
+def recorded_doubts(network: Network, group: Group) -> list[str]:
+    """Return doubts about models that take something out of blocks that were not recomputed."""
+    doubts: list[str] = []
+    for owner in dict.fromkeys(site.owner for site in sites_of(network, group)):
+        if any(last_name(call.func) in _HOOKING for info in owner.mro for call in _calls(info)):
+            doubts.append(
+                f"`{owner.name}` registers forward hooks, and tensors that they take out of a block "
+                "receive no gradient under reentrant checkpointing"
+            )
+        if any(map(_records_routers, owner.mro)):
+            doubts.append(
+                f"`{owner.name}` records router outputs inside its blocks, and losses computed from them "
+                "have no gradient under reentrant checkpointing"
+            )
+    return doubts
+
+
+def _records_routers(info: ClassInfo) -> bool:
+    """Return whether a class says that outputs of routers are recorded."""
+    tables = (each for each in info.literals(_RECORDED) if isinstance(each, ast.Dict))
+    keys = (key for table in tables for key in table.keys if key is not None)
+    return any("router" in (text_of(key) or "") for key in keys)
+
+
+def compiled_doubts(network: Network, group: Group) -> list[str]:
+    """Return doubts about blocks that are compiled when they are made, without their base class's part."""
+    owners = dict.fromkeys(site.owner for site in sites_of(network, group))
+    return [
+        f"`{owner.name}` compiles modules with `torch.jit`, which bypasses the base class"
+        for owner in owners
+        if any(_compiles(call) for info in owner.mro for call in _calls(info))
+    ]
+
+
+def _compiles(call: ast.Call) -> bool:
+    holder, _, name = (dotted_name(call.func) or "").rpartition(".")
+    return holder.rpartition(".")[2] == "jit" and name.startswith(("script", "trace"))
+
+
+def mode_doubts(network: Network, group: Group) -> Iterator[str]:
+    """Yield doubts about layers in another mode than what runs them, whose branch asks for its own alone."""
+    for site in (site for branch in group.branches.values() for site in branch.legacy):
+        classes = [
+            each for info in (site.owner, *models_running(site.owner), *group.blocks) for each in info.mro
+        ]
+        for info in dict.fromkeys(classes):
+            if info.name != MODEL_BASE and _sets_mode(info):
+                yield (
+                    f"`{info.name}` puts modules into evaluation mode by itself, in which the base class "
+                    "does not recompute them"
+                )
+                return
+
+
+def _sets_mode(info: ClassInfo) -> bool:
+    """Return whether a class puts modules into evaluation mode, or has its own method for that."""
+    return info.definition.method("train") is not None or any(
+        isinstance(call.func, ast.Attribute)
+        and (
+            call.func.attr == "eval"
+            or (call.func.attr == "train" and bool(call.args) and is_constant(call.args[0], False))
+        )
+        for call in _calls(info)
+    )
+
+
+def _calls(info: ClassInfo) -> Iterator[ast.Call]:
+    return (node for node in info.nodes if isinstance(node, ast.Call))
+
+
+def branch_doubts(network: Network, group: Group) -> list[str]:
+    """Return what the plain call passes otherwise than the checkpointed one that it replaces."""
+    doubts: list[str] = []
+    for branch in group.branches.values():
+        row = network.file.position(branch.span[0]).row
+        doubts += [
+            f"with checkpointing, the call on line {row} changes: {difference.description}"
+            for difference in differences(branch, network.releases)
+        ]
+        if any(site.option("context_fn") is not None for site in branch.legacy):
+            doubts.append(f"the branch on line {row} passes a `context_fn`, which the base class does not")
+        if leaves_out_training(branch):
+            doubts.append(
+                f"the branch on line {row} also checkpoints in evaluation mode, which the base class does not"
+            )
+    return doubts
+
+
+def shared_bases(network: Network, group: Group) -> list[str]:
+    """Return doubts about classes that are no blocks and would change along with a base."""
+    doubts: list[str] = []
+    blocks = {block.info for block in network.unprotected_blocks} | set(group.blocks)
+    for info in group.blocks:
+        root = root_of(info)
+        others = sorted(
+            other.name
+            for other in network.module.classes.values()
+            if root in other.mro and other not in blocks and other is not root
+        )
+        if others:
+            doubts.append(f"`{root.name}` is also a base of `{others[0]}`, which is not a stacked block")
+        holders = sorted(
+            other.name for other in blocks if other not in group.blocks and info in other.all_parts
+        )
+        if holders:
+            doubts.append(f"`{info.name}` is also part of `{holders[0]}`, which is recomputed as a whole")
+    return doubts
+
+
+def newly_checkpointed(network: Network, group: Group) -> list[RunSite]:
+    """Return the plain calls of blocks that stand beside no checkpointed one."""
+    beside = {site for branch in group.branches.values() for site in branch.plain}
+    return [
+        site
+        for site in network.run_sites
+        if not site.checkpointed and site not in beside and any(info in group.blocks for info in site.blocks)
+    ]

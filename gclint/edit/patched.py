@@ -1,0 +1,152 @@
+"""Code around a run that replaces the ``forward`` of a block, which some releases then do not recompute."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Set
+
+from gclint.code.file import SourceFile
+from gclint.code.paths import shown
+from gclint.code.questions import Topic
+from gclint.code.remembered import remembered
+from gclint.code.surroundings import files_mentioning
+from gclint.edit.switching import computes_names
+from gclint.model.attributes import spaces_of
+from gclint.model.importing import names_any
+from gclint.model.notes import quoted
+from gclint.model.replacements import (
+    RUN,
+    WORDS,
+    classes_replaced,
+    is_plain,
+    places_of_words,
+    replacements,
+)
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.holders import held_classes
+from gclint.network.importers import words_in
+from gclint.network.model import Network
+
+_MOST_FILES = 60
+"""In larger projects, only files that name the block are followed."""
+
+
+def patch_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield why a block may not be recomputed because its ``forward`` is replaced."""
+    which = network.releases.wrapping_forward
+    if which is None:
+        return
+    spaces = spaces_of(network.project)
+    for info in blocks:
+        if not is_plain(spaces, info.file, info.name):
+            yield f"the `forward` of `{info.name}` is no plain method, and {which} may not recompute it"
+    for place in forwards_replaced(network, frozenset(blocks)):
+        yield f"{place}, and {which} would not recompute it"
+
+
+@remembered
+def forwards_replaced(network: Network, blocks: frozenset[ClassInfo]) -> tuple[str, ...]:
+    """Return where the ``forward`` of one of some blocks is replaced."""
+    return tuple(_forwards_replaced(network, blocks))
+
+
+def _forwards_replaced(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield where the ``forward`` of a block is replaced, on the class or on an object that may be one.
+
+    In another file, something unknown may be one if it is an item of what is called like their stack, or if
+    the file names the block, what runs it, or their module.
+    """
+    spaces = spaces_of(network.project)
+    around = {base for info in blocks for base in info.mro}
+    around |= {site.owner for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
+    named, words = {each.file for each in around} | {network.file}, {each.name for each in around}
+    files = _replacing(network)
+    for file in files:
+        is_near = file is network.file or names_any(spaces, file, named, words)
+        if not is_near and (len(files) > _MOST_FILES or not _may_name(file, network.holding_attributes)):
+            continue
+        if not replacements(file):
+            continue  # Its module need not be kept.
+        space = spaces.of(file)
+        places = replacements(file)  # Of the tree that the module holds.
+        for node in places:
+            replaced = classes_replaced(space, node, places)
+            if _may_be_of(node, replaced, network, blocks, is_near=is_near):
+                where = "" if file is network.file else f" of {shown(file.path)}"
+                row = file.position(space.offset(node)).row
+                yield f"{_action(node)} on line {row}{where}"
+                return
+
+
+def _may_name(file: SourceFile, attributes: Collection[str]) -> bool:
+    """Tell whether a file may read one of some attributes, be it by a name that it puts together."""
+    return not words_in(file).isdisjoint(attributes) or computes_names(file)
+
+
+def _action(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute) and node.attr in RUN:
+        return f"`{ast.unparse(node)}` is replaced"
+    return f"the `forward` of a block may be replaced by `{quoted(node)}`"
+
+
+def _may_be_of(
+    node: ast.AST,
+    replaced: Set[ast.ClassDef | str],
+    network: Network,
+    blocks: Collection[ClassInfo],
+    *,
+    is_near: bool,
+) -> bool:
+    """Tell whether a place may replace the ``forward`` of one of ``blocks``.
+
+    Args:
+        node: the place.
+        replaced: the classes of which it may replace the ``forward``, or words for what is not known.
+        network: the file that runs the blocks.
+        blocks: the classes.
+        is_near: whether its module names them, or what runs them.
+    """
+    spaces = spaces_of(network.project)
+    for info in blocks:
+        nodes = {spaces.of(base.file).class_node(base.name) for base in info.mro}
+        if not nodes.isdisjoint(replaced):
+            return True
+    words = {each for each in replaced if isinstance(each, str)}
+    if any(f"`{name}`" in words for name in network.holding_attributes):
+        return True
+    if not words or not is_near:
+        return False
+    receiver = node.value if isinstance(node, ast.Attribute) else None
+    return not (isinstance(receiver, ast.Attribute) and _holds_others(receiver.attr, network, blocks))
+
+
+def _holds_others(name: str, network: Network, blocks: Collection[ClassInfo]) -> bool:
+    """Tell whether an attribute of this name holds something else than ``blocks``, wherever it is known."""
+    held = [
+        attribute
+        for info in network.module.classes.values()
+        if (attribute := info.attribute(name)) is not None
+    ]
+    return bool(held) and all(held_classes(each).isdisjoint(blocks) for each in held)
+
+
+@remembered
+def _replacing(network: Network) -> list[SourceFile]:
+    """Return the files of a run, or around it, that may replace a ``forward`` by their words."""
+    project = network.project
+    with project.read_for(None):
+        paths = dict.fromkeys(path for word in WORDS for path in files_mentioning(project, word))
+        found = [file for file in project.readable(paths) if _has_words(file)]
+    project.questions.ask(network.file.path, REPLACING, "", (file.path for file in found))
+    for file in found:
+        project.consult(network.file, file.path)
+    return found
+
+
+@remembered
+def _has_words(file: SourceFile) -> bool:
+    return any(True for _ in places_of_words(file.text))
+
+
+REPLACING = Topic("replacing", lambda file, _key: _has_words(file), is_about_others=True)
+"""Which files have words of what replaces a ``forward``."""

@@ -1,0 +1,146 @@
+"""What recomputing a block repeats or does otherwise, in words."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from gclint.code.file import SourceFile
+from gclint.code.paths import shown
+from gclint.code.remembered import remembered
+from gclint.code.walk import last_name
+from gclint.model import known, tensors
+from gclint.model.attributes import spaces_of
+from gclint.model.notes import Kind, Note
+from gclint.model.recomputation import unknowns
+from gclint.network.evaluation.classes import ClassInfo, nodes_of
+from gclint.wording import listed
+
+_NAMESPACES = frozenset(("__dict__", "__class__", "_buffers", "_parameters", "_modules", "data"))
+_CHANGING = (
+    tensors.CHANGING
+    | known.FILLING_METHODS
+    | known.TAKING_METHODS
+    | frozenset(("setattr", "delattr", "vars", "next", "map", "filter", "register_buffer"))
+)
+"""The last names of functions and methods that change something."""
+_WORDS: Mapping[Kind, str] = {
+    Kind.INPUT: "changes `{}` in place, which recomputation repeats",
+    Kind.STATE: "changes the state of {}, which recomputation repeats",
+    Kind.GLOBAL: "changes the global `{}`, which recomputation repeats",
+    Kind.SHARED: "changes {}, which recomputation repeats",
+    Kind.KEPT: (
+        "keeps `{}` for others, and losses computed from it have no gradient under reentrant checkpointing"
+    ),
+    Kind.RANDOM: "draws random numbers that are not torch's, so recomputation draws different ones",
+    Kind.GENERATOR: (
+        "draws random numbers with a `generator` of its own, whose state checkpointing does not restore, "
+        "so recomputation draws different ones"
+    ),
+    Kind.GRADIENTS: (
+        "uses `{}`, which needs gradients to be enabled, but reentrant checkpointing disables them in the "
+        "forward pass"
+    ),
+    Kind.CALLBACK: "calls `{}`, which recomputation repeats",
+    Kind.CONTAINER: "returns {}, whose tensors receive no gradient under reentrant checkpointing",
+    Kind.UNKNOWN: "{}",
+}
+"""What the kinds of notes say, behind the name of a function."""
+
+
+def recomputation_doubts(info: ClassInfo) -> list[str]:
+    """Return what is known to go wrong if a block is recomputed that was not, or in one mode only."""
+    notes = [each for each in recomputation_notes(info) if each.kind is not Kind.UNKNOWN]
+    if stores_on_self(info):  # That is said of it anyway.
+        notes = [each for each in notes if not _is_own_state(info, each)]
+    return list(_said(info, notes))
+
+
+def changed_in_place(info: ClassInfo, names: Collection[str]) -> list[str]:
+    """Return where a block changes arguments in place, as reentrant checkpointing forbids by position."""
+    if not _may_change_in_place(info):
+        return []
+    notes = (each for each in recomputation_notes(info) if each.kind is Kind.INPUT and each.what in names)
+    return list(_said(info, notes))
+
+
+def _may_change_in_place(info: ClassInfo) -> bool:
+    """Return whether any code that a block runs may change a tensor; it only saves following most blocks."""
+    classes = {base for part in (info, *info.all_parts) for base in part.mro}
+    functions = (each for file in {each.file for each in classes} for each in file.outline.functions.values())
+    code = [*(method for each in classes for method in each.methods()), *functions]
+    return any(_is_in_place(node) for each in code for node in nodes_of(each))
+
+
+def _is_in_place(node: ast.AST) -> bool:
+    if isinstance(node, ast.AugAssign):
+        return not isinstance(node.value, ast.Tuple)  # Tuples are never changed.
+    if isinstance(node, ast.keyword):
+        return node.arg in ("out", "inplace")
+    if isinstance(node, ast.Call):
+        name = last_name(node.func)
+        return name in tensors.CHANGING or (name.endswith("_") and not name.endswith("__"))
+    return isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
+
+
+def unknown_doubts(info: ClassInfo) -> list[str]:
+    """Return what is not known to be right if a block is recomputed."""
+    return list(_said(info, (each for each in recomputation_notes(info) if each.kind is Kind.UNKNOWN)))
+
+
+def stores_on_self(info: ClassInfo) -> bool:
+    """Return whether a method of a block's own that ``forward`` runs changes what the block holds."""
+    return may_change(info) and any(_is_own_state(info, each) for each in recomputation_notes(info))
+
+
+def may_change(info: ClassInfo) -> bool:
+    """Return whether a method of a class's own may change anything; it only saves following most blocks."""
+    methods = (method for each in info.mro for method in each.methods() if method.name != "__init__")
+    return any(_may_be_change(node) for method in methods for node in nodes_of(method))
+
+
+def _may_be_change(node: ast.AST) -> bool:
+    if isinstance(node, (ast.Attribute, ast.Subscript)):
+        return not isinstance(node.ctx, ast.Load) or getattr(node, "attr", "") in _NAMESPACES
+    if isinstance(node, ast.AugAssign):
+        return not isinstance(node.value, ast.Tuple)  # Tuples are never changed.
+    if isinstance(node, ast.keyword):
+        return node.arg is None or node.arg in ("out", "inplace")
+    if isinstance(node, ast.Call):
+        name = last_name(node.func)
+        is_of_part = name in known.MODULE_SETTINGS and isinstance(
+            getattr(node.func, "value", None), ast.Attribute
+        )
+        is_told_to = len(node.args) > known.IN_PLACE_AT.get(name, len(node.args))
+        return name in _CHANGING or name.endswith("_") or not name or is_of_part or is_told_to
+    return isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension, ast.Starred, ast.withitem, ast.Lambda))
+
+
+def _is_own_state(info: ClassInfo, note: Note) -> bool:
+    return note.kind is Kind.STATE and note.where.partition(".")[0] in {each.name for each in info.mro}
+
+
+@remembered
+def recomputation_notes(info: ClassInfo) -> tuple[Note, ...]:
+    """Return what a block does that is not the same, or not known to be, if it is done once more."""
+    return unknowns(spaces_of(info.module.library.project), info.file, info.name)
+
+
+def _said(info: ClassInfo, notes: Iterable[Note]) -> Iterator[str]:
+    """Yield what notes say, each cause with all of its lines."""
+    found: dict[tuple[str, SourceFile], list[Note]] = {}
+    for note in notes:
+        clause = f"`{note.where}` {_WORDS[note.kind].format(note.what)}"
+        found.setdefault((clause, note.file), []).append(note)
+    for (clause, _), several in found.items():
+        yield f"{clause}{_place(several, info)}"
+
+
+def _place(notes: list[Note], info: ClassInfo) -> str:
+    """Return in which lines notes are made, which are of one file."""
+    rows = [str(row) for row in sorted({each.row for each in notes}) if row]
+    if not rows:
+        return ""
+    file = notes[0].file
+    lines = f"line {rows[0]}" if len(rows) == 1 else f"lines {listed(rows)}"
+    return f" ({lines}{'' if file is info.file else f' of {shown(file.path)}'})"

@@ -1,0 +1,94 @@
+"""Code that puts something else in the place of what blocks run, or hooks into it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from gclint.code.file import SourceFile
+from gclint.code.packages import LIBRARY
+from gclint.code.paths import shown
+from gclint.code.project import Project
+from gclint.code.questions import Topic
+from gclint.code.remembered import remembered
+from gclint.code.surroundings import files_mentioning
+from gclint.edit.users import module_word
+from gclint.model.patches import Hook, Patch, is_relied_on, may_be_run, patches
+from gclint.model.replacements import RUN
+from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.importers import words_in
+from gclint.network.model import Network
+
+_MOST_FILES = 60
+"""In larger projects, only files are read that the blocks' own import."""
+
+
+def replaced_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield where something that blocks may run is replaced, or hooked into, around their file."""
+    around = {base for info in blocks for base in info.mro}
+    homes = {base.file for base in around} | {network.file}
+    # Whether it matters that these are replaced depends on the release.
+    others = {(base.name, name) for base in around for name in RUN}
+    for file in _files(network):
+        where = "" if file is network.file else f" of {shown(file.path)}"
+        is_machinery = _is_machinery(network.project, file)
+        for each in patches(file):
+            if is_machinery and not each.is_imported:
+                continue
+            if isinstance(each, Hook):
+                yield f"`{each.code}` on line {each.row}{where} may hook into what blocks run"
+            elif each.last not in others and _is_of(network, file, each, homes):
+                yield f"`{each.code}` on line {each.row}{where} replaces something that blocks may run"
+
+
+def _is_of(network: Network, file: SourceFile, patch: Patch, homes: Collection[SourceFile]) -> bool:
+    """Tell whether a patch is of something that gclint relies on, or of one of some modules."""
+    imported = patch.imported
+    if imported is None or not imported.level:
+        if is_relied_on(patch.full):
+            return may_be_run(patch.full) or any(patch.last[-1] in words_in(home) for home in homes)
+        if imported is None:
+            return False
+    name, further = imported.module, (*filter(None, (imported.name,)), *patch.path)
+    while True:
+        if network.project.module(file, name, imported.level) in homes and further:
+            return further[-1].startswith("__") or any(further[-1] in words_in(home) for home in homes)
+        if len(further) < 2:
+            return False
+        name, further = ".".join(filter(None, (name, further[0]))), further[1:]
+
+
+@remembered
+def _files(network: Network) -> tuple[SourceFile, ...]:
+    """Return the file of a network, what it imports of the project, and what may import it."""
+    project, own = network.project, network.file
+    found = {own.path: own}
+    for each in own.outline.all_imported():
+        for name in {each.module, ".".join(filter(None, (each.module, each.name)))}:
+            file = project.module(own, name, each.level) if each.level or name else None
+            if file is not None and not project.is_context(file.path):
+                found[file.path] = file
+    word = module_word(own)
+    with project.read_for(None):
+        mentioning = files_mentioning(project, word) if word and len(project.given) <= _MOST_FILES else ()
+        around = list(project.readable(mentioning))
+    if len(around) <= _MOST_FILES:
+        project.questions.ask(own.path, IMPORTING, word, (each.path for each in around))
+        found |= {project.consult(own, each.path).path: each for each in around}
+    return tuple(found.values())
+
+
+def _is_machinery(project: Project, file: SourceFile) -> bool:
+    """Tell whether a file is of the library, but of none of its models: its functions are relied on.
+
+    Its own package is, and no other one that has a base class of models by that name.
+    """
+    home = project.home(file)
+    return (
+        home is not None
+        and home.folder.name == LIBRARY
+        and not project.location(file.path).is_relative_to(home.folder / "models")
+    )
+
+
+IMPORTING = Topic("mentioning", lambda file, key: key in file.text, is_about_others=True)
+"""Which files have the name of a module in their text."""

@@ -1,0 +1,224 @@
+"""The run sites of checkpointing layers with an argument passed in the wrong way, and their repair."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from gclint.code.remembered import remembered
+from gclint.edit.branch import is_spared
+from gclint.edit.cache_arguments import dropped, no_cache
+from gclint.edit.call import NeedsReordering, applicability, seen_blocks
+from gclint.edit.places import argument_place
+from gclint.edit.protect import layers_to_be
+from gclint.edit.receivers import repaired_call
+from gclint.edit.release import keyword_doubt
+from gclint.edit.signature import reorder_forward
+from gclint.edit.without_cache import site_doubts
+from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair, Step
+from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
+from gclint.network.binding import BoundArgument
+from gclint.network.caches import requires_cache
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE
+from gclint.network.model import Network
+from gclint.network.runsite import RunSite
+from gclint.network.story import call_story, gradient_steps, parameter_steps
+from gclint.network.untrained import Untrained, untrained
+from gclint.verify.worker.cause import Cause
+
+_OUTSIDE_CALLERS = "positional callers outside the given files break"
+
+
+@dataclass(frozen=True)
+class SiteDefects:
+    """A run site whose arguments do not suit a checkpointing layer."""
+
+    network: Network
+    site: RunSite
+    bindings: tuple[SiteBinding, ...]
+    positional_caches: tuple[BoundArgument, ...]
+    keyword_activations: tuple[BoundArgument, ...]
+    nested_activations: tuple[BoundArgument, ...]
+
+    @property
+    def symbol(self) -> str:
+        """The name of the block that is run."""
+        return self.bindings[0].block.name
+
+    def consequence(self, now: str, then: str) -> str:
+        """Return what the arguments lead to: ``now``, or ``then`` where a legacy branch spares it."""
+        return f"{then} once `{self.symbol}` is a `{CHECKPOINTING_BASE}`" if is_spared(self.site) else now
+
+    def span(self, bound: BoundArgument) -> tuple[int, int]:
+        """Return where an argument stands in the file; one of an unpacked list or dict is the whole call."""
+        return argument_place(self.site, bound.arg)
+
+    def repair(self) -> Fix | Refusal:
+        """Return the fix of the whole call, or why there is none."""
+        for info in self.site.blocks if self.positional_caches else ():
+            needed = requires_cache(info)
+            if needed is not None:
+                return Refusal(
+                    f"`{info.name}` needs its cache `{needed}` in training, which checkpointing disables"
+                )
+        other = no_cache(self.network, self.site, dropped(self.positional_caches))
+        if other is not None:
+            return Refusal(other)
+        repaired = repaired_call(self.network, self.site, self.bindings)
+        if isinstance(repaired, NeedsReordering):
+            return self._reordered(repaired.reason)
+        if isinstance(repaired, Refusal):
+            return repaired
+        names = [each.parameter.name for each in self.positional_caches if each.parameter is not None]
+        doubt = keyword_doubt(self.network, names)
+        if isinstance(doubt, Refusal):
+            return doubt
+        doubts = [*repaired.doubts, *((doubt,) if doubt else ()), *repaired.onlookers]
+        blocks = {each.block for each in self.bindings}
+        if self.positional_caches and not doubts:
+            doubts += [doubt for info in self.site.blocks for doubt in site_doubts(info, (self.site,))]
+        evidence = (*seen_blocks(self.site, blocks), *repaired.evidence)
+        return Fix(
+            f"Pass activations to `{self.symbol}` by position and caches by keyword",
+            repaired.edits,
+            applicability(doubts, evidence),
+            "; ".join((*doubts, *evidence)) or None,
+            (Repair(Part.CALL, self.site.scope.module.file.path, *self.site.span(self.site.call)),),
+        )
+
+    def _reordered(self, reason: str) -> Fix | Refusal:
+        """Return the fix that changes the order of the block's parameters, and with it all calls."""
+        block = self.bindings[0].block
+        reordered = reorder_forward(self.network, block, self.bindings[0].activations)
+        if isinstance(reordered, Refusal):
+            return Refusal(f"{reason}, and it cannot be reordered: {reordered.reason}")
+        return Fix(
+            f"Move the activations to the front in `{block.name}.forward` and in its calls",
+            tuple(reordered.edits),
+            Applicability.UNSAFE,
+            f"{reason}, so the fix reorders it: {_OUTSIDE_CALLERS}",
+            tuple(reordered.calls),
+        )
+
+    def story(self, arguments: Sequence[BoundArgument], meaning: str, *, traced: bool) -> tuple[Step, ...]:
+        """Return how the call comes to run the block, and what its parameters get.
+
+        Args:
+            arguments: the arguments that are passed in the wrong way.
+            meaning: what there is to know of the parameter that receives one.
+            traced: whether it matters where a gradient comes from.
+        """
+        block = self.bindings[0].block
+        steps = list(call_story(self.site, block))
+        for bound in arguments:
+            if bound.parameter is not None:
+                name = bound.parameter.name
+                steps += parameter_steps(block, name, f"`{name}` of `{block.name}.forward` {meaning}")
+                if traced:
+                    steps += gradient_steps(self.site, bound.arg.value, name, self.network.gradients)
+        return tuple(steps)
+
+    def evidence(self, causes: Collection[Cause]) -> Evidence | None:
+        """Return what a run says, where the text alone would not have told.
+
+        Args:
+            causes: those of failures that are the damage.
+        """
+        if not (self.site.only_seen or any(binding.seen for binding in self.bindings)):
+            return None
+        is_confirmed = any(not each.causes.isdisjoint(causes) for each in self.site.seen)
+        return Evidence.CONFIRMED if is_confirmed else Evidence.UNSEEN
+
+
+@remembered
+def defective_sites(network: Network) -> tuple[SiteDefects, ...]:
+    """Return the plain run sites with a cache by position, or an activation where it gets no gradient."""
+    return tuple(_defective_sites(network))
+
+
+class Unjudged(Enum):
+    """Why nothing is said of the arguments of a call site."""
+
+    CHECKPOINTED = "the call goes through a checkpoint function, which passes its arguments on unchanged"
+    INNER = "the call runs an inner function, whose own calls are checked instead"
+    NOT_RECOMPUTED = (
+        "{block} is not a checkpointing layer and no fix makes it one, so checkpointing does not see its "
+        "arguments"
+    )
+    UNRECORDED = Untrained.UNRECORDED.value
+    EVALUATING = Untrained.EVALUATING.value
+    SPARED = "the call is in the branch that does not checkpoint"
+    UNBOUND = (
+        "the arguments cannot be matched to parameters: the call unpacks a list, or `forward` could not be "
+        "read"
+    )
+
+    def of(self, site: RunSite) -> str:
+        """Return the reason in words."""
+        return self.value.replace("{block}", _named(site))
+
+
+def _judged(network: Network, site: RunSite) -> tuple[SiteBinding, ...] | Unjudged:
+    """Return the bindings of a call site for the blocks that are recomputed, or why it has none."""
+    if site.checkpointed:
+        return Unjudged.CHECKPOINTED
+    if site.function is not None:
+        return Unjudged.INNER
+    idle = untrained(site)
+    if idle is not None:
+        return Unjudged(idle.value)
+    # A layer is enabled along with its stack, which does not come here then.
+    spared = is_spared(site)
+    unprotected = layers_to_be(network)
+    blocks = [info for info in site.blocks if info in unprotected or (not spared and info.is_checkpointing)]
+    if not blocks:
+        layers = any(info.is_checkpointing for info in site.blocks)
+        return Unjudged.SPARED if spared and layers else Unjudged.NOT_RECOMPUTED
+    bindings = [bind_site(site, info, network.gradients) for info in blocks]
+    known = tuple(binding for binding in bindings if binding is not None)
+    return known if len(known) == len(blocks) else Unjudged.UNBOUND
+
+
+def reasons(network: Network, sites: Iterable[RunSite], innocence: str) -> Iterator[str]:
+    """Yield for each call site why a rule about its arguments is silent.
+
+    Args:
+        network: the file.
+        sites: the call sites.
+        innocence: what is said of one that is judged; ``{block}`` stands for the block's name.
+    """
+    found = []
+    for site in sites:
+        judged = _judged(network, site)
+        if isinstance(judged, Unjudged):
+            found.append(judged.of(site))
+        else:
+            found.append(innocence.replace("`{block}`", _named(site)))
+    yield from dict.fromkeys(found)
+
+
+def _named(site: RunSite) -> str:
+    return " or ".join(f"`{info.name}`" for info in site.blocks)
+
+
+def _defective_sites(network: Network) -> Iterator[SiteDefects]:
+    for site in network.run_sites:
+        if site.checkpointed or site.function is not None:
+            continue
+        if is_plainly_right(site, network.gradients.named):
+            continue
+        known = _judged(network, site)
+        if isinstance(known, Unjudged):
+            continue
+        caches = _united(binding.positional_caches() for binding in known)
+        activations = _united(binding.keyword_activations() for binding in known)
+        nested = _united(binding.nested_activations() for binding in known)
+        if caches or activations or nested:
+            yield SiteDefects(network, site, known, caches, activations, nested)
+
+
+def _united(groups: Iterable[list[BoundArgument]]) -> tuple[BoundArgument, ...]:
+    """Return the arguments of all groups, each place of the call once."""
+    by_index = {bound.index: bound for group in groups for bound in group}
+    return tuple(by_index[index] for index in sorted(by_index))

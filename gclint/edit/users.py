@@ -1,0 +1,74 @@
+"""Other files that may do something with what the models of a file hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from gclint.code.file import SourceFile
+from gclint.code.likely import given_by_word, likely_imported
+from gclint.code.outline import Definition
+from gclint.code.questions import Topic
+from gclint.code.remembered import remembered
+from gclint.code.surroundings import files_mentioning
+from gclint.copies.generated import is_modular
+from gclint.model.attributes import spaces_of
+from gclint.model.importing import names_any
+from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.values import Function
+from gclint.network.model import Network
+
+
+@remembered
+def users_naming(network: Network, names: frozenset[str]) -> tuple[Module, ...]:
+    """Return the other modules that import from a file, and name one of some attributes."""
+    return tuple(_users(network, names))
+
+
+def _users(network: Network, names: Collection[str]) -> Iterator[Module]:
+    project, classes = network.project, frozenset(network.module.classes)
+    stem = module_word(network.file)
+    key = f"{' '.join(sorted(names))}|{' '.join(sorted((stem, *classes)))}"
+    with project.read_for(None):
+        importing = given_by_word(project, likely_imported)
+        given = {path for word in (stem, *classes) for path in importing.get(word, ())}
+        paths = dict.fromkeys(path for name in sorted(names) for path in files_mentioning(project, name))
+        likely = (path for path in paths if path in given or path not in project.given)
+        files = [each for each in project.readable(likely) if _may_use(each, key)]
+    project.questions.ask(network.file.path, USING, key, (each.path for each in files))
+    for file in files:
+        is_other = file is not network.file and not is_modular(file.path)
+        if is_other and names_any(spaces_of(project), file, {network.file}, classes):
+            project.consult(network.file, file.path)
+            yield network.library.module(file)
+
+
+def module_word(file: SourceFile) -> str:
+    """Return the word by which code imports a file; nothing if no code can."""
+    path = file.path
+    word = path.parent.name if path.stem == "__init__" else path.stem
+    return word if word.isidentifier() else ""
+
+
+def code_of(module: Module, is_named: Callable[[Definition], bool]) -> Iterator[tuple[str, Scope]]:
+    """Yield the methods and functions of a module for which something holds, with their names."""
+    for info in module.classes.values():
+        for method in info.methods():
+            if is_named(method):
+                yield f"{info.name}.{method.name}", info.scope(method)
+    for definition in module.file.outline.definitions:
+        if not definition.is_class and not definition.indent and is_named(definition):
+            for value in module.lookup(definition.name):
+                if isinstance(value, Function):
+                    yield definition.name, value.scope.enter(value, ())
+
+
+def _may_use(file: SourceFile, key: str) -> bool:
+    names, _, imported = key.partition("|")
+    return not likely_imported(file).isdisjoint(imported.split()) and any(
+        name in file.text for name in names.split()
+    )
+
+
+USING = Topic("using", _may_use, is_about_others=True)
+"""Which files name some attributes, and import one of some words."""

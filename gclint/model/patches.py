@@ -1,0 +1,184 @@
+"""Where code puts something else in the place of what another module has, or hooks into modules from outside.
+
+Wherever it stands: a function that does so may be called before the model is run, between two runs of a
+block, or while a file is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Set
+from typing import NamedTuple
+
+from gclint.code.file import SourceFile
+from gclint.code.outline import ImportedName
+from gclint.code.remembered import remembered
+from gclint.code.walk import FUNCTIONS, last_name, walk
+from gclint.model import known, tensors
+from gclint.model.notes import quoted
+from gclint.model.spaces import KNOWN
+from gclint.model.usage import Usage, usage_of
+
+_NAMESPACES = frozenset(("__dict__", "__code__", "__defaults__", "__kwdefaults__", "__globals__"))
+_RELIED_ON = KNOWN | frozenset(
+    (
+        "builtins",
+        "torch.Tensor",
+        "torch.autograd",
+        "torch.nn.modules",
+        "torch.nn.Parameter",
+        "torch.overrides",
+        "torch.utils.checkpoint",
+        "transformers.modeling_layers",
+        "transformers.modeling_utils",
+    )
+)
+"""Names that have a meaning for gclint, and with them all that they have."""
+_OF_ALL = ("register_module_", "_global_")
+"""How names begin of what hooks into all modules."""
+_OPERATIONS = tensors.FRESH | tensors.VIEWS | tensors.CHANGING | tensors.FUNCTIONAL
+
+
+class Patch(NamedTuple):
+    """Something that gets another meaning at a place."""
+
+    code: str
+    row: int
+    imported: ImportedName | None
+    """The import behind whose name it is; None for what is told by the text that names it."""
+    path: tuple[str, ...]
+    """The names behind that of the import; the last one is that of what is replaced, if it is known."""
+    is_imported: bool
+    """Whether importing the file does it, and not only a call of a function."""
+
+    @property
+    def last(self) -> tuple[str, ...]:
+        """The last two names of what is replaced."""
+        return (*(() if self.imported is None else (self.imported.name or "",)), *self.path)[-2:]
+
+    @property
+    def full(self) -> str:
+        """The full name of what is replaced, if it is of another package."""
+        first = () if self.imported is None else (self.imported.module, self.imported.name or "")
+        return ".".join(filter(None, (*first, *self.path)))
+
+
+class Hook(NamedTuple):
+    """A place that hooks into all modules, or into one outside of any class."""
+
+    code: str
+    row: int
+    is_imported: bool
+    """Whether importing the file does it, and not only a call of a function."""
+
+
+@remembered
+def patches(file: SourceFile) -> tuple[Patch | Hook, ...]:
+    """Return the places of a file that give what it imports another meaning, or hook into modules."""
+    usage = Usage(None) if file.tree is None else usage_of(file.tree)
+    in_functions = _in_functions(usage) if usage.replacing or usage.hooking else frozenset[ast.AST]()
+    imported = (each.name or "" for each in file.outline.all_imported())
+    return (
+        *_patches(file, usage, in_functions),
+        *(Hook(each, 1, is_imported=True) for each in imported if each.startswith(_OF_ALL)),
+        *_hooks(usage, in_functions),
+    )
+
+
+def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iterator[Patch]:
+    imports: defaultdict[str, list[ImportedName]] = defaultdict(list)
+    for each in file.outline.all_imported():
+        imports[each.bound].append(each)
+    for node in usage.replacing:
+        is_imported = node not in in_functions
+        for root, path in _replaced(node):
+            for each in imports.get(root, ()):
+                yield Patch(quoted(node), _row(node), each, path, is_imported)
+        for text in _names_given(node):
+            yield Patch(quoted(node), _row(node), None, tuple(text.split(".")), is_imported)
+
+
+def _in_functions(usage: Usage) -> frozenset[ast.AST]:
+    """Return the nodes of a file that only run when a function is called."""
+    nodes = () if usage.tree is None else walk(usage.tree)
+    functions = [each for each in nodes if isinstance(each, FUNCTIONS)]
+    return frozenset(each for one in functions for statement in one.body for each in walk(statement))
+
+
+def _hooks(usage: Usage, in_functions: Set[ast.AST]) -> Iterator[Hook]:
+    body = [] if usage.tree is None else usage.tree.body
+    classes = [each for each in body if isinstance(each, ast.ClassDef)]
+    for node in usage.hooking:
+        name = last_name(node)
+        is_inside = any(each.lineno <= _row(node) <= (each.end_lineno or 0) for each in classes)
+        if not is_inside or name.startswith(_OF_ALL):
+            yield Hook(quoted(node), _row(node), node not in in_functions)
+
+
+def _row(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)
+
+
+def is_relied_on(full: str) -> bool:
+    """Tell whether a name of another package has a meaning for gclint, or is inside of what has one."""
+    parts = full.split(".")
+    holders = {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+    parent, _, last = full.rpartition(".")
+    if full in known.TORCH or full.startswith(f"{known.MODULES_BY_NAME}."):
+        return True
+    return not holders.isdisjoint(_RELIED_ON) or (parent in known.TORCH and last in _OPERATIONS)
+
+
+def may_be_run(full: str) -> bool:
+    """Tell whether a name is more than an attribute of a class that only code which names it can run."""
+    holder, _, last = full.rpartition(".")
+    return holder not in _RELIED_ON or last.startswith("_") or last == "forward"
+
+
+def _replaced(node: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the names of what a place may replace: a first one, and those behind it."""
+    if isinstance(node, ast.Attribute):
+        yield from _chain(node)
+    elif isinstance(node, ast.Subscript):
+        yield from _chain(node.value)
+    elif isinstance(node, ast.Call):
+        for holder, name in zip(node.args, node.args[1:], strict=False):
+            text = getattr(name, "value", None)
+            for root, path in _chain(holder):
+                if isinstance(text, str):
+                    yield root, (*path, text)
+                elif last_name(node.func) == "setattr":
+                    yield root, path
+        if isinstance(node.func, ast.Attribute) and node.func.attr not in known.READING_METHODS:
+            yield from _chain(node.func.value) if _is_namespace(node.func.value) else ()
+
+
+def _names_given(node: ast.AST) -> Iterator[str]:
+    """Yield the full names of what gclint relies on that a call gets as texts."""
+    for each in node.args if isinstance(node, ast.Call) else ():
+        text = getattr(each, "value", None)
+        if isinstance(text, str) and text.isascii() and "." in text and is_relied_on(text):
+            yield text
+
+
+def _chain(node: ast.expr) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the first name of an expression, with the attributes that are read of it."""
+    path: list[str] = []
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Attribute):
+            path += [] if node.attr in _NAMESPACES else [node.attr]
+            node = node.value
+        elif isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and last_name(node.func) == "vars" and node.args:
+            node = node.args[0]
+        else:
+            return
+    yield node.id, tuple(reversed(path))
+
+
+def _is_namespace(node: ast.expr) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr in _NAMESPACES) or (
+        isinstance(node, ast.Call) and last_name(node.func) == "vars"
+    )

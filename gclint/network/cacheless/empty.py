@@ -1,0 +1,105 @@
+"""What is known of empty caches: they give back what they get, and have no length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gclint.code.names import names
+from gclint.network.cacheless.asking import full_name, is_of_block
+from gclint.network.cacheless.items import Arguments, Items
+from gclint.network.cacheless.terms import Term
+
+_NUMBERS = names("get_seq_length get_usable_length")
+"""Methods of caches that tell how long they are: an empty one is not."""
+CONVERTING = frozenset(("to_legacy_cache", "to"))
+"""Methods of caches that give the same in another form."""
+_WRITTEN = "written"
+"""What is noted of an index of a layer, or of the cache, once something was put there."""
+_PILES = frozenset(("tuple", "list", "dict"))
+_USUAL_CACHES = frozenset(("Cache", "DynamicCache"))
+
+
+class EmptyCaches(Items):
+    """Follows what is done with caches in which nothing is yet."""
+
+    def in_cache(self, base: Term, name: str, given: Arguments) -> Term:
+        """Return what a method of an empty cache gives: what it got, or nothing yet."""
+        if base is self.terms.marks:
+            return self.terms.false
+        if name in CONVERTING:
+            return base
+        index = next((value for key, value in given.named if key == "layer_idx"), None)
+        if name in _NUMBERS:
+            own = next(
+                (each for each in (*given.positional, index) if each is not None and is_of_block(each)), None
+            )
+            is_empty = not (self.is_inside and self.are_written) or (
+                own is not None and (own, _WRITTEN) not in self.held
+            )
+            return self.terms.constant(0) if is_empty else self.terms("held", name, given, self.log)
+        if name == "sum":
+            return self.terms.constant(0)
+        if name == "size":
+            return (
+                self.item(self.terms("extent"), given.positional[0])
+                if given.positional
+                else self.terms("extent")
+            )
+        if name == "update" and len(given.positional) >= 2:
+            return self._updated(
+                given.positional, given.positional[2] if len(given.positional) > 2 else index
+            )
+        self.has_written = True  # Nobody knows what else fills a cache.
+        return base
+
+    def _updated(self, given: Sequence[Term], index: Term | None) -> Term:
+        """Return what a cache gives back that gets keys and values: these, if it had none of the layer."""
+        self.has_written = True
+        if index is None or not is_of_block(index) or (index, _WRITTEN) in self.held:
+            return self.terms("held", tuple(given), index, self.log)
+        self.held[index, _WRITTEN] = self.terms.true
+        self.filled.update(given[:2])
+        return self.terms("tuple", tuple(given[:2]))
+
+    def note_filled(self) -> None:
+        """Take note that blocks may have filled the caches that what runs them has."""
+        self.held[self.terms.cache, _WRITTEN] = self.terms.true
+        self.fill()
+
+    def fill(self) -> None:
+        """Let caches be filled ones, if blocks were run that may have filled them."""
+        if (self.terms.cache, _WRITTEN) in self.held:
+            for frame in self.frames:
+                frame.names.update({name: self._filled(each) for name, each in frame.names.items()})
+            self.held.update({key: self._filled(each) for key, each in self.held.items()})
+
+    def _filled(self, term: Term) -> Term:
+        if term.op == "either":
+            test, one, other = term.args
+            return self.terms.either(test, self._filled(one), self._filled(other))  # type: ignore[arg-type]
+        return self.terms.filled if term is self.terms.cache else term
+
+    def joined_tensors(self, given: Term) -> Term | None:
+        """Return what concatenating tensors to an empty cache gives: the same tensors."""
+        items = self.items(self.settle(given))
+        if items is None or self.terms.cache not in items:
+            if items is not None and self.terms.none in items:
+                raise self.fail()
+            return None
+        left = [each for each in items if each is not self.terms.cache]
+        return left[0] if len(left) == 1 else None if left else self.terms.cache
+
+    def is_instance(self, value: Term, kind: Term) -> Term | None:
+        """Return whether a value is of a class, if that is known: an empty cache is no container."""
+        if kind.op == "tuple":
+            found = [self.is_instance(value, each) for each in kind.terms()]
+            return self.terms.false if all(each is self.terms.false for each in found) else None
+        names = set(map(full_name, self.kinds_of(kind)))
+        if not names or value.op not in ("constant", "cache", "operation", "tuple", "list"):
+            return None
+        if names <= _PILES:
+            return self.terms.constant(value.op in names)
+        is_usual = value is self.terms.cache and all(
+            name.rpartition(".")[2] in _USUAL_CACHES for name in names
+        )
+        return self.terms.true if is_usual else self.terms.false if value is self.terms.none else None

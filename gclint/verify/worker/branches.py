@@ -1,0 +1,435 @@
+"""Which branches functions have, and code that notes which of them are executed.
+
+Both sides import this module, so it needs only Python: the worker marks the code that it runs, and the host
+finds what was not executed in the same text.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+_DEVICES = frozenset(("cuda", "hip", "hpu", "mlu", "mps", "musa", "npu", "tpu", "xla", "xpu"))
+"""The kinds of hardware that a run on a CPU does not have."""
+_KERNELS = frozenset(("flash_attention_2", "flash_attention_3"))
+"""The implementations of attention that need it."""
+_ASKING = re.compile(
+    r"is_\w*available\w*|is_(?:in_)?\w*(?:tracing|scripting|compiling|onnx_export|fx_proxy)|is_flash_attn\w*"
+)
+"""The functions that ask for that, for a library, or for another use than training."""
+_KIND = re.compile(r"^type$|device|attn_implementation")
+"""The names of what is compared with these."""
+_TRAINING = "training"
+_CONSTRUCTORS = frozenset(("__init__", "__new__"))
+"""The methods that no step runs."""
+EXECUTED, ENTERED, LEFT = "__gclint_executed__", "__gclint_entered__", "__gclint_left__"
+"""The global names of the functions that note what is executed, and where methods begin and end."""
+_CACHE = re.compile(r"(?:^|_)(?:past|caches?|mems)(?:_|$)")
+"""The names of caches, and of what switches them on."""
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SAYING = frozenset(("logger", "logging", "warnings"))
+
+
+@dataclass(frozen=True)
+class Branch:
+    """What is executed on one outcome of a condition; or a function, which is executed when it is called."""
+
+    line: int
+    column: int
+    """The place of its first statement, or of its expression; of a condition without it, that of this."""
+    last: int
+    """The last line of its code."""
+    kind: str
+    """``function``, ``body``, ``else`` (also one that is not written), or ``operand``."""
+    function: int
+    end: int
+    """The first and the last line of the innermost function around it."""
+    excuse: str = ""
+    """Why it need not be executed; empty if there is no reason."""
+    needs_cache: bool = False
+    """Whether it is executed only with a cache, which a block has only without checkpointing."""
+
+
+@dataclass
+class Marked:
+    """The branches of a module, and the same module with code that notes which of them are executed."""
+
+    tree: ast.Module
+    branches: list[Branch] = field(default_factory=list)
+    around: list[int | None] = field(default_factory=list)
+    """By branch: the number of the innermost one that it is in."""
+    nodes: list[Sequence[ast.AST]] = field(default_factory=list)
+    """By branch: the code that decides about it, and its own."""
+    methods: dict[str, list[int]] = field(default_factory=dict)
+    """By name of a class: the numbers of its methods, but for constructors."""
+
+    def missed(self, executed: frozenset[int] | set[int]) -> list[Branch]:
+        """Return the branches that were not executed in functions that were; of nested ones, the outer."""
+        return [
+            branch
+            for number, branch in enumerate(self.branches)
+            for around in [self.around[number]]
+            if number not in executed and branch.kind != "function" and (around is None or around in executed)
+        ]
+
+    def words(self, executed: frozenset[int] | set[int]) -> Iterator[str]:
+        """Yield the names and texts in the conditions of branches that were missed without an excuse."""
+        missed = set(self.missed(executed))
+        for branch, (deciding, *_) in zip(self.branches, self.nodes, strict=True):
+            for node in ast.walk(deciding) if branch in missed and not branch.excuse else ():
+                if isinstance(node, ast.Name):
+                    yield node.id
+                elif isinstance(node, ast.Attribute):
+                    yield node.attr
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value
+
+    def entered(self, executed: frozenset[int] | set[int]) -> list[int]:
+        """Return the lines of the functions that were executed."""
+        return [
+            branch.line
+            for number, branch in enumerate(self.branches)
+            if branch.kind == "function" and number in executed
+        ]
+
+
+def marked(text: str, path: str = "<text>", first: int | None = None) -> Marked:
+    """Find the branches of a text.
+
+    Args:
+        text: the code of a module.
+        path: its file, for errors.
+        first: the number of the first branch, to mark them; None to mark nothing.
+
+    Raises:
+        SyntaxError: it is no Python.
+    """
+    tree = ast.parse(text, path)
+    found = Marked(tree)
+    _Marking(found, first).visit(tree)
+    ast.fix_missing_locations(tree)
+    return found
+
+
+class _Marking(ast.NodeTransformer):
+    """Notes the branches of functions, and puts marks into them, without moving lines."""
+
+    def __init__(self, found: Marked, first: int | None) -> None:
+        self._found = found
+        self._first = first
+        self._function: tuple[int, int] | None = None
+        """The first and the last line of the innermost function."""
+        self._around: int | None = None
+        self._class: str | None = None
+        """The name of the class whose body this is."""
+        self._defined = {node.name for node in ast.walk(found.tree) if isinstance(node, _FUNCTIONS)}
+        """The names of all functions of the module."""
+
+    # -- what has branches
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        """Tell its methods from other functions."""
+        outer, self._class = self._class, node.name
+        self.generic_visit(node)
+        self._class = outer
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        """Mark where it begins."""
+        return self._followed_function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
+        """Mark where it begins."""
+        return self._followed_function(node)
+
+    def _followed_function(self, node: Any) -> Any:
+        function, around, owner = self._function, self._around, self._class
+        self._function, self._around, self._class = (node.lineno, node.end_lineno), None, None
+        number = self._add(node, "function", (node,))
+        after = _has_docstring(node.body)
+        node.body = self._suite(node.body, number, after=after)
+        if owner is not None and node.name not in _CONSTRUCTORS:
+            self._found.methods.setdefault(owner, []).append(number)
+            if self._first is not None:
+                node.body = [*node.body[:after], *self._enclosed(node.body[after:], number)]
+        self._function, self._around, self._class = function, around, owner
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.If:
+        """Mark both suites; one that is not written is an empty one."""
+        if self._function is None:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        test = node.test
+        node.test = self.visit(node.test)
+        body = self._add(node.body[0], "body", (test, *node.body), self._why(test, node.body, holds=True))
+        first: ast.AST = node.orelse[0] if node.orelse else node
+        other = self._add(first, "else", (test, *node.orelse), self._why(test, node.orelse, holds=False))
+        node.body, node.orelse = self._suite(node.body, body), self._suite(node.orelse, other, at=node)
+        return node
+
+    def visit_For(self, node: ast.For) -> Any:
+        """Mark the body."""
+        return self._followed_loop(node)
+
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> Any:
+        """Mark the body."""
+        return self._followed_loop(node)
+
+    def visit_While(self, node: ast.While) -> Any:
+        """Mark the body."""
+        return self._followed_loop(node)
+
+    def _followed_loop(self, node: Any) -> Any:
+        if self._function is None:
+            return self.generic_visit(node)
+        deciding = node.test if isinstance(node, ast.While) else node.iter
+        for name in ("target", "iter", "test"):
+            if hasattr(node, name):
+                setattr(node, name, self.visit(getattr(node, name)))
+        body = self._add(node.body[0], "body", (deciding, *node.body), self._why(None, node.body))
+        node.body = self._suite(node.body, body)
+        node.orelse = self._each(node.orelse)
+        return node
+
+    def visit_Try(self, node: Any) -> Any:
+        """Mark the handlers."""
+        if self._function is None:
+            return self.generic_visit(node)
+        node.body = self._each(node.body)
+        for handler in node.handlers:
+            number = self._add(handler.body[0], "body", (handler,), self._why(None, handler.body))
+            handler.body = self._suite(handler.body, number)
+        node.orelse, node.finalbody = self._each(node.orelse), self._each(node.finalbody)
+        return node
+
+    def visit_TryStar(self, node: Any) -> Any:
+        """Mark the handlers."""
+        return self.visit_Try(node)
+
+    def visit_Match(self, node: Any) -> Any:
+        """Mark the cases."""
+        if self._function is None:
+            return self.generic_visit(node)
+        subject = node.subject
+        node.subject = self.visit(node.subject)
+        for case in node.cases:
+            if case.guard is not None:
+                case.guard = self.visit(case.guard)
+            number = self._add(case.body[0], "body", (subject, *case.body), self._why(None, case.body))
+            case.body = self._suite(case.body, number)
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.IfExp:
+        """Mark both arms."""
+        if self._function is None:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        test = node.test
+        node.test = self.visit(node.test)
+        node.body = self._arm(node.body, "body", test, self._why(test, (), holds=True))
+        node.orelse = self._arm(node.orelse, "else", test, self._why(test, (), holds=False))
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.BoolOp:
+        """Mark what is called only if what is in front of it does not decide."""
+        if self._function is None:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        holds = isinstance(node.op, ast.And)
+        first, *others = node.values
+        values = [self.visit(first)]
+        for each in others:
+            if any(isinstance(one, ast.Call) for one in ast.walk(each)):
+                values.append(self._arm(each, "operand", first, self._why(first, (), holds=holds)))
+            else:
+                values.append(self.visit(each))
+        node.values = values
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        """Mark where it begins."""
+        if self._function is None:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        function, around = self._function, self._around
+        self._function, self._around = (node.lineno, node.end_lineno or node.lineno), None
+        node.body = self._expression(node.body, self._add(node, "function", (node,)))
+        self._function, self._around = function, around
+        return node
+
+    def _followed_comprehension(self, node: Any) -> Any:
+        if self._function is None:
+            return self.generic_visit(node)
+        node.generators = [self.visit(each) for each in node.generators]
+        for name in ("key", "elt", "value"):
+            item = getattr(node, name, None)
+            if item is not None:
+                is_called = any(isinstance(each, ast.Call) for each in ast.walk(item))
+                first = node.generators[0].iter
+                setattr(node, name, self._arm(item, "body", first) if is_called else self.visit(item))
+        return node
+
+    def visit_ListComp(self, node: ast.ListComp) -> Any:
+        """Mark what is called for each item."""
+        return self._followed_comprehension(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> Any:
+        """Mark what is called for each item."""
+        return self._followed_comprehension(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
+        """Mark what is called for each item."""
+        return self._followed_comprehension(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> Any:
+        """Mark what is called for each item."""
+        return self._followed_comprehension(node)
+
+    # -- marks
+
+    def _enclosed(self, statements: list[ast.stmt], number: int) -> list[ast.stmt]:
+        """Return statements with notes before and behind them, however they end."""
+        entered, left = (ast.Expr(self._call(number, name)) for name in (ENTERED, LEFT))
+        ast.copy_location(entered, statements[0])
+        whole = ast.Try(statements, [], [], [ast.copy_location(left, statements[-1])])
+        return [entered, ast.copy_location(whole, statements[0])]
+
+    def _add(self, at: Any, kind: str, nodes: Sequence[ast.AST], why: _Why | None = None) -> int:
+        found = self._found
+        assert self._function is not None
+        last = max([at.lineno, *(getattr(each, "end_lineno", at.lineno) for each in nodes[1:])])
+        excuse, needs_cache = ("", False) if why is None else (why.excuse(), why.needs_cache())
+        found.branches.append(
+            Branch(at.lineno, at.col_offset, last, kind, *self._function, excuse, needs_cache)
+        )
+        found.around.append(self._around)
+        found.nodes.append(nodes)
+        return len(found.branches) - 1
+
+    def _why(self, test: ast.expr | None, suite: Sequence[ast.stmt], *, holds: bool = True) -> _Why:
+        return _Why(test, suite, holds=holds, defined=self._defined)
+
+    def _each(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        return [self.visit(each) for each in statements]
+
+    def _suite(
+        self, statements: list[ast.stmt], number: int, *, after: int = 0, at: ast.AST | None = None
+    ) -> list[ast.stmt]:
+        """Return the statements of a branch with a mark in front of them, or after some."""
+        around, self._around = self._around, number
+        inside = self._each(statements)
+        self._around = around
+        if self._first is None:
+            return inside
+        mark = ast.Expr(self._call(number))
+        place = statements[min(after, len(statements) - 1)] if statements else at
+        assert place is not None
+        ast.copy_location(mark, place)
+        return [*inside[:after], ast.fix_missing_locations(mark), *inside[after:]]
+
+    def _arm(self, value: ast.expr, kind: str, test: ast.expr, why: _Why | None = None) -> ast.expr:
+        return self._expression(value, self._add(value, kind, (test, value), why))
+
+    def _expression(self, value: ast.expr, number: int) -> ast.expr:
+        """Return an expression that notes the number of its branch."""
+        around, self._around = self._around, number
+        inside: ast.expr = self.visit(value)
+        self._around = around
+        if self._first is None:
+            return inside
+        both = ast.BoolOp(ast.Or(), [self._call(number), inside])  # The mark is None.
+        return ast.copy_location(both, value)
+
+    def _call(self, number: int, name: str = EXECUTED) -> ast.Call:
+        return ast.Call(ast.Name(name, ast.Load()), [ast.Constant(number + (self._first or 0))], [])
+
+
+def _has_docstring(body: Sequence[ast.stmt]) -> int:
+    first = body[0]
+    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return int(is_text and isinstance(first.value.value, str))  # type: ignore[attr-defined]
+
+
+class _Why:
+    """Why a branch may not be executed."""
+
+    def __init__(
+        self, test: ast.expr | None, suite: Sequence[ast.stmt], *, holds: bool, defined: Set[str]
+    ) -> None:
+        self._suite = suite
+        self._defined = defined
+        """The names of functions that mean something else here than they seem to."""
+        self._needed = [] if test is None else list(_needed(test, holds=holds))
+
+    def excuse(self) -> str:
+        """Return why it need not be executed, or nothing."""
+        if self._suite and isinstance(self._suite[-1], ast.Raise):
+            return "it only raises"
+        if self._suite and all(map(_only_says, self._suite)):
+            return "it only says something"
+        for leaf, wanted in self._needed:
+            is_unequal = isinstance(leaf, ast.Compare) and isinstance(leaf.ops[0], (ast.NotEq, ast.NotIn))
+            if _asks_for_hardware(leaf, self._defined) and wanted is not is_unequal:
+                return f"it needs what no run here has: {ast.unparse(leaf)}"
+            if isinstance(leaf, ast.Attribute) and leaf.attr == _TRAINING and not wanted:
+                return "it is not executed in training"
+        return ""
+
+    def needs_cache(self) -> bool:
+        """Tell whether it is executed only if something that is named like a cache is there."""
+        return any(_is_there(leaf, wanted=wanted) for leaf, wanted in self._needed)
+
+
+def _is_there(leaf: ast.expr, *, wanted: bool) -> bool:
+    if isinstance(leaf, ast.Compare) and isinstance(leaf.ops[0], (ast.Is, ast.IsNot)):
+        is_none = isinstance(leaf.comparators[0], ast.Constant) and leaf.comparators[0].value is None
+        wanted = is_none and wanted is isinstance(leaf.ops[0], ast.IsNot)
+        leaf = leaf.left
+    name = leaf.id if isinstance(leaf, ast.Name) else leaf.attr if isinstance(leaf, ast.Attribute) else ""
+    return wanted and _CACHE.search(name) is not None
+
+
+def _asks_for_hardware(leaf: ast.expr, defined: Set[str]) -> bool:
+    """Tell whether a condition asks for what a run on a CPU does not have."""
+    if isinstance(leaf, ast.Attribute):
+        is_own = isinstance(leaf.value, ast.Name) and leaf.value.id == "self"
+        return not is_own and leaf.attr.startswith("is_") and leaf.attr[len("is_") :] in _DEVICES
+    if isinstance(leaf, ast.Call):
+        base, _, name = ast.unparse(leaf.func).rpartition(".")
+        is_foreign = base.partition(".")[0] == "torch" if base else name not in defined
+        return is_foreign and _ASKING.fullmatch(name) is not None
+    if not isinstance(leaf, ast.Compare):
+        return False
+    asked = leaf.left.attr if isinstance(leaf.left, ast.Attribute) else getattr(leaf.left, "id", "")
+    texts = [
+        each.value for other in leaf.comparators for each in ast.walk(other) if isinstance(each, ast.Constant)
+    ]
+    return (
+        _KIND.search(asked) is not None
+        and bool(texts)
+        and all(isinstance(each, str) and each in _DEVICES | _KERNELS for each in texts)
+    )
+
+
+def _needed(test: ast.expr, *, holds: bool) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield what has to be true or false if a condition holds, or does not."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _needed(test.operand, holds=not holds)
+    elif isinstance(test, ast.BoolOp):
+        if isinstance(test.op, ast.And) is holds:
+            for each in test.values:
+                yield from _needed(each, holds=holds)
+    else:
+        yield test, holds
+
+
+def _only_says(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Pass):
+        return True
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
+        return False
+    given = (node for each in (*call.args, *call.keywords) for node in ast.walk(each))
+    base = call.func.value
+    is_plain = not any(isinstance(node, ast.Call) for node in given)
+    return is_plain and isinstance(base, ast.Name) and base.id in _SAYING
