@@ -46,6 +46,8 @@ _WORDS: Mapping[Kind, str] = {
     Kind.UNKNOWN: "{}",
 }
 """What the kinds of notes say, behind the name of a function."""
+_SHOWN_BY_RUNS = frozenset((Kind.KEPT, Kind.GRADIENTS, Kind.CONTAINER))
+"""What a run shows whenever it happens, since gradients are lost then."""
 
 
 def recomputation_doubts(info: ClassInfo) -> list[str]:
@@ -86,6 +88,12 @@ def _is_in_place(node: ast.AST) -> bool:
 def unknown_doubts(info: ClassInfo) -> list[str]:
     """Return what is not known to be right if a block is recomputed."""
     return list(_said(info, (each for each in recomputation_notes(info) if each.kind is Kind.UNKNOWN)))
+
+
+def undecidable_doubts(info: ClassInfo) -> list[str]:
+    """Return what is in doubt if a block is recomputed, and may do harm later that no run has shown."""
+    notes = (each for each in recomputation_notes(info) if each.kind not in _SHOWN_BY_RUNS)
+    return list(_said(info, notes))
 
 
 def stores_on_self(info: ClassInfo) -> bool:

@@ -283,6 +283,10 @@ class Leaves(Interpreter):
                 self._found.setdefault((statement, part), change)
                 self._changed.add(part)
 
+    def may_change(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Take what may be changed for something that is."""
+        self.change(value, node, frame)
+
     def _parts_in(self, value: Value) -> list[Part]:
         leaves = [self._leaves[each].part for each in sorted(value.roots) if each.kind is Kind.LEAF]
         return list(dict.fromkeys(leaves))

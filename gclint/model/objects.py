@@ -176,6 +176,11 @@ class Objects:
         for root in sorted(value.roots):
             self.note(root.what, node, frame, root.kind)
 
+    def may_change(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Note that a value may be changed in place, of which nothing is known."""
+        if value.roots:
+            self.note("goes over something of which nothing is known", node, frame)
+
     def tensor(self, values: Iterable[Value], roots: Iterable[Root] = ()) -> Value:
         """Return a tensor that is computed from these."""
         given = tuple(values)
@@ -295,8 +300,10 @@ class Objects:
         """Note that items of something are used up."""
         is_iterator = any(isinstance(each, Box) and each.kind == ITERATOR for each in value.things)
         is_unknown = any(isinstance(each, (Unknown, Made)) and not is_argument(each) for each in value.things)
-        if is_iterator or is_unknown:
+        if is_iterator:
             self.change(value, node, frame)
+        elif is_unknown:
+            self.may_change(value, node, frame)
 
     def ask(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Follow all special methods that a function may run which gets a value."""

@@ -461,6 +461,10 @@ class Surroundings(Entries):
         for root in value.roots:
             self._touch(root, objects, _around(Matter.CHANGED, quoted(node), node, frame), frame)
 
+    def may_change(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Take what may be changed for something that is."""
+        self.change(value, node, frame)
+
     def _touch(self, root: Root, objects: frozenset[Object], around: Around, frame: Frame) -> None:
         """Take note that what a root stands for may be changed in place here.
 

@@ -217,7 +217,7 @@ class _Prover:
             if not any(finding.is_part_of(other) for other in unit.repairs):
                 yield from ((text, ("doubt", finding.code)) for text in self._doubts(unit, finding))
         yield from ((text, "not executed") for text in self._not_executed(unit))
-        yield from ((text, "not reached") for text in self._not_reached(unit))
+        yield from self._not_shown(unit)
         yield from ((text, "unused") for text in self._unused(unit, leading))
 
     def _unused(self, unit: _Unit, leading: Collection[Place]) -> Iterator[str]:
@@ -432,22 +432,42 @@ class _Prover:
                         "of the repaired text is executed whenever the statement is"
                     )
 
-    def _not_reached(self, unit: _Unit) -> Iterator[str]:
-        """Yield the branches that no run has executed, unless the text shows them to be harmless."""
+    def _not_shown(self, unit: _Unit) -> Iterator[tuple[str, Hashable]]:
+        """Yield what neither the runs nor the text show to be harmless, with kinds."""
         names = {each.symbol for each in unit.repairs}
         names |= {heir.symbol for each in unit.repairs for heir in each.heirs}
         own = {site.block for site in self._sites(unit, self._after, names)}
         results = [each for path in unit.run_files for each in self._after[path].results if was_run(each)]
         for path in sorted({each.path for run in results for each in run.coverage if not each.is_marked}):
-            yield f"{Path(path).name} is nested too deeply to see which of its branches are executed"
-        found = unreached(results, self._text_after, lambda site: not own or site.block in own)
-        if found:
-            texts = {path: self._texts[path][1] for path in unit.paths}
-            text = shown(self._project, [*dict.fromkeys((*unit.paths, *unit.run_files))], texts, own)
-            found = [each for each in found if text.asks_for(each, self._project.identify(Path(each.path)))]
+            words = f"{Path(path).name} is nested too deeply to see which of its branches are executed"
+            yield words, "not reached"
+        texts = {path: self._texts[path][1] for path in unit.paths}
+        paths = [*dict.fromkeys((*unit.paths, *unit.run_files))]
+        text = shown(self._project, paths, texts, own, self._newly_recomputed(unit))
+        for doubt in text.undecided:
+            yield f"runs do not show that this is harmless: {doubt}", "undecided"
+        found = [
+            each
+            for each in unreached(results, self._text_after, lambda site: not own or site.block in own)
+            if text.asks_for(each, self._project.identify(Path(each.path)))
+        ]
         if found:
             many = f"{len(found)} branches" if len(found) > 1 else "a branch"
-            yield f"no run reaches {many} that the repair may affect: {listed(found)}"
+            yield f"no run reaches {many} that the repair may affect: {listed(found)}", "not reached"
+
+    def _newly_recomputed(self, unit: _Unit) -> set[str]:
+        """Return the names of the blocks that are recomputed only with the repair."""
+        before, after = (
+            {
+                site.block
+                for path in unit.run_files
+                for result in runs[path].results
+                for site in result.sites
+                if site.recomputed
+            }
+            for runs in (self._before, self._after)
+        )
+        return after - before
 
     def _text_after(self, path: str) -> str:
         known = self._project.identify(Path(path))

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gclint.code.file import UnreadableFile
 from gclint.code.project import Project
-from gclint.edit.recomputed import recomputation_notes
+from gclint.edit.recomputed import recomputation_notes, undecidable_doubts
 from gclint.edit.replaced import replaced_doubts
-from gclint.edit.surroundings import doubted_around, is_followed
+from gclint.edit.surroundings import doubted_around, is_followed, surrounding_doubts
 from gclint.edit.without_cache import site_doubts
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network
@@ -28,6 +28,8 @@ class Shown:
     """By file that was followed: the lines around the blocks of which that is not shown."""
     calls: Mapping[Path, frozenset[int]]
     """The lines of the calls that run them, which have to be executed all the same."""
+    undecided: tuple[str, ...]
+    """What is in doubt of those that are recomputed for the first time, whatever runs show, in words."""
 
     def asks_for(self, branch: Unreached, path: Path) -> bool:
         """Tell whether a branch of a file has to be executed, since it may do harm otherwise."""
@@ -42,7 +44,11 @@ class Shown:
 
 
 def shown(
-    project: Project, paths: Collection[Path], texts: Mapping[Path, str], names: Collection[str]
+    project: Project,
+    paths: Collection[Path],
+    texts: Mapping[Path, str],
+    names: Collection[str],
+    new: Collection[str],
 ) -> Shown:
     """Return what the text shows of blocks and of what runs them, once the files are repaired.
 
@@ -51,6 +57,7 @@ def shown(
         paths: the files that define the blocks, or run them.
         texts: those of the repaired ones.
         names: of the blocks.
+        new: of those that are recomputed for the first time.
     """
     repaired = Project(project.settings, project.paths)
     for path, text in texts.items():
@@ -66,6 +73,7 @@ def shown(
         are_found and all(_is_recomputed_right(info, networks) for info in blocks),
         {path: frozenset(lines) for path, lines in doubted.items()},
         {network.file.path: frozenset(_calls(network, blocks)) for network in networks},
+        tuple(dict.fromkeys(_undecided(networks, new))),
     )
 
 
@@ -85,6 +93,18 @@ def _is_recomputed_right(info: ClassInfo, networks: Collection[Network]) -> bool
         *(replaced_doubts(network, [info]) for network in networks),
     )
     return not any(True for _ in doubts)
+
+
+def _undecided(networks: Collection[Network], names: Collection[str]) -> Iterator[str]:
+    """Yield what blocks repeat, or the code around them does, that may do harm in a step like no other."""
+    known = [info for network in networks for info in network.module.classes.values() if info.name in names]
+    for name in sorted({*names} - {info.name for info in known}):
+        yield f"the code of `{name}` is in no file that was followed"
+    for info in known:
+        yield from undecidable_doubts(info)
+    for network in networks if known else ():
+        yield from replaced_doubts(network, known)
+        yield from surrounding_doubts(network, known, only_later=True)
 
 
 def _calls(network: Network, blocks: Collection[ClassInfo]) -> Iterator[int]:

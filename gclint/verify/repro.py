@@ -38,7 +38,7 @@ def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
         name=result.name,
         config_class=recipe.config_class.rpartition(".")[2],
         batches=", ".join(_keywords(each) for each in (recipe.inputs, recipe.other_inputs) if each),
-        preparation=indent(scenario.preparation, "    "),
+        preparation=indent(scenario.preparation + scenario.setup, "    "),
         batch=indent(_cache(scenario, recipe) + scenario.batch, "    "),
         steps=scenario.steps,
         forwards=scenario.forwards,

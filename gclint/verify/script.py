@@ -291,8 +291,10 @@ _SHOWN = {
     yield from (f"different {name}" for name in differences(plain.values, checkpointed.values))
 """,
     "second step": """\
-    yield from () if list(gradients(0)) else gradients(1)
-    yield from (f"different {name}" for name in differences(plain.outputs[1], checkpointed.outputs[1]))
+    for step in () if list(gradients(0)) else range(1, len(checkpointed.gradients)):
+        yield from gradients(step)
+        for name in differences(plain.outputs[step], checkpointed.outputs[step]):
+            yield f"different {name}"
 """,
     "state": """\
     yield from (f"different {name}" for name in differences(plain.state, checkpointed.state))

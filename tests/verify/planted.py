@@ -29,6 +29,7 @@ _FEATURES: dict[str, tuple[str, dict[str, Any]]] = {
         {"relative_attention": True, "norm_rel_ebd": "layer_norm"},
     ),
     "option_irreproducible": ("option jitter=True", {"jitter": True}),
+    "counts_in_deep_layers": ("default depth", {"num_hidden_layers": 12}),
     "key_value_sharing": ("key-value sharing", {"num_hidden_layers": 6, "num_kv_shared_layers": 3}),
 }
 """The features of planted models that have one, by the names of their folders."""

@@ -6,6 +6,7 @@ sides import this module, so it needs only Python.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 _NO_DROPOUT = """\
@@ -67,12 +68,14 @@ for part in holders(model):
 """
 )
 
-_EVERY_OUTPUT = (
-    _NO_DROPOUT
-    + """\
+_PLAIN_ATTENTION = """\
 for part in holders(model):
     if hasattr(part, "_attn_implementation"):
         part._attn_implementation = "eager"
+"""
+_EVERY_OUTPUT = (
+    _PLAIN_ATTENTION
+    + """\
 for part in holders(model):
     for key in ("output_attentions", "output_hidden_states"):
         if hasattr(part, key):
@@ -85,7 +88,7 @@ for key in ("output_attentions", "output_hidden_states"):
         inputs[key] = True
 """
 _AS_TUPLE = (
-    _NO_DROPOUT
+    _PLAIN_ATTENTION
     + """\
 for part in holders(model):
     if hasattr(part, "return_dict"):
@@ -95,6 +98,47 @@ for part in holders(model):
 _NO_MASK = """\
 inputs = {name: value for name, value in inputs.items() if "mask" not in name}
 """
+_ARGUMENTS = """\
+config = model.config.get_text_config()
+for name, parameter in signature(model.forward).parameters.items():
+    if isinstance(parameter.default, bool) and not name.startswith(("use_", "output_", "return_")):
+        inputs[name] = not parameter.default
+    if name.endswith("head_mask"):  # Of an encoder and a decoder, each has its own.
+        side = "decoder" if name.startswith(("decoder", "cross")) else "encoder"
+        layers = getattr(config, f"{side}_layers", None) or config.num_hidden_layers
+        heads = getattr(config, f"{side}_attention_heads", None) or config.num_attention_heads
+        inputs[name] = (torch.arange(layers * heads) % 3 > 0).reshape(layers, heads).float()
+"""
+_EMBEDDINGS = """\
+for side in ("", "decoder_"):
+    tokens = inputs.pop(f"{side}input_ids", None)
+    if tokens is not None:
+        inputs[f"{side}inputs_embeds"] = model.get_input_embeddings()(tokens)
+for name in [name for name in inputs if name.endswith("attention_mask")]:
+    inputs[name] = inputs[name].flip(-1)  # Padding on the left.
+"""
+_LONGER = """\
+most = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 300
+lengths = [value.shape[1] for name, value in inputs.items() if name.endswith("input_ids")]
+batches = {value.shape[0] for value in inputs.values() if torch.is_tensor(value) and value.dim()}
+for name, value in inputs.items():
+    if torch.is_tensor(value) and value.dim() > 1 and value.shape[1] in lengths:
+        value = torch.cat([value] * max(most // value.shape[1], 2), 1)
+    if torch.is_tensor(value) and value.dim() and len(batches) == 1:
+        value = torch.cat([value] * 3)
+    inputs[name] = value
+"""
+_IN_BFLOAT16 = """\
+model.to(torch.bfloat16)
+"""
+_AS_THE_WEIGHTS = """\
+kind = next(model.parameters()).dtype
+for name, value in inputs.items():
+    if torch.is_tensor(value) and value.is_floating_point():
+        inputs[name] = value.to(kind)
+"""
+_SIZES = ("shape", "size", "len", "dim", "numel", "window", "chunk", "span", "bucket", "pad")
+"""Parts of the names of lengths, and of what they are compared with."""
 
 ENDLESS = 20
 """Runs of a module in the backward pass, per run in the forward pass, that count as endless. They are nested
@@ -103,6 +147,10 @@ OPTION = "option"
 """The feature for all options of configurations; each option has scenarios named after it, such as
 ``option is_decoder=True``."""
 _CACHED = ", cache object"
+DEEP = "default depth"
+"""The feature for as many layers as the default configuration has."""
+OF_LAYERS = ("layer", "depth", "idx", "index")
+"""Parts of the names in conditions that may hang on which layer it is."""
 
 CHECKS = (
     "error",
@@ -139,9 +187,11 @@ class Scenario:
 
     name: str
     preparation: str = _NO_DROPOUT
-    """The lines of a script that prepare ``model`` for the scenario."""
+    """The lines of a script that prepare ``model`` for the scenario; the worker has a way of its own."""
+    setup: str = ""
+    """Further lines, which the worker runs, too."""
     batch: str = ""
-    """The lines of a script that do the same for ``inputs``, the keyword arguments of its ``forward``."""
+    """Lines that prepare ``inputs``, the keyword arguments of its ``forward``, in both."""
     feature: str = "default"
     """The feature of the models that are trained this way. The first scenario of a feature runs before the
     others are tried."""
@@ -167,12 +217,49 @@ class Scenario:
     """Whether a mixture of experts returns the logits of its routers, and is trained with their loss."""
     frozen_statistics: bool = False
     """Whether layers with running statistics are in ``eval()``; tried if these were updated twice."""
-    every_output: bool = False
-    """Whether the model returns its attentions and hidden states, with plain attention."""
-    no_mask: bool = False
-    """Whether the batch has no masks, and the model returns a tuple."""
+    usual_outputs: bool = False
+    """Whether it is trained only on outputs that the first scenario has, too."""
     reaches: tuple[str, ...] = ()
     """It is run only for branches that no other run has reached, and whose conditions name one of these."""
+    switches: bool = False
+    """Whether it is also run for conditions that name an argument which is true or false."""
+
+
+_REACHING = (
+    Scenario(
+        "every output",
+        setup=_EVERY_OUTPUT,
+        batch=_ASKING,
+        usual_outputs=True,
+        reaches=("output_attentions", "output_hidden_states", "_attn_implementation", "eager"),
+    ),
+    Scenario("no mask", setup=_AS_TUPLE, batch=_NO_MASK, reaches=("mask", "return_dict")),
+    Scenario(
+        "further arguments",
+        setup=_PLAIN_ATTENTION,
+        batch=_ARGUMENTS,
+        reaches=("head_mask",),
+        switches=True,
+    ),
+    Scenario("embeddings", batch=_EMBEDDINGS, reaches=("inputs_embeds", "input_ids", "position", "pad")),
+    Scenario("longer", batch=_LONGER, reaches=_SIZES),
+    Scenario(
+        "bfloat16",
+        setup=_IN_BFLOAT16,
+        batch=_AS_THE_WEIGHTS,
+        reaches=("dtype", "bfloat16", "float16", "half"),
+    ),
+    Scenario(
+        "five steps", steps=5, reaches=("step", "count", "seen", "calls", "runs", "iteration", "number")
+    ),
+)
+"""The scenarios for branches that the others do not reach."""
+
+
+def _reaching(feature: str) -> Iterator[Scenario]:
+    """Yield these scenarios for models with a feature."""
+    for each in _REACHING:
+        yield replace(each, name=f"{feature}, {each.name}", feature=feature)
 
 
 SCENARIOS = (
@@ -189,16 +276,11 @@ SCENARIOS = (
         "frozen base", _FROZEN_BASE, frozen_base=True, require_input_grads=True, checks=("frozen base",)
     ),
     Scenario("frozen statistics", _NO_DROPOUT + _FROZEN_STATISTICS, steps=2, frozen_statistics=True),
-    Scenario(
-        "every output",
-        _EVERY_OUTPUT,
-        _ASKING,
-        every_output=True,
-        reaches=("output_attentions", "output_hidden_states", "_attn_implementation", "eager"),
-    ),
-    Scenario("no mask", _AS_TUPLE, _NO_MASK, no_mask=True, reaches=("mask", "return_dict")),
+    *_REACHING,
     Scenario("cross-attention", feature="cross-attention"),
+    *_reaching("cross-attention"),
     Scenario("key-value sharing", feature="key-value sharing"),
+    *_reaching("key-value sharing"),
     Scenario(OPTION, feature=OPTION),
     Scenario(
         f"{OPTION}{_CACHED}",
@@ -208,14 +290,19 @@ SCENARIOS = (
         cache_object=True,
         reference=OPTION,
     ),
+    *_reaching(OPTION),
+    Scenario(DEEP, feature=DEEP),
 )
 """All scenarios, in the order in which they are run."""
 
 
 def scenario_named(name: str) -> Scenario:
     """Return a scenario of the table; raise UnknownScenario if there is none with this name."""
-    feature = name.removesuffix(_CACHED) if name.startswith(f"{OPTION} ") else None
-    table = SCENARIOS if feature is None else scenarios_of(feature)
+    table: Iterable[Scenario] = SCENARIOS
+    if name.startswith(f"{OPTION} "):
+        kinds = (each.name.removeprefix(OPTION) for each in SCENARIOS if each.feature == OPTION)
+        kind = max((each for each in kinds if name.endswith(each)), key=len)
+        table = scenarios_of(name.removesuffix(kind))
     found = next((each for each in table if each.name == name), None)
     if found is None:
         raise UnknownScenario(f"there is no scenario {name!r}")

@@ -95,6 +95,8 @@ class Specimen:
     high, since what is dropped as a whole, such as a layer, is dropped rarely in a tiny model."""
     without: tuple[Callable[[], Specimen], ...] = ()
     """Functions that make the specimens with one option less, if it has several."""
+    deeper: Callable[[], Specimen | None] | None = None
+    """Makes one that has as many layers as the default configuration, if that runs."""
 
     def modalities(self) -> frozenset[str]:
         """Return the modalities besides text that batches can leave out."""

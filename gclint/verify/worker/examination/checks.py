@@ -9,7 +9,7 @@ from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
 from gclint.verify.worker.examination.run import ENABLING
-from gclint.verify.worker.examination.words import described, names, plural
+from gclint.verify.worker.examination.words import ORDINALS, described, names, plural
 
 VALUES = "values"
 """The name of the check that recomputed tensors equal those of the forward pass."""
@@ -183,10 +183,12 @@ def _state(case: Case) -> Iterator[Symptom]:
 
 
 def _second_step(case: Case) -> Iterator[Symptom]:
-    if case.has(1) and not case.differs(0) and case.differs(1):
+    later = [each for each in range(1, len(case.run.steps)) if case.has(each) and case.differs(each)]
+    if later and not case.differs(0):
         yield Symptom(
             "second step",
-            "the first step is right but the second is not: the first one leaves state behind",
+            f"the first step is right but the {ORDINALS[later[0]]} is not: "
+            f"{'the first one leaves' if later[0] == 1 else 'earlier ones leave'} state behind",
             about=case.later,
         )
 

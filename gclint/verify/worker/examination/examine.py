@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from gclint.verify.worker.coverage import unreached
 from gclint.verify.worker.examination.findings import Findings
 from gclint.verify.worker.examination.scenarios import Scenarios
-from gclint.verify.worker.importing import text_of
+from gclint.verify.worker.importing import text_of, undecided
 from gclint.verify.worker.protocol import ClassResult, Source
-from gclint.verify.worker.scenarios import OPTION
+from gclint.verify.worker.scenarios import OF_LAYERS, OPTION
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
 from gclint.verify.worker.watch import Watch
 
@@ -27,7 +27,7 @@ def examine(
         NotSynthesisable: there is no specimen.
     """
     findings = Findings(source, model_class)
-    for specimen in _available(specimens, findings):
+    for specimen in _and_deeper(_available(specimens, findings), findings):
         if specimen.scenario.startswith(f"{OPTION} "):
             findings.take(_with_options(specimen, device, findings, watch))
             watch.known(findings.result())
@@ -71,6 +71,19 @@ def _separately(specimen: Specimen, device: str, findings: Findings, watch: Watc
     if doubt is not None:
         found.not_judged(specimen, doubt)
     return found
+
+
+def _and_deeper(specimens: Iterator[Specimen], findings: Findings) -> Iterator[Specimen]:
+    """Yield specimens, and one with more layers if a branch that no run has reached may hang on these."""
+    deeper: list[Callable[[], Specimen | None]] = []
+    for each in specimens:
+        deeper += () if each.deeper is None else (each.deeper,)
+        yield each
+    for make in deeper:
+        words = set(undecided(findings.executed))
+        made = make() if any(each in word for word in words for each in OF_LAYERS) else None
+        if made is not None:
+            yield made
 
 
 def _available(specimens: Iterable[Specimen], findings: Findings) -> Iterator[Specimen]:

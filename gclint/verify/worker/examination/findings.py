@@ -177,8 +177,10 @@ class Findings:
         self._started = time.perf_counter()
 
     def separate(self) -> Findings:
-        """Return empty findings on the same class."""
-        return Findings(self._source, self._class)
+        """Return findings on the same class that are empty, but for what was executed."""
+        made = Findings(self._source, self._class)
+        made.add_executed(self._executed)
+        return made
 
     def not_judged(self, specimen: Specimen, doubt: Doubt) -> None:
         """Record that a further specimen cannot be judged."""

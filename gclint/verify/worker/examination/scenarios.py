@@ -174,10 +174,15 @@ class Scenarios:
             self._findings.add_embeddings(self._runner.embeddings())
 
     def _may_reach(self, scenario: Scenario) -> bool:
-        """Tell whether a scenario is meant for a branch that no run has reached, and runs at all."""
+        """Tell whether a scenario is meant for a branch that no run has reached, and reaches one."""
         words = set(undecided(self._findings.executed))
-        is_meant = any(each in word for word in words for each in scenario.reaches)
-        return is_meant and _unusable(self._plain_run(scenario)) is None
+        is_meant = any(each in word for word in words for each in scenario.reaches) or (
+            scenario.switches and not words.isdisjoint(self._subject.switches)
+        )
+        if not is_meant:
+            return False
+        run = self._plain_run(scenario)
+        return _unusable(run) is None and not run.executed <= self._findings.executed
 
     def _checkpointed(self, scenario: Scenario, reference: Run, hooked: Run | None = None) -> list[Run]:
         """Run the modes that are still meaningful, and judge each.

@@ -21,10 +21,9 @@ from gclint.verify.worker.examination.state import Attributes, SideEffects, Snap
 from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import OWN, DoublePrecision, continued, outputs_of, total_loss
 from gclint.verify.worker.examination.trace import Trace
+from gclint.verify.worker.examination.words import of_step
 from gclint.verify.worker.importing import all_executed, watch_blocks
 from gclint.verify.worker.memory import is_out_of_memory
-
-_ORDINALS = ("", " of the second step")
 
 
 class Steps:
@@ -175,7 +174,7 @@ class Steps:
                 if conditions.noise
                 else nullcontext(),
             ):
-                which = _ORDINALS[number]
+                which = of_step(number)
                 self._begin(f"the forward pass{which}")
                 loss, outputs = self._forward(number, clock, saved, finder)
                 if not is_plain:
@@ -215,7 +214,7 @@ class Steps:
             with clock, saved, finder or nullcontext():
                 with look:
                     found = outputs_of(subject.model(**inputs))
-                if scenario.every_output:
+                if scenario.usual_outputs:
                     # Nobody trains on the others, and reentrant checkpointing gives no gradient to what is
                     # recorded inside of a block.
                     found = {name: each for name, each in found.items() if name in self._usual}

@@ -10,13 +10,14 @@ from inspect import signature
 from typing import Any
 
 import torch
+import transformers
 from torch import Tensor, nn
 from transformers import PretrainedConfig
 from transformers.pytorch_utils import Conv1D
 
 from gclint.verify.worker import randomness
 from gclint.verify.worker.examination.state import state_tensors
-from gclint.verify.worker.examination.tensors import dense, in_type, move, new_cache
+from gclint.verify.worker.examination.tensors import dense, in_type, move
 from gclint.verify.worker.memory import apply_gpu_limit
 from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario
@@ -29,10 +30,6 @@ _SEED = 1789
 _COMPUTED = re.compile(r"(^|_)(hidden_states?|states|embeds|embeddings|latents?)$")
 """The names of inputs that another network computes; all others are data."""
 _DROPPING = re.compile(r"drop", re.IGNORECASE)
-_EVERY_OUTPUT = {"_attn_implementation": "eager", "output_attentions": True, "output_hidden_states": True}
-"""The attributes of modules and configurations, and arguments, with which a model returns all that it can."""
-_AS_TUPLE = {"return_dict": False}
-"""The same with which it returns a tuple."""
 _LAYERDROP = 0.5
 """The probability that a layer is dropped, for layerdrop: high, since there are few layers."""
 
@@ -109,7 +106,10 @@ class Subject:
         self._routers = [each for each in holders if hasattr(each, OUTPUT_ROUTER_LOGITS)]
         # What is cached in making inputs is then shared by all runs.
         specimen.inputs()
-        self._names = frozenset(signature(self.model.forward).parameters)
+        parameters = signature(self.model.forward).parameters
+        self._names = frozenset(parameters)
+        self.switches = {name for name, each in parameters.items() if isinstance(each.default, bool)}
+        """The arguments that are true or false."""
         self.state = {name: each.detach() for name, each in state_tensors(self.model).items()}
         """The parameters and buffers with which every run starts; a run may change them."""
         self.copies = {name: each.clone() for name, each in self.state.items()}
@@ -139,11 +139,21 @@ class Subject:
             setattr(holder, key, _LAYERDROP if scenario.layerdrop else 0.0)
         for holder in self._routers if scenario.router_losses else ():
             setattr(holder, OUTPUT_ROUTER_LOGITS, True)
-        set_everywhere = _EVERY_OUTPUT if scenario.every_output else _AS_TUPLE if scenario.no_mask else {}
-        for name, setting in set_everywhere.items():
-            for holder in (*self.model.modules(), *self._configurations):
-                if hasattr(holder, name):
-                    setattr(holder, name, setting)
+        self._execute(scenario.setup, {})
+
+    def _execute(self, lines: str, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Run lines of a scenario as its scripts do, and return the inputs that they make of some."""
+        names = {
+            "model": self.model,
+            "inputs": inputs,
+            "holders": lambda _: (*self.model.modules(), *self._configurations),
+            "signature": signature,
+            "torch": torch,
+            "transformers": transformers,
+        }
+        exec(lines, names)
+        made: dict[str, Any] = names["inputs"]
+        return made
 
     def drop_by_default(self) -> bool:
         """Leave probabilities at their defaults; return whether any is not zero."""
@@ -183,13 +193,7 @@ class Subject:
                     config.use_cache = scenario.use_cache
             if USE_CACHE in self._names:
                 inputs[USE_CACHE] = scenario.use_cache
-        if scenario.every_output:
-            inputs |= {name: value for name, value in _EVERY_OUTPUT.items() if name in self._names}
-        if scenario.no_mask:
-            inputs = {name: value for name, value in inputs.items() if "mask" not in name}
-        if scenario.cache_object:
-            inputs[PAST_KEY_VALUES] = new_cache(self.model.config)
-        return inputs
+        return self._execute(scenario.batch, inputs)
 
     def take_gradients(self) -> dict[str, Tensor | None]:
         """Return the gradients of everything that can have one by name, and reset them."""

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import DynamicCache, EncoderDecoderCache, PretrainedConfig
+from transformers import PretrainedConfig
 
 from gclint.verify.worker.vocabulary import CACHES
 
@@ -137,13 +137,6 @@ def continued(inputs: Mapping[str, Any], outputs: Any) -> dict[str, Any] | None:
         if not any(part in name for part in _PER_TOKEN) or "encoder" in name.replace("decoder", "")
     }
     return {**kept, grown: inputs[grown][:, -1:], **caches}
-
-
-def new_cache(config: Any) -> Any:
-    """Return an empty cache for a model with this configuration."""
-    if config.is_encoder_decoder or getattr(config, "add_cross_attention", False):
-        return EncoderDecoderCache(DynamicCache(), DynamicCache())
-    return DynamicCache()
 
 
 class DoublePrecision(TorchDispatchMode):  # type: ignore[misc]

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.protocol import Place
 
+ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _MANY = 3
 
 
@@ -16,6 +17,11 @@ def names(all_of_them: Collection[str]) -> str:
     """Return the first few names, and how many more there are."""
     first = ", ".join(f"`{each}`" for each in islice(all_of_them, _MANY))
     return first if len(all_of_them) <= _MANY else f"{first} and {len(all_of_them) - _MANY} more"
+
+
+def of_step(number: int) -> str:
+    """Return words that follow the name of a stage of a step, of which 0 is the first; nothing for that."""
+    return f" of the {ORDINALS[number]} step" if number else ""
 
 
 def plural(count: int, kinds: Iterable[str]) -> str:

@@ -18,12 +18,12 @@ from gclint.verify.worker.examination.fault import Fault, NoGradient, fault_of
 from gclint.verify.worker.examination.observers import Phases
 from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import dense, outputs_of, total_loss
+from gclint.verify.worker.examination.words import of_step
 from gclint.verify.worker.memory import is_out_of_memory
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.training.group import ALONE, BadPractice, DoesNotApply, Group, Prepared, Rank, Seen
 
-_ORDINALS = ("", " of the second step", " of the third step")
 _FOLLOWS = re.compile(r"[Cc]onnection (closed|reset)|closed by peer|Timed out waiting|Broken pipe|Socket")
 """Errors of a process because another one has ended or does not answer."""
 
@@ -135,7 +135,7 @@ def _step(
 ) -> None:
     seed(number)
     losses = []
-    enter(f"the forward pass{_ORDINALS[number]}")
+    enter(f"the forward pass{of_step(number)}")
     for batch in prepared.batches(number):
         with prepared.around():
             outputs = outputs_of(prepared.model(**batch))
@@ -143,7 +143,7 @@ def _step(
     present = [each for each in losses if each is not None]
     if not present:
         raise NoGradient
-    enter(f"the backward pass{_ORDINALS[number]}")
+    enter(f"the backward pass{of_step(number)}")
     phases.backward = True
     torch.stack(present).sum().backward()
     phases.backward = False

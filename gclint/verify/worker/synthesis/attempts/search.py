@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from gclint.verify.worker.scenarios import OPTION
+from gclint.verify.worker.scenarios import DEEP, OPTION
 from gclint.verify.worker.specimen import NotSynthesisable, Specimen
 from gclint.verify.worker.synthesis.attempts import trial
 from gclint.verify.worker.synthesis.attempts.options import (
@@ -29,6 +29,7 @@ from gclint.verify.worker.synthesis.configurations.defaults import (
     make_tiny,
     unsuitable_backbone,
 )
+from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
 from gclint.verify.worker.synthesis.configurations.known import is_given
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
@@ -166,8 +167,8 @@ def specimens(model_class: Any) -> Iterator[Specimen]:
             raise
         yield within
         return
-    yield _as_trained(found, "default")
     default = found.situation
+    yield replace(_as_trained(found, "default"), deeper=partial(_deeper, default))
     for feature, plan in further_plans(default):
         further = _with_feature(default, feature, plan)
         if further is not None:
@@ -175,6 +176,20 @@ def specimens(model_class: Any) -> Iterator[Specimen]:
     optional = _with_runnable_options(found)
     if optional is not None:
         yield optional
+
+
+def _deeper(default: Situation) -> Specimen | None:
+    """Return the specimen with as many layers as by default, or None if it does not run."""
+    counts = [
+        value
+        for part in descendants(default_configuration(default.model_class))
+        for name, value in fields_of(part).items()
+        if kind_of(name) is Kind.LAYERS and type(value) is int
+    ]
+    sizes = replace(default.plan.sizes, layers=max(counts, default=0))
+    if sizes.layers <= default.plan.sizes.layers:
+        return None
+    return _with_feature(default, DEEP, replace(default.plan, sizes=sizes))
 
 
 def _with_runnable_options(found: _Found) -> Specimen | None:
