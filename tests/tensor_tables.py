@@ -177,6 +177,7 @@ class Tables:
     views: frozenset[str]
     changing: frozenset[str]
     methods_only_read: frozenset[str]
+    no_methods: frozenset[str]
     modules: frozenset[str]
     functional: frozenset[str]
 
@@ -193,6 +194,8 @@ class Seen:
 @cache
 def tables() -> Tables:
     """Return all sets, as this torch has them."""
+    import torch
+
     fresh, views, changing = set(_FRESH), set(_SHARING), set(_CHANGING)
     python = _functional() - _SHARING
     for name, schemas in _operations().items():
@@ -215,6 +218,7 @@ def tables() -> Tables:
         views=frozenset(views),
         changing=frozenset(changing),
         methods_only_read=_READING - views,
+        no_methods=frozenset(name for name in fresh | views | changing if not hasattr(torch.Tensor, name)),
         modules=_modules(),
         functional=_functional() - changing,
     )
@@ -456,6 +460,7 @@ _DOCSTRINGS = {
     "views": "Operations and attributes that change nothing, and may return memory of an argument.",
     "changing": "Operations that change an argument in some overload, or may do so in training mode.",
     "methods_only_read": "Attributes and methods of tensors that only read, and return no tensor.",
+    "no_methods": "Operations of the sets above that are no methods or attributes of tensors.",
     "modules": """\
 Classes of `torch.nn` whose `forward` keeps no state and changes nothing but its result.
 

@@ -43,10 +43,11 @@ _WORDS: Mapping[Kind, str] = {
     ),
     Kind.CALLBACK: "calls `{}`, which recomputation repeats",
     Kind.CONTAINER: "returns {}, whose tensors receive no gradient under reentrant checkpointing",
+    Kind.DETACHED: "returns {}, and reentrant checkpointing makes it require one",
     Kind.UNKNOWN: "{}",
 }
 """What the kinds of notes say, behind the name of a function."""
-_SHOWN_BY_RUNS = frozenset((Kind.KEPT, Kind.GRADIENTS, Kind.CONTAINER))
+_SHOWN_BY_RUNS = frozenset((Kind.KEPT, Kind.GRADIENTS, Kind.CONTAINER, Kind.DETACHED))
 """What a run shows whenever it happens, since gradients are lost then."""
 
 

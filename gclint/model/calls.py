@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gclint.code.names import names
+from gclint.code.walk import last_name
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.gradients import UNDIFFERENTIABLE, is_constant, records
@@ -18,6 +19,7 @@ from gclint.model.values import (
     CONSTANT,
     NEVER,
     NONE,
+    OF_SETTINGS,
     PLAIN,
     TENSOR,
     Attributes,
@@ -90,8 +92,8 @@ class Calls(Protocols):
             return self.call(thing.function, merged, node, frame)
         if isinstance(thing, Box) and thing.kind == "torch.nn.Sequential":
             return self._call_in_turn(thing, function, call, node, frame)
-        if isinstance(thing, Setting):
-            return self.tensor(call.all(), shared(call.all()))
+        if isinstance(thing, Setting) and OF_SETTINGS in function.roots:
+            return self.tensor(call.all(), shared(call.all()))  # A function of activation, for example.
         if isinstance(thing, (Tensor, Constant)) or (
             isinstance(thing, Box) and thing.kind in known.UNCALLABLE
         ):
@@ -146,7 +148,7 @@ class Calls(Protocols):
                 inner.outlives = self.quiet > 0
                 result = self._enter(function, call, inner)
             self.unrecorded -= is_unrecorded
-            if pending.settled(result):
+            if pending.settled(self.kept(function, result)):
                 break
         else:
             self.give_up("calls itself in a way that is not followed to the end", node, frame)
@@ -155,6 +157,15 @@ class Calls(Protocols):
         reading.answer(pending)
         frame.age(reading.assigned)
         return pending.value
+
+    def kept(self, function: Function, result: Value) -> Value:
+        """Return what a function gives, which is the same thing each time if a decorator keeps it."""
+        decorators = getattr(function.node, "decorator_list", ())
+        called = (each.func if isinstance(each, ast.Call) else each for each in decorators)
+        if known.KEEPING.isdisjoint(map(last_name, called)):
+            return result
+        name = getattr(function.node, "name", "")
+        return with_roots(result, (Root(Kind.SHARED, f"what `{name}` keeps"),))
 
     def _widened(self, code: ast.AST, call: Call) -> Call:
         """Return a call that also gives what the one around it does, so that some call is the last one."""
@@ -354,14 +365,16 @@ class Calls(Protocols):
             # Items are the fields that are not None, in the order of the class.
             first = dict(call.named).get(_FIRST_OUTPUT, NONE) if last != "ModelOutput" else NONE
             return self.led(node, name, self.fields(call), [first] if is_none(first) is False else [])
-        if name in known.ITERATORS:
+        if name in known.ITERATORS or parent in _GIVING_ITERATORS:
             return self._iterator(name, call, node, frame)
         if self.is_plain_module(name) and "max_norm" in dict(call.named):
             return self.deny(call, node, frame)  # It changes its weight while it runs.
+        if self.is_plain_module(name) and any(map(self._is_callback, _things(call))):
+            return self.deny(call, node, frame)  # It runs what it gets.
         if self.is_plain_module(name):
             return of(Made(name + _IN_PLACE if _is_in_place(last, call) else name))
         if name in _PARAMETERS:
-            return TENSOR
+            return self.tensor((TENSOR,), roots)
         if name in known.LOGGERS:
             return of(Made("logging.Logger"))
         if name in known.MAKERS or parent in known.TABLES:
@@ -372,6 +385,8 @@ class Calls(Protocols):
             return self.call(call.positional[0], Call(call.positional[3:]), node, frame)
         if name in known.SAME:
             return Value(frozenset(each for one in call.positional[:1] for each in one.things))
+        if name in known.GIVING:
+            return self._given_back(name, call)
         if name in _ADDING and not is_constant(*call.all()):
             return self.tensor(call.all())
         if name == "type" and len(call.all()) == 1:
@@ -383,6 +398,8 @@ class Calls(Protocols):
             return self.tensor(call.all() if mask is None else (mask,), roots)
         if name in known.COMPUTING:
             return self.tensor(call.all(), roots)
+        if parent == "torch.nn.init" and _draws_with_its_own(call):
+            return self.deny(call, node, frame, Kind.GENERATOR)
         if parent == "torch.nn.init":
             for each in _first(call):
                 self.change(each, node, frame)
@@ -434,6 +451,18 @@ class Calls(Protocols):
         return isinstance(thing, (Function, Bound, Partial, Method)) or (
             isinstance(thing, Object) and self.find(thing.kind, "__call__") is not None
         )
+
+    def _given_back(self, name: str, call: Call) -> Value:
+        """Return what a function may give that gives arguments or items of them, or adds some."""
+        given = [each for each in call.all() if not all(map(_is_number, each.things))]
+        several = [*given, *(self.item(each) for each in given if any(map(_has_items, each.things)))]
+        added = () if is_constant(*several) else (self.tensor(several),)
+        if name in _SUMS:  # Tensors are added to a new one.
+            piles = (
+                frozenset(one for one in each.things if isinstance(one, (Box, Fixed))) for each in several
+            )
+            several = [Value(pile, each.roots) for pile, each in zip(piles, several, strict=True) if pile]
+        return join((PLAIN, *several, *added))
 
     def _container(self, name: str, call: Call, node: ast.expr) -> Value:
         takes_each = name in ("torch.nn.Sequential",)
@@ -615,7 +644,7 @@ class Calls(Protocols):
             if name in ("forward", "__call__"):
                 return self._call_made(thing.name, call, node, frame)
             if name in known.MODULE_READS:
-                return of(Tensor(), roots=receiver.roots)
+                return self._read_module(name, receiver, node)
             if self.quiet and name in known.MODULE_SETTINGS:
                 return receiver
             is_drawing = thing.name in known.GENERATORS
@@ -661,8 +690,8 @@ class Calls(Protocols):
         if out is not None:
             self.change(Value(roots=shared((out,))), node, frame)
             self.mix(out, (TENSOR,))
-        if name in known.SHARING:
-            return self.deny(call, node, frame)
+        if name in known.SHARING or name in tensors.NO_METHODS:
+            return self.deny(call, node, frame)  # It may be a method of something else.
         if _draws_with_its_own(call):
             return self.deny(call, node, frame, Kind.GENERATOR)
         if name in tensors.CHANGING:
@@ -713,6 +742,15 @@ class Calls(Protocols):
             return of(box, roots=receiver.roots)
         return PLAIN
 
+    def _read_module(self, name: str, receiver: Value, node: ast.expr) -> Value:
+        """Return what a method of a module gives that only reads."""
+        tensor = of(Tensor(), roots=receiver.roots)
+        if name not in _TENSORS:
+            return tensor
+        box = self.box(node, ITERATOR)
+        self.fill(box, of(Fixed((PLAIN, tensor))) if name.startswith("named_") else tensor)
+        return of(box)
+
     def _call_of_module(
         self, thing: Object, receiver: Value, name: str, call: Call, node: ast.expr, frame: Frame
     ) -> Value:
@@ -747,7 +785,7 @@ class Calls(Protocols):
             inherited = self._call_inherited(thing, call, node, frame)
             return self.deny(call, node, frame) if inherited is None else inherited
         if name in known.MODULE_READS:
-            return of(Tensor(), roots=receiver.roots)
+            return self._read_module(name, receiver, node)
         if name in known.MODULE_SETTINGS:
             self.change(receiver, node, frame)
             return receiver
@@ -756,6 +794,12 @@ class Calls(Protocols):
 
 _ADDING = names("sum max min abs pow round divmod")
 """Functions of Python that compute with what they get."""
+_GIVING_ITERATORS = ("itertools", "itertools.chain")
+"""Where functions are that give an iterator over items of what they get."""
+_TENSORS = names("parameters named_parameters buffers named_buffers")
+"""Methods of modules that give an iterator over tensors."""
+_SUMS = frozenset(("sum", "operator.add", "operator.mul"))
+"""Functions that make something new of tensors, and a list or tuple with the same items of those."""
 _PARTS = frozenset(("children", "named_children", "modules", "named_modules"))
 _SPECIAL = names("partial getattr setattr delattr hasattr vars next deepcopy copy")
 """Functions of which it is known in particular what they give."""
@@ -873,6 +917,21 @@ def _is_module(value: Value) -> bool:
         isinstance(each, (Object, Made)) or (isinstance(each, Box) and "nn." in each.kind)
         for each in value.things
     )
+
+
+def _things(call: Call) -> Iterator[Thing]:
+    """Yield what may be passed."""
+    return (thing for each in call.all() for thing in each.things)
+
+
+def _is_number(thing: Thing) -> bool:
+    """Tell whether something is a number, a text or the like."""
+    return isinstance(thing, (Plain, Constant, Setting, External))
+
+
+def _has_items(thing: Thing) -> bool:
+    """Tell whether something may be a container, or a tensor, of which the first items may be taken."""
+    return isinstance(thing, (Fixed, Box, Unknown, Tensor))
 
 
 def _is_table(value: Value) -> bool:

@@ -279,7 +279,8 @@ class Expressions(Calls):
             (only,) = value.things
             if isinstance(only, Constant) and isinstance(only.value, (int, float)):
                 return of(Constant(-only.value))
-        return self.combine(node, value, PLAIN, frame)
+        result = self.combine(node, value, PLAIN, frame)
+        return join((value, result)) if isinstance(node.op, ast.UAdd) else result
 
     def _value_binop(self, node: ast.BinOp, frame: Frame) -> Value:
         return self.combine(node, self.value(node.left, frame), self.value(node.right, frame), frame)

@@ -86,7 +86,9 @@ FUNCTIONS = names(
     transformers.integrations.fsdp.is_fsdp_managed_module
     """
 )
-"""Functions that change nothing, and whose results share nothing with their arguments."""
+"""Functions that change nothing, and whose results share nothing with their arguments, but for some."""
+GIVING = names("max min sum operator.add operator.mul operator.attrgetter contextlib.nullcontext")
+"""Those of them that may give an argument, an item of one, or a list or tuple of items."""
 ERRORS = frozenset(
     name
     for name, each in vars(builtins).items()
@@ -265,6 +267,8 @@ DECORATORS = names(
     """
 )
 """Decorators that leave what a function does to its caller as it is."""
+KEEPING = frozenset(("cached_property", "compile_compatible_method_lru_cache"))
+"""The last names of those of them that give the same result again."""
 MODULE_READS = names(
     """
     parameters named_parameters buffers named_buffers modules named_modules children named_children

@@ -26,6 +26,7 @@ class Kind(str, Enum):
     GRADIENTS = "asks whether gradients are recorded"
     CALLBACK = "calls what it was given, for its effect alone"
     CONTAINER = "returns tensors in a container"
+    DETACHED = "returns what requires no grad"
     PART = "changes a part of a module"
     LEAF = "changes the output of input embeddings"
     UNKNOWN = "does something of which not all is known"

@@ -510,8 +510,9 @@ class Objects:
             for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs][1:]:
                 is_settings = "config" in each.arg or each.arg in _SETTINGS
                 given[each.arg] = of(Setting(), roots=(OF_SETTINGS,)) if is_settings else _OF_INIT
-        settings = of(Setting(), roots=(OF_SETTINGS,))
-        return self.make(kind, Call((), tuple(sorted(given.items())), settings, settings), kind.node, frame)
+        # Most of what classes pass on to their bases are settings; what is called of it is not known.
+        loose = of(Setting())
+        return self.make(kind, Call((), tuple(sorted(given.items())), loose, loose), kind.node, frame)
 
     def spoil(self, thing: Object, by: str) -> None:
         """Forget what an object holds, since it may have been changed."""
@@ -805,11 +806,10 @@ class Objects:
             result = join((self.bind_method(found[0], value, found[1], node, frame), *held_elsewhere))
             if any(isinstance(each, (Unknown, Made)) for each in found[0].things):
                 self.note(f"reads `{name}` of a class, of which nothing is known", node, frame)
-            return (
-                result
-                if any(isinstance(each, Bound) for each in result.things)
-                else with_roots(result, value.roots)
-            )
+            if any(isinstance(each, Bound) for each in result.things):
+                return result
+            of_class = Root(Kind.SHARED, f"`{found[1].node.name}.{name}`")
+            return with_roots(result, value.roots | {of_class})
         assigned = held.get(name)
         if assigned is not None:
             is_own = (

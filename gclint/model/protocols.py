@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from gclint.model.frames import Frame
+from gclint.model.gradients import is_constant
+from gclint.model.notes import Kind
 from gclint.model.objects import Objects
 from gclint.model.values import (
     NEVER,
@@ -19,6 +21,7 @@ from gclint.model.values import (
     Function,
     Object,
     Plain,
+    Tensor,
     Unknown,
     Value,
     join,
@@ -185,8 +188,11 @@ class Protocols(Objects):
                 self.special(each, _KEYS, node, frame)
 
     def written(self, value: Value, node: ast.AST, frame: Frame) -> None:
-        """Follow the methods by which something becomes a text."""
+        """Follow the methods by which something becomes a text; that of a tensor tells of its gradient."""
         for each in self.inside(value):
+            gradients = (isinstance(one, Tensor) and not is_constant(of(one)) for one in each.things)
+            if not self.unrecorded and any(gradients):
+                self.note("the text of a tensor", node, frame, Kind.GRADIENTS)
             self.special(each, _TEXTS, node, frame, PLAIN)
 
     # -- loops

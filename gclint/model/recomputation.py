@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from gclint.code.file import SourceFile
 from gclint.model import known
+from gclint.model.calls import defaults_of
 from gclint.model.interpreter import Interpreter
 from gclint.model.notes import Kind, Note, Root
 from gclint.model.objects import TooLong
@@ -26,6 +27,7 @@ from gclint.model.values import (
     Thing,
     Unknown,
     Value,
+    join,
     of,
 )
 from gclint.releases import EVER_NEUTRALISED
@@ -66,7 +68,9 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
     if not results:
         return (note("is no plain method", forward),)
     containers = [each for result, function in results for each in _containers(result, function)]
-    returned = (note(each, forward, Kind.CONTAINER) for each in dict.fromkeys(containers))
+    returned = [note(each, forward, Kind.CONTAINER) for each in dict.fromkeys(containers)]
+    if any(_is_detached(each) for result, _ in results for thing in result.things for each in _parts(thing)):
+        returned.append(note("a tensor that requires no grad", forward, Kind.DETACHED))
     return (*_causes(reader.notes), *returned)
 
 
@@ -156,6 +160,19 @@ def _items(thing: Thing) -> Iterator[tuple[int, Value]]:
         yield 1, thing.item
 
 
+def _parts(thing: Thing) -> Iterator[Thing]:
+    """Yield something, or the items of a tuple."""
+    yield from (each for _, item in _items(thing) for each in item.things)
+    if not _is_tuple(thing):
+        yield thing
+
+
+def _is_detached(thing: Thing) -> bool:
+    """Tell whether something is a tensor that requires no grad, or a mask that was given."""
+    is_mask = isinstance(thing, Unknown) and thing.is_argument and "mask" in thing.what
+    return is_mask or (isinstance(thing, Tensor) and thing.is_constant)
+
+
 def _is_tuple(thing: Thing) -> bool:
     return isinstance(thing, Fixed) or (isinstance(thing, Box) and thing.kind == "tuple")
 
@@ -185,10 +202,23 @@ def _kind(thing: Thing) -> str:
 def _arguments(receiver: Value, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Call:
     """Return a call with anything for each parameter, but without caches, which the base class disables."""
     parameters: Iterable[ast.arg] = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    given = [(each.arg, _given(each.arg)) for each in list(parameters)[1:]]
+    defaults = defaults_of(node.args)
+    given = [(each.arg, _or_default(each.arg, defaults.get(each.arg))) for each in list(parameters)[1:]]
     rest = None if node.args.vararg is None else _given(node.args.vararg.arg)
     options = None if node.args.kwarg is None else _given(node.args.kwarg.arg)
     return Call((receiver,), tuple(sorted(given)), rest, options)
+
+
+def _or_default(name: str, default: ast.expr | None) -> Value:
+    """Return what a parameter gets: of a cache, or of what asks for one, also what is not passed."""
+    given = _given(name)
+    is_literal = isinstance(default, ast.Constant) and not (default.value is None or default.value is False)
+    is_unknown = default is not None and not isinstance(default, ast.Constant)
+    if name != USE_CACHE and name not in EVER_NEUTRALISED:
+        return given
+    if is_literal and isinstance(default, ast.Constant) and isinstance(default.value, bool):
+        return join((given, of(Constant(default.value))))
+    return join((given, of(Unknown(f"the default of `{name}`")))) if is_literal or is_unknown else given
 
 
 def _given(name: str) -> Value:

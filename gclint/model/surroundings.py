@@ -115,6 +115,8 @@ _RESTORED = known.CONTEXTS | names(
 _OF_LAYERS = frozenset(("gradient_checkpointing", "_gradient_checkpointing_func"))
 """The attributes that the base class gives to a block."""
 _OF_TYPES = frozenset(("__base__", "__bases__", "__mro__", "mro", "__subclasses__"))
+_OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__", "__wrapped__", "__func__"))
+"""What tells a function from what wraps it, as releases from 5.23 do with ``forward``."""
 _ASKING = names("hasattr isinstance issubclass type")
 _LAYER = "GradientCheckpointingLayer"
 
@@ -345,7 +347,8 @@ class Surroundings(Entries):
         """Yield what is the matter with what a block gets."""
         given = [*call.positional[1:], *(each for _, each in call.named)]
         loose = [each for each in (call.rest, call.options) if each is not None]
-        if any(isinstance(thing, Box) and thing.kind == ITERATOR for each in given for thing in each.things):
+        inside = (thing for one in given for each in self.inside(one) for thing in each.things)
+        if any(isinstance(thing, Box) and thing.kind == ITERATOR for thing in inside):
             yield Matter.USED_UP
         if any(_captures(thing) for each in given for thing in each.things):
             yield Matter.CAPTURED
@@ -659,6 +662,8 @@ class Surroundings(Entries):
             self.see(Matter.HANDED, quoted(node), node, frame)
         if name in _DIFFERENTIATING and not self._inside:
             self.see(Matter.DIFFERENTIATED, name, node, frame)
+        if name.partition(".")[0] == "inspect" and not self._inside:
+            self.see(Matter.ASKED, quoted(node), node, frame)
         if name in _ASKING and self._asks(name, call):
             self.see(Matter.ASKED, quoted(node), node, frame, self._classes(call.positional[0]))
         if name in _WITH_STATISTICS:
@@ -690,8 +695,10 @@ class Surroundings(Entries):
         self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
     ) -> Value:
         """Return an attribute, and take note if it is one that a checkpointing layer has."""
-        if (name in _OF_LAYERS and self.is_block((value,))) or (
-            name in _OF_TYPES and self._may_be_block(value)
+        if (
+            (name in _OF_LAYERS and self.is_block((value,)))
+            or (name in _OF_TYPES and self._may_be_block(value))
+            or (name in _OF_FUNCTIONS and any(isinstance(each, (Function, Bound)) for each in value.things))
         ):
             self.see(Matter.ASKED, quoted(node), node, frame)
         if (
@@ -721,7 +728,7 @@ _WITH_STATISTICS = names(
 """Modules that change nothing but what they keep, which matters inside of blocks alone."""
 _READING = tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS
 """Methods that change nothing, whatever has them."""
-_MODES = frozenset(("train", "eval"))
+_MODES = frozenset(("train", "eval", "apply"))
 _ENTERING = frozenset(("__enter__", "__exit__"))
 _SETTING_UP = frozenset(("torch", "contextlib"))
 """Packages of which functions that are not known may change settings of torch, or enter contexts."""

@@ -122,6 +122,55 @@ METHODS_ONLY_READ: Final = _names("""
 """)
 """Attributes and methods of tensors that only read, and return no tensor."""
 
+NO_METHODS: Final = _names("""
+    Size adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d
+    adaptive_max_pool3d affine_grid_generator airy_ai alias_copy alpha_dropout alpha_dropout_ arange
+    as_strided_copy as_tensor asarray atleast_1d atleast_2d atleast_3d avg_pool1d avg_pool2d avg_pool3d
+    bartlett_window batch_norm batch_norm_elemt batch_norm_gather_stats batch_norm_gather_stats_with_counts
+    batch_norm_stats batch_norm_update_stats bessel_j0 bessel_j1 bessel_y0 bessel_y1 bilinear
+    binary_cross_entropy binary_cross_entropy_with_logits binomial blackman_window block_diag broadcast_shapes
+    broadcast_tensors bucketize can_cast cartesian_prod cat ccol_indices_copy cdist celu celu_ chain_matmul
+    channel_shuffle chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v
+    chebyshev_polynomial_w cholesky_ex choose_qparams_optimized col_indices_copy column_stack combinations
+    complex concat concatenate constant_pad_nd conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d
+    conv_transpose3d convolution cosine_embedding_loss cosine_similarity crow_indices_copy ctc_loss
+    cumulative_trapezoid detach_copy diagonal_copy dropout dropout1d dropout2d dropout3d dropout_ dsmm dstack
+    eigh eigvals eigvalsh einsum elu elu_ embedding embedding_bag embedding_renorm_ empty empty_like
+    empty_permuted empty_strided entr erfcx expand_copy expit eye fake_quantize_per_channel_affine
+    fake_quantize_per_tensor_affine feature_alpha_dropout feature_alpha_dropout_ feature_dropout
+    feature_dropout_ fft fft2 fftfreq fftn fftshift fill finfo fractional_max_pool2d fractional_max_pool3d
+    frobenius_norm from_dlpack from_numpy frombuffer full full_like fused_moving_avg_obs_fake_quant gammainc
+    gammaincc gammaln gelu get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype get_default_device
+    get_default_dtype glu gradient grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru gru_cell
+    hamming_window hann_window hardsigmoid hardswish hardtanh hardtanh_ hermite_polynomial_h
+    hermite_polynomial_he hfft hfft2 hfftn hinge_embedding_loss histogramdd householder_product hsmm hspmm
+    hstack huber_loss i0e i1 i1e ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn iinfo indices_copy
+    instance_norm inv inv_ex irfft irfft2 irfftn is_autocast_cpu_enabled is_autocast_enabled is_grad_enabled
+    is_inference_mode_enabled is_storage is_tensor isin kaiser_window kl_div l1_loss laguerre_polynomial_l
+    layer_norm ldl_factor ldl_factor_ex ldl_solve leaky_relu leaky_relu_ legendre_polynomial_p linear linspace
+    lobpcg log_ndtr logspace lstm lstm_cell lu_factor lu_factor_ex lu_unpack margin_ranking_loss matrix_norm
+    matrix_rank max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d
+    max_pool3d_with_indices max_unpool2d max_unpool3d meshgrid mish modified_bessel_i0 modified_bessel_i1
+    modified_bessel_k0 modified_bessel_k1 mse_loss multi_dot multi_margin_loss multigammaln
+    multilabel_margin_loss native_batch_norm native_channel_shuffle native_dropout native_group_norm
+    native_layer_norm native_norm ndtr ndtri nested_to_padded_tensor nll_loss norm_except_dim normal
+    nuclear_norm one_hot ones ones_like pad pairwise_distance pca_lowrank pdist permute_copy pinv
+    pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar promote_types psi rand rand_like randint
+    randint_like randn randn_like randperm range relu6 result_type rfft rfft2 rfftfreq rfftn rms_norm rnn_relu
+    rnn_relu_cell rnn_tanh rnn_tanh_cell row_indices_copy row_stack rrelu rrelu_ rsub saddmm scalar_tensor
+    scaled_dot_product_attention scaled_modified_bessel_k0 scaled_modified_bessel_k1 searchsorted
+    segment_reduce select_copy selu selu_ shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u
+    shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w silu slice_copy smooth_l1_loss
+    soft_margin_loss softplus softshrink solve_ex solve_triangular sparse_bsc_tensor sparse_bsr_tensor
+    sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spherical_bessel_j0
+    split_copy split_with_sizes_copy spmm squeeze_copy stack std_mean svd_lowrank svdvals t_copy tensor
+    tensordot tensorinv tensorsolve threshold threshold_ transpose_copy trapezoid trapz tril_indices
+    triplet_margin_loss triu_indices unbind_copy unfold_copy unravel_index unsqueeze_copy values_copy vander
+    var_mean vecdot vector_norm view_as_complex view_as_complex_copy view_as_real view_as_real_copy view_copy
+    vstack xlog1py zeros zeros_like zeta
+""")
+"""Operations of the sets above that are no methods or attributes of tensors."""
+
 MODULES: Final = _names("""
     AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveLogSoftmaxWithLoss AdaptiveMaxPool1d
     AdaptiveMaxPool2d AdaptiveMaxPool3d AlphaDropout AvgPool1d AvgPool2d AvgPool3d BCELoss BCEWithLogitsLoss

@@ -1,0 +1,145 @@
+"""What hides that a block changes something, keeps it, or gives it away, each with what looks like it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gclint.finding import Applicability
+from tests.decisions.toy import LOOP, STACK, block, model, toy
+from tests.toy_models import applicability
+
+_BEFORE = """
+import contextlib
+import itertools
+import operator
+from transformers.pytorch_utils import compile_compatible_method_lru_cache
+SEEN = []
+
+
+def tick(x):
+    SEEN.append(1)
+    return x
+
+
+class Gate:
+    value = torch.ones(1)
+
+
+"""
+_ATTENDED = "return hidden_states + self.attention(hidden_states)"
+
+
+@dataclass(frozen=True)
+class _Twist:
+    """Statements of a block, or around it, that are wrong, and others like them that are right."""
+
+    wrong: str
+    right: str
+    takes: str = "hidden_states, mask=None"
+    right_takes: str = ""
+    """Of the right block, if it has other parameters."""
+    init: str = ""
+    more: str = ""
+    gives: str = ""
+    right_gives: str = ""
+    """What the block returns, if it does not return the hidden states."""
+
+
+_TWISTS = {
+    "plus": _Twist("y = +mask\ny.mul_(2)", "y = -mask\ny.mul_(2)"),
+    "max": _Twist("max([mask, mask], key=id).mul_(2)", "y = max(mask.shape[0], 2)"),
+    "sum of lists": _Twist("sum([[mask]], [])[0].mul_(2)", "y = sum([mask, 1])\ny.mul_(2)"),
+    "added lists": _Twist("operator.add([mask], [])[0].mul_(2)", "operator.sub(mask, 1).mul_(2)"),
+    "context": _Twist(
+        "with contextlib.nullcontext(mask) as y:\n    y.mul_(2)", "with contextlib.nullcontext():\n    y = 1"
+    ),
+    "parameter": _Twist("nn.Parameter(mask, requires_grad=False).mul_(2)", "y = nn.Parameter(mask)"),
+    "generator": _Twist(
+        "y = nn.init.normal_(torch.empty(3), generator=self.generator)",
+        "y = nn.init.normal_(torch.empty(3))",
+        init="self.generator = torch.Generator()",
+    ),
+    "class": _Twist("Gate().value.mul_(2)", "y = Gate().value * 2"),
+    "text": _Twist("y = len(f'{hidden_states * 2}')", "y = len(f'{hidden_states.shape}')"),
+    "repr": _Twist("y = len('%s' % self.attention(hidden_states))", "y = len('%s' % hidden_states.shape[0])"),
+    "argument": _Twist("y = mask.normal(1, 2)", "y = mask.abs()"),
+    "kept": _Twist(
+        "self.buffer(3).mul_(2)",
+        "y = self.buffer(3) * 2",
+        more="@compile_compatible_method_lru_cache(maxsize=4)\n"
+        "def buffer(self, size):\n    return torch.ones(size)",
+    ),
+    "default": _Twist(
+        "if use_cache:\n    tick(1)",
+        "if use_cache:\n    tick(1)",
+        takes="hidden_states, mask=None, use_cache=True",
+        right_takes="hidden_states, mask=None, use_cache=False",
+    ),
+    "activation": _Twist(
+        "y = self.inner(hidden_states)",
+        "y = self.plain(hidden_states)",
+        init="self.inner = nn.TransformerEncoderLayer(8, 2, activation=tick)\n"
+        "self.plain = nn.TransformerEncoderLayer(8, 2)",
+    ),
+    "detached": _Twist(
+        "y = hidden_states.mean(-1)",
+        "y = hidden_states.mean(-1)",
+        gives="hidden_states, y.detach()",
+        right_gives="hidden_states, y",
+    ),
+    "mask": _Twist("y = 1", "y = 1", gives="hidden_states, mask", right_gives="hidden_states, None"),
+}
+_TUPLES = "\nfor layer in self.layers:\n    hidden_states, _ = layer(hidden_states, mask)\n"
+_PASSED = "\nfor layer in self.layers:\n    hidden_states = layer(hidden_states, {})\n"
+_AROUND = {
+    "apply": (f"self.apply(quiet){LOOP}self.apply(loud)\n", f"quiet(1){LOOP}loud(1)\n"),
+    "slice": (
+        _PASSED.format("itertools.islice([1, 2], 1)"),
+        _PASSED.format("[1, 2][:1]"),
+    ),
+    "in a tuple": (_PASSED.format("(iter([1, 2]), 1)"), _PASSED.format("(1, 2)")),
+    "parameters": (_PASSED.format("self.norm.parameters()"), _PASSED.format("self.norm.weight")),
+}
+_QUIET = "def quiet(module):\n    module.p = 0.0\n\n\ndef loud(module):\n    module.p = 0.5\n\n\n"
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n    ")
+
+
+def _of_block(folder: Path, twist: _Twist, *, is_wrong: bool) -> Applicability:
+    statements = twist.wrong if is_wrong else twist.right
+    gives = twist.gives if is_wrong else twist.right_gives
+    body = f"{statements}\n{_ATTENDED}"
+    if gives:
+        body = f"{statements}\nhidden_states = hidden_states + self.attention(hidden_states)\nreturn {gives}"
+    takes = twist.takes if is_wrong or not twist.right_takes else twist.right_takes
+    layer = block(body, takes=takes, init=twist.init, more=twist.more)
+    return applicability(folder, toy(_BEFORE, layer, model(_TUPLES if gives else LOOP, init=STACK)))
+
+
+@pytest.mark.parametrize("name", _TWISTS)
+def test_what_is_hidden_in_a_block_is_a_doubt(name: str, tmp_path: Path) -> None:
+    assert _of_block(tmp_path, _TWISTS[name], is_wrong=True) is Applicability.UNSAFE
+
+
+@pytest.mark.parametrize("name", [each for each in _TWISTS if each != "activation"])
+def test_what_only_looks_like_that_is_none(name: str, tmp_path: Path) -> None:
+    assert _of_block(tmp_path, _TWISTS[name], is_wrong=False) is Applicability.SAFE
+
+
+@pytest.mark.parametrize("name", _AROUND)
+def test_the_same_around_a_block(name: str, tmp_path: Path) -> None:
+    wrong, right = (
+        applicability(
+            tmp_path,
+            toy(
+                _BEFORE + _QUIET, block(_ATTENDED), model(loop, init=f"{STACK}\nself.norm = nn.LayerNorm(8)")
+            ),
+        )
+        for loop in _AROUND[name]
+    )
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
