@@ -454,7 +454,11 @@ class Calls(Protocols):
 
     def _given_back(self, name: str, call: Call) -> Value:
         """Return what a function may give that gives arguments or items of them, or adds some."""
-        given = [each for each in call.all() if not all(map(_is_number, each.things))]
+        given = [
+            Value(frozenset(one for one in each.things if not _is_number(one)), each.roots)
+            for each in call.all()
+            if not all(map(_is_number, each.things))
+        ]
         several = [*given, *(self.item(each) for each in given if any(map(_has_items, each.things)))]
         added = () if is_constant(*several) else (self.tensor(several),)
         if name in _SUMS:  # Tensors are added to a new one.
@@ -925,7 +929,9 @@ def _things(call: Call) -> Iterator[Thing]:
 
 
 def _is_number(thing: Thing) -> bool:
-    """Tell whether something is a number, a text or the like."""
+    """Tell whether something is a number, a text or the like, or may be one of the numbers of a type."""
+    if isinstance(thing, Method):
+        return all(map(_is_number, thing.receiver.things))
     return isinstance(thing, (Plain, Constant, Setting, External))
 
 

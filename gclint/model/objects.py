@@ -576,11 +576,16 @@ class Objects:
                 self.note(name, node, frame, Kind.KEPT)
         else:
             self.change(value, node, frame)
+        runs = any(isinstance(each, (Object, Function, Bound, Class)) for each in given.things)
+        if runs and any(isinstance(each, Made) and _runs_parts(each.name) for each in value.things):
+            self.hook(frame)  # A module of torch runs it in place of its own part.
         for thing in value.things:
             if isinstance(thing, (External, Class)):
                 name_of = thing.name if isinstance(thing, External) else thing.node.name
                 self.note(name_of, node, frame, Kind.GLOBAL)
             if isinstance(thing, Object):
+                if runs and any(isinstance(one, str) and _runs_parts(one) for one in self.line(thing.kind)):
+                    self.hook(frame)
                 self._put_attribute(thing, name, given)
             elif isinstance(thing, Class):
                 held = self.spaces.members[thing]
@@ -865,6 +870,11 @@ def _given(decorator: ast.expr) -> list[ast.expr]:
 def _has_factory(node: ast.stmt) -> bool:
     """Tell whether a statement of a class says how a field is made."""
     return isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Call) and bool(node.value.keywords)
+
+
+def _runs_parts(name: str) -> bool:
+    """Tell whether a module of torch runs others that it holds."""
+    return name.rpartition(".")[2].startswith(("Transformer", "MultiheadAttention"))
 
 
 def may_be(found: Collection[ast.ClassDef | str] | None, line: Collection[ast.ClassDef]) -> bool:

@@ -65,7 +65,7 @@ class Patch(NamedTuple):
 
 
 class Hook(NamedTuple):
-    """A place that hooks into all modules, or into one outside of any class."""
+    """A place that hooks into all modules, into one outside of any class, or into a part of an object."""
 
     code: str
     row: int
@@ -107,12 +107,18 @@ def _in_functions(usage: Usage) -> frozenset[ast.AST]:
 
 
 def _hooks(usage: Usage, in_functions: Set[ast.AST]) -> Iterator[Hook]:
-    body = [] if usage.tree is None else usage.tree.body
+    body = [] if usage.tree is None or not usage.hooking else usage.tree.body
     classes = [each for each in body if isinstance(each, ast.ClassDef)]
+    methods = [one for each in classes for one in each.body if isinstance(one, ast.FunctionDef)]
+    harmless = {one for each in methods if each.name in known.HOOKING_METHODS for one in walk(each)}
     for node in usage.hooking:
+        if node in harmless:
+            continue
         name = last_name(node)
         is_inside = any(each.lineno <= _row(node) <= (each.end_lineno or 0) for each in classes)
-        if not is_inside or name.startswith(_OF_ALL):
+        holder = node.value if isinstance(node, ast.Attribute) else node
+        is_own = isinstance(holder, ast.Name) and holder.id in ("self", name)
+        if not (is_inside and is_own) or name.startswith(_OF_ALL):
             yield Hook(quoted(node), _row(node), node not in in_functions)
 
 
