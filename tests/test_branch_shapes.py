@@ -20,7 +20,7 @@ class ToyLayer(nn.Module):
     def forward(self, hidden_states, mask=None):
         outputs = (self.attention(hidden_states, hidden_states, hidden_states)[0],)
         if mask is not None:
-            outputs = outputs + mask
+            outputs = outputs + (hidden_states,)
         return outputs
 """
 _CUSTOM = """

@@ -459,9 +459,11 @@ class Calls(Protocols):
             for each in call.all()
             if not all(map(_is_number, each.things))
         ]
-        several = [*given, *(self.item(each) for each in given if any(map(_has_items, each.things)))]
-        added = () if is_constant(*several) else (self.tensor(several),)
-        if name in _SUMS:  # Tensors are added to a new one.
+        items = [self.item(each) for each in given if any(map(_has_items, each.things))]
+        added = () if is_constant(*given, *items) else (self.tensor((*given, *items)),)
+        several = [*given, *items]
+        if name in _SUMS:  # Tensors are added to a new one; the items of lists go into a new one.
+            several = [*items, *call.positional[1:]] if name == "sum" else given
             piles = (
                 frozenset(one for one in each.things if isinstance(one, (Box, Fixed))) for each in several
             )

@@ -69,7 +69,7 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
         return (note("is no plain method", forward),)
     containers = [each for result, function in results for each in _containers(result, function)]
     returned = [note(each, forward, Kind.CONTAINER) for each in dict.fromkeys(containers)]
-    if any(_is_detached(each) for result, _ in results for thing in result.things for each in _parts(thing)):
+    if any(_is_detached(each) for result, _ in results for thing in result.things for each in _behind(thing)):
         returned.append(note("a tensor that requires no grad", forward, Kind.DETACHED))
     return (*_causes(reader.notes), *returned)
 
@@ -160,11 +160,9 @@ def _items(thing: Thing) -> Iterator[tuple[int, Value]]:
         yield 1, thing.item
 
 
-def _parts(thing: Thing) -> Iterator[Thing]:
-    """Yield something, or the items of a tuple."""
-    yield from (each for _, item in _items(thing) for each in item.things)
-    if not _is_tuple(thing):
-        yield thing
+def _behind(thing: Thing) -> Iterator[Thing]:
+    """Yield the items of a tuple behind the first one."""
+    yield from (each for place, item in _items(thing) if place for each in item.things)
 
 
 def _is_detached(thing: Thing) -> bool:

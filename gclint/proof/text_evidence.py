@@ -98,8 +98,6 @@ def _is_recomputed_right(info: ClassInfo, networks: Collection[Network]) -> bool
 def _undecided(networks: Collection[Network], names: Collection[str]) -> Iterator[str]:
     """Yield what blocks repeat, or the code around them does, that may do harm in a step like no other."""
     known = [info for network in networks for info in network.module.classes.values() if info.name in names]
-    for name in sorted({*names} - {info.name for info in known}):
-        yield f"the code of `{name}` is in no file that was followed"
     for info in known:
         yield from undecidable_doubts(info)
     for network in networks if known else ():

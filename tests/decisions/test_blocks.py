@@ -49,7 +49,7 @@ _HELD = [found(LAYER, "unsafe", "returns a container")]
         _HELD,
         _SAFE,
     ),
-    Pair("a tuple behind", _returning(f"({_STATES}, (mask,))"), ("(mask,))", "mask)"), _HELD, _SAFE),
+    Pair("a tuple behind", _returning(f"({_STATES}, (mask,))"), ("(mask,))", f"{_STATES})"), _HELD, _SAFE),
     Pair(
         "caches behind",
         _returning(f"({_STATES}, (mask,))").replace(

@@ -160,8 +160,11 @@ def test_an_option_is_set_in_each_class_that_has_its_field_and_what_was_set_stay
 
 
 def test_each_option_has_scenarios_of_its_own() -> None:
-    plain, cached = scenarios_of("option is_decoder=True")
+    plain, cached, *others = scenarios_of("option is_decoder=True")
     assert (plain.name, cached.name) == ("option is_decoder=True", "option is_decoder=True, cache object")
     assert cached.reference == plain.name
     assert scenario_named(plain.name) == plain
     assert scenario_named(cached.name) == cached
+    assert "option is_decoder=True, no mask" in {
+        each.name for each in others if scenario_named(each.name) == each
+    }
