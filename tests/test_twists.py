@@ -65,6 +65,21 @@ _TWISTS = {
     "class": _Twist("Gate().value.mul_(2)", "y = Gate().value * 2"),
     "text": _Twist("y = len(f'{hidden_states * 2}')", "y = len(f'{hidden_states.shape}')"),
     "repr": _Twist("y = len('%s' % self.attention(hidden_states))", "y = len('%s' % hidden_states.shape[0])"),
+    "str": _Twist("y = 'grad_fn' in str(self.attention(hidden_states))", "y = str(hidden_states.shape)"),
+    "at least": _Twist("torch.atleast_1d(mask).add_(1)", "y = torch.atleast_1d(mask) + 1"),
+    "array": _Twist(
+        "self.array.fill(1)", "y = self.array[0] * 2", init="import numpy\nself.array = numpy.zeros(3)"
+    ),
+    "defaultdict": _Twist(
+        "y = self.table[1]",
+        "y = self.other.get(1)",
+        init="import collections\nself.table = collections.defaultdict(int)\nself.other = {1: 2}",
+    ),
+    "keys": _Twist(
+        "y = dict.fromkeys(self.items)",
+        "y = dict.fromkeys(self.names)",
+        init="self.items, self.names = iter([1, 2]), (1, 2)",
+    ),
     "argument": _Twist("y = mask.normal(1, 2)", "y = mask.abs()"),
     "kept": _Twist(
         "self.buffer(3).mul_(2)",
@@ -103,6 +118,14 @@ _AROUND = {
     "in a tuple": (_PASSED.format("(iter([1, 2]), 1)"), _PASSED.format("(1, 2)")),
     "parameters": (_PASSED.format("self.norm.parameters()"), _PASSED.format("self.norm.weight")),
 }
+_ADAPTER = """
+class Counting(nn.Linear):
+    def forward(self, x):
+        SEEN.append(1)
+        return super().forward(x)
+
+
+"""
 _QUIET = "def quiet(module):\n    module.p = 0.0\n\n\ndef loud(module):\n    module.p = 0.5\n\n\n"
 
 
@@ -143,3 +166,13 @@ def test_the_same_around_a_block(name: str, tmp_path: Path) -> None:
         for loop in _AROUND[name]
     )
     assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"), [("Counting", Applicability.UNSAFE), ("nn.Linear", Applicability.SAFE)]
+)
+def test_what_a_model_puts_into_its_blocks(part: str, expected: Applicability, tmp_path: Path) -> None:
+    layer = block("return self.dense(hidden_states)", init="self.dense = nn.Linear(8, 8)")
+    replaced = f"{STACK}\nfor layer in self.layers:\n    layer.dense = {part}(8, 8)"
+    text = toy(_BEFORE + _ADAPTER, layer, model(LOOP, init=replaced))
+    assert applicability(tmp_path, text) is expected

@@ -344,6 +344,8 @@ class Calls(Protocols):
                 self.special(each, _ASKING[name], node, frame)
             elif name not in _LOOKING:
                 self.ask(each, node, frame)
+        for each in call.positional if name in _WRITING else ():
+            self.written(each, node, frame)
         if name in ("isinstance", "issubclass"):
             self.instances_asked(join(call.positional[1:2]), node, frame)
         if name == "functools.reduce" and len(call.positional) > 1:
@@ -356,6 +358,8 @@ class Calls(Protocols):
         if name in known.STACKS or name in known.CONTAINERS:
             return self._container(name, call, node)
         if name == "dict.fromkeys":
+            for each in call.positional[:1]:
+                self.consume(each, node, frame)
             return self.filled(node, "dict", call.positional[1:])
         if name in known.NAMED_TUPLES:
             return of(Made(name))
@@ -391,6 +395,8 @@ class Calls(Protocols):
             return self.tensor(call.all())
         if name == "type" and len(call.all()) == 1:
             return join(of(each.kind) if isinstance(each, Object) else PLAIN for each in call.all()[0].things)
+        if name in known.ARRAYS:
+            return CONSTANT  # Unlike a number, it can be changed in place.
         if name in known.FUNCTIONS or name in known.ERRORS:
             return PLAIN
         if name in known.MASKING:
@@ -804,6 +810,8 @@ _GIVING_ITERATORS = ("itertools", "itertools.chain")
 """Where functions are that give an iterator over items of what they get."""
 _TENSORS = names("parameters named_parameters buffers named_buffers")
 """Methods of modules that give an iterator over tensors."""
+_WRITING = frozenset(("str", "repr", "ascii", "format"))
+"""Functions that make texts."""
 _SUMS = frozenset(("sum", "operator.add", "operator.mul"))
 """Functions that make something new of tensors, and a list or tuple with the same items of those."""
 _PARTS = frozenset(("children", "named_children", "modules", "named_modules"))
@@ -875,6 +883,8 @@ def _first(call: Call) -> tuple[Value, ...]:
 def _gives_several(name: str, call: Call) -> bool:
     """Tell whether an operation gives more than one tensor."""
     along = len(call.positional) > 1 or "dim" in dict(call.named)
+    if name.startswith("atleast_") and not along:
+        return False  # Of one tensor it gives one.
     return name in known.PAIRS or (name in known.PAIRS_ALONG and along)
 
 

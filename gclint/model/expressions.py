@@ -56,6 +56,9 @@ _DEEPEST = 3
 _LONGEST = 12
 _BUILTINS = frozenset(dir(builtins))
 
+_FILLED_BY_READING = "collections.defaultdict"
+"""The kind of containers that get an item for each key that is read."""
+
 
 class Expressions(Calls):
     """Follows expressions."""
@@ -384,6 +387,8 @@ class Expressions(Calls):
                 if each.name == known.MODULES_BY_NAME:
                     return of(External("a module"))
                 return unknown(f"an item of `{each.name}`")
+        if any(isinstance(each, Box) and each.kind == _FILLED_BY_READING for each in value.things):
+            self.change(value, node, frame)
         if isinstance(node.slice, ast.Slice):
             return self._sliced(node, node.slice, value, frame)
         return join((given, self.at(value, index)))

@@ -87,6 +87,8 @@ FUNCTIONS = names(
     """
 )
 """Functions that change nothing, and whose results share nothing with their arguments, but for some."""
+ARRAYS = names("numpy.arange numpy.array numpy.ones numpy.zeros numpy.full numpy.linspace numpy.cumsum")
+"""Those of them that make arrays."""
 GIVING = names("max min sum operator.add operator.mul operator.attrgetter contextlib.nullcontext")
 """Those of them that may give an argument, an item of one, or a list or tuple of items."""
 ERRORS = frozenset(

@@ -57,6 +57,8 @@ _SIZES = names(
 _WEIGHTS = names("weight bias in_proj_weight in_proj_bias running_mean running_var")
 _SETTINGS = frozenset(("cfg", "args", "hparams"))
 """The names of arguments that are settings as a whole."""
+_SPACELESS = (Plain, Constant, Tensor, Setting, Made, External)
+"""What is the same wherever it was read."""
 _OF_INIT = of(Plain(), Unknown("an argument of `__init__`"))
 ITERATOR = "iterator"
 """The kind of containers whose items are used up."""
@@ -787,7 +789,10 @@ class Objects:
         for space in {frame.space, thing.kind.space} if self.is_running else ():
             for node in space.usage.set_up.get(name, ()):
                 if self._may_be_of(space, [node], thing):
-                    yield space.reading.given.get(node, unknown(f"`{name}`"))
+                    given = space.reading.given.get(node, NEVER)
+                    # What was read elsewhere has classes of its own, whose code is not followed here.
+                    is_plain = given.things and all(isinstance(each, _SPACELESS) for each in given.things)
+                    yield given if is_plain else unknown(f"`{name}`")
 
     def _may_be_of(self, space: Space, nodes: Collection[ast.AST], thing: Object) -> bool:
         """Tell whether what is assigned at some places of a module may be an attribute of an object."""
