@@ -99,10 +99,10 @@ CONDITIONS: tuple[tuple[str, _Doubts], ...] = (
         _of_blocks(block_doubts),
     ),
     (
-        "a block that was not recomputed before returns a dict, a list or an output class, changes its "
-        "arguments in place, changes something outside of itself, keeps something in a part that others "
-        "read, needs gradients to be recorded in its forward pass, or draws random numbers that torch does "
-        "not restore",
+        "a block that was not recomputed before returns a dict, a list or an output class, or a detached "
+        "tensor or a mask behind the hidden states, changes its arguments in place, changes something "
+        "outside of itself, keeps something in a part that others read, needs gradients to be recorded in "
+        "its forward pass, or draws random numbers that torch does not restore",
         _of_new(_of_blocks(recomputation_doubts)),
     ),
     ("hooks or recorded router outputs take tensors out of such a block", _of_new(recorded_doubts)),
