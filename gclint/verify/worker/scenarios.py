@@ -59,14 +59,11 @@ for module in model.modules():
         module.eval()
 """
 
-_ROUTER_LOSSES = (
-    _NO_DROPOUT
-    + """\
+_ROUTER_LOSSES = """\
 for part in holders(model):
     if hasattr(part, "output_router_logits"):
         part.output_router_logits = True
 """
-)
 
 _PLAIN_ATTENTION = """\
 for part in holders(model):
@@ -271,11 +268,11 @@ SCENARIOS = (
     # A recomputed layer gets no cache, so it computes what it does without one.
     Scenario("cache", use_cache=True, reference="default"),
     Scenario("cache object", batch=_CACHE_OBJECT, use_cache=True, cache_object=True, reference="default"),
-    Scenario("router losses", _ROUTER_LOSSES, router_losses=True),
+    Scenario("router losses", setup=_ROUTER_LOSSES, router_losses=True),
     Scenario(
         "frozen base", _FROZEN_BASE, frozen_base=True, require_input_grads=True, checks=("frozen base",)
     ),
-    Scenario("frozen statistics", _NO_DROPOUT + _FROZEN_STATISTICS, steps=2, frozen_statistics=True),
+    Scenario("frozen statistics", setup=_FROZEN_STATISTICS, steps=2, frozen_statistics=True),
     *_REACHING,
     Scenario("cross-attention", feature="cross-attention"),
     *_reaching("cross-attention"),

@@ -112,8 +112,6 @@ class Steps:
             subject.perturb(conditions.perturbed)
         if scenario.frozen_base:
             subject.freeze(each.name for each in self._blocks if not each.is_lone)
-        if scenario.frozen_statistics:
-            subject.freeze_statistics()
         if conditions.experts:
             use_experts(subject.model, conditions.experts)
         if conditions.mode != "plain":

@@ -103,7 +103,7 @@ class Subject:
         self._least = specimen.least_dropout
         """The least probability in scenarios with dropout."""
         self._layerdrops = list(_layerdrops(holders))
-        self._routers = [each for each in holders if hasattr(each, OUTPUT_ROUTER_LOGITS)]
+        self._has_routers = any(hasattr(each, OUTPUT_ROUTER_LOGITS) for each in holders)
         # What is cached in making inputs is then shared by all runs.
         specimen.inputs()
         parameters = signature(self.model.forward).parameters
@@ -124,7 +124,7 @@ class Subject:
             or (scenario.layerdrop and not self._layerdrops)
             or (scenario.cache_object and PAST_KEY_VALUES not in self._names)
             or (scenario.use_cache and not scenario.cache_object and not knows_cache)
-            or (scenario.router_losses and not self._routers)
+            or (scenario.router_losses and not self._has_routers)
             or (scenario.frozen_base and not is_adaptable(self.model, self._modules(blocks)))
         )
 
@@ -137,8 +137,6 @@ class Subject:
             setattr(holder, key, max(value, self._least) if scenario.dropout else 0.0)
         for holder, key in self._layerdrops:
             setattr(holder, key, _LAYERDROP if scenario.layerdrop else 0.0)
-        for holder in self._routers if scenario.router_losses else ():
-            setattr(holder, OUTPUT_ROUTER_LOGITS, True)
         self._execute(scenario.setup, {})
 
     def _execute(self, lines: str, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -163,12 +161,6 @@ class Subject:
     def freeze(self, blocks: Iterable[str]) -> None:
         """Freeze the model under adapters on the blocks with these names."""
         self._extra = freeze_under_adapters(self.model, self._modules(blocks))
-
-    def freeze_statistics(self) -> None:
-        """Put layers with running statistics into evaluation mode."""
-        for module in self.model.modules():
-            if getattr(module, "running_mean", None) is not None:
-                module.eval()
 
     def inputs(
         self, scenario: Scenario, number: int = 0, *, exact: bool = False, sets_cache: bool = True
