@@ -45,8 +45,6 @@ from gclint.model.values import (
 
 _MAKING = re.compile(r"(?:\w+\.)*(?:[A-Z]\w*)?Cache(?:\.from_legacy_cache)?")
 """Matches what makes a cache: a class of caches, or its conversion from tuples."""
-_GIVING_ARGUMENTS = names("max min sum contextlib.nullcontext operator.attrgetter")
-"""Functions that may give what they get, or a part of it."""
 _OF_CHECKPOINTS = names("use_reentrant preserve_rng_state context_fn determinism_check debug early_stop")
 """What a checkpoint function takes for itself."""
 RESULT = of(Unknown("what a module gives", is_argument=True))
@@ -283,7 +281,7 @@ class CacheObjects(CacheValues):
             return self.call(call.positional[0], handed_on(call, 1), node, frame)
         if name in known.RUNNING_NOTHING:
             return of(Unknown(f"what `{name}` gives", is_argument=True))
-        if name in _GIVING_ARGUMENTS:
+        if name in known.GIVING:
             return join((super()._call_external(name, call, node, frame), self._callable(call)))
         parent, _, last = name.rpartition(".")
         is_fresh = last in tensors.FRESH or last in tensors.VIEWS or last in tensors.FUNCTIONAL

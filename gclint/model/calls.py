@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from gclint.code.names import names
 from gclint.code.walk import last_name
@@ -148,7 +148,7 @@ class Calls(Protocols):
                 inner.outlives = self.quiet > 0
                 result = self._enter(function, call, inner)
             self.unrecorded -= is_unrecorded
-            if pending.settled(self.kept(function, result)):
+            if pending.settled(self._kept(function, result)):
                 break
         else:
             self.give_up("calls itself in a way that is not followed to the end", node, frame)
@@ -158,7 +158,7 @@ class Calls(Protocols):
         frame.age(reading.assigned)
         return pending.value
 
-    def kept(self, function: Function, result: Value) -> Value:
+    def _kept(self, function: Function, result: Value) -> Value:
         """Return what a function gives, which is the same thing each time if a decorator keeps it."""
         decorators = getattr(function.node, "decorator_list", ())
         called = (each.func if isinstance(each, ast.Call) else each for each in decorators)
@@ -371,11 +371,10 @@ class Calls(Protocols):
             return self.led(node, name, self.fields(call), [first] if is_none(first) is False else [])
         if name in known.ITERATORS or parent in _GIVING_ITERATORS:
             return self._iterator(name, call, node, frame)
-        if self.is_plain_module(name) and "max_norm" in dict(call.named):
-            return self.deny(call, node, frame)  # It changes its weight while it runs.
-        if self.is_plain_module(name) and any(map(self._is_callback, _things(call))):
-            return self.deny(call, node, frame)  # It runs what it gets.
         if self.is_plain_module(name):
+            runs = any(self._is_callback(thing) for each in call.all() for thing in each.things)
+            if runs or "max_norm" in dict(call.named):
+                return self.deny(call, node, frame)  # It runs what it gets, or changes its weight meanwhile.
             return of(Made(name + _IN_PLACE if _is_in_place(last, call) else name))
         if name in _PARAMETERS:
             return self.tensor((TENSOR,), roots)
@@ -933,11 +932,6 @@ def _is_module(value: Value) -> bool:
         isinstance(each, (Object, Made)) or (isinstance(each, Box) and "nn." in each.kind)
         for each in value.things
     )
-
-
-def _things(call: Call) -> Iterator[Thing]:
-    """Yield what may be passed."""
-    return (thing for each in call.all() for thing in each.things)
 
 
 def _is_number(thing: Thing) -> bool:

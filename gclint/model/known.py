@@ -244,9 +244,6 @@ ITERATORS = frozenset(
         "zip",
         "filter",
         "map",
-        "itertools.chain",
-        "itertools.accumulate",
-        "itertools.cycle",
     )
 )
 DECORATORS = names(

@@ -210,13 +210,11 @@ def _arguments(receiver: Value, node: ast.FunctionDef | ast.AsyncFunctionDef | a
 def _or_default(name: str, default: ast.expr | None) -> Value:
     """Return what a parameter gets: of a cache, or of what asks for one, also what is not passed."""
     given = _given(name)
-    is_literal = isinstance(default, ast.Constant) and not (default.value is None or default.value is False)
-    is_unknown = default is not None and not isinstance(default, ast.Constant)
-    if name != USE_CACHE and name not in EVER_NEUTRALISED:
+    value = default.value if isinstance(default, ast.Constant) else default
+    if (name != USE_CACHE and name not in EVER_NEUTRALISED) or value is None or value is False:
         return given
-    if is_literal and isinstance(default, ast.Constant) and isinstance(default.value, bool):
-        return join((given, of(Constant(default.value))))
-    return join((given, of(Unknown(f"the default of `{name}`")))) if is_literal or is_unknown else given
+    unpassed = Constant(True) if value is True else Unknown(f"the default of `{name}`")
+    return join((given, of(unpassed)))
 
 
 def _given(name: str) -> Value:
