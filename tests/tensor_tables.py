@@ -127,6 +127,24 @@ _FRESH = _words(
 )
 """Functions without a schema that change nothing, and whose results share memory with nothing."""
 
+_WITHOUT_GRADIENT = _words(
+    {
+        "are of another type, or are cut off": "bool byte char data detach detach_ int long short tolist",
+        "are about shapes and types": "dim numel",
+        "make a new tensor": """
+            arange empty eye from_numpy full linspace logspace new_empty new_full new_ones new_tensor new_zeros
+            ones rand randint randint_like randn randperm tensor tril_indices triu_indices zeros
+        """,
+        "compares all at once": "equal",
+        "take integers": """
+            bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd
+            lcm one_hot
+        """,
+        "counts": "unique unique_consecutive",
+    }
+)
+"""Operations without a schema, or with options, whose results require no grad."""
+
 _READING = _words(
     {
         "reviewed by hand": """
@@ -180,6 +198,7 @@ class Tables:
     no_methods: frozenset[str]
     modules: frozenset[str]
     functional: frozenset[str]
+    undifferentiable: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -221,6 +240,7 @@ def tables() -> Tables:
         no_methods=frozenset(name for name in fresh | views | changing if not hasattr(torch.Tensor, name)),
         modules=_modules(),
         functional=_functional() - changing,
+        undifferentiable=_WITHOUT_GRADIENT | frozenset(filter(_gives_no_gradient, fresh)),
     )
 
 
@@ -307,6 +327,23 @@ def observed(name: str) -> Seen:
         shares |= any(_memory(each) in memory for each in _tensors([result]))
         changes |= versions != [each._version for each in tensors]
     return Seen(calls, shares, changes)
+
+
+def _gives_no_gradient(name: str) -> bool:
+    """Tell whether no result of any call requires grad, although some argument does."""
+    calls = 0
+    for function, arguments in _trials(name):
+        given = [*arguments[0], *arguments[1].values()]
+        for each in _tensors(given):
+            each.requires_grad_(each.is_floating_point() or each.is_complex())
+        try:
+            results = list(_tensors([function(*arguments[0], **arguments[1])]))
+        except Exception:  # These arguments are not for it.
+            continue
+        if any(each.requires_grad for each in results):
+            return False
+        calls += bool(results) and any(each.requires_grad for each in _tensors(given))
+    return calls > 0
 
 
 Arguments = tuple[list[Any], dict[str, Any]]
@@ -467,6 +504,9 @@ Classes of `torch.nn` whose `forward` keeps no state and changes nothing but its
 `inplace=` apart, and `max_norm=` of embeddings, which changes the weight. Results may share memory with an
 argument, as those of `Dropout`, `Flatten` and `Identity` do.
 """,
+    "undifferentiable": (
+        "Operations whose results never require grad, unless a new tensor is asked for that does."
+    ),
     "functional": """\
 Functions of `torch.nn.functional` that change nothing without `inplace=` and `out=`.
 

@@ -191,6 +191,6 @@ def newly_checkpointed(network: Network, group: Group) -> list[RunSite]:
     beside = {site for branch in group.branches.values() for site in branch.plain}
     return [
         site
-        for site in network.run_sites
+        for site in (*network.run_sites, *network.foreign_sites)
         if not site.checkpointed and site not in beside and any(info in group.blocks for info in site.blocks)
     ]

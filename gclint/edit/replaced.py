@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Iterator
 
 from gclint.code.file import SourceFile
@@ -12,12 +13,14 @@ from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.code.surroundings import files_mentioning
 from gclint.edit.users import module_word
-from gclint.model.patches import Hook, Patch, is_relied_on, may_be_run, patches
+from gclint.model.patches import Hook, Part, Patch, is_relied_on, may_be_run, patches
 from gclint.model.replacements import RUN
-from gclint.network.evaluation.classes import ClassInfo
+from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.importers import words_in
 from gclint.network.model import Network
 
+_REGISTRY = "AttentionInterface", "ALL_ATTENTION_FUNCTIONS"
+"""The class that registers functions of attention, and the name by which models look them up."""
 _MOST_FILES = 60
 """In larger projects, only files are read that the blocks' own import."""
 
@@ -28,6 +31,7 @@ def replaced_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator
     homes = {base.file for base in around} | {network.file}
     # Whether it matters that these are replaced depends on the release.
     others = {(base.name, name) for base in around for name in RUN}
+    parts = _parts_run(blocks)
     for file in _files(network):
         where = "" if file is network.file else f" of {shown(file.path)}"
         is_machinery = _is_machinery(network.project, file)
@@ -36,6 +40,10 @@ def replaced_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator
                 continue
             if isinstance(each, Hook):
                 yield f"`{each.code}` on line {each.row}{where} may hook into what blocks run"
+            elif isinstance(each, Part):
+                # In their own file, what it is about is followed.
+                if file is not network.file and each.name in parts:
+                    yield f"`{each.code}` on line {each.row}{where} may replace a part that blocks run"
             elif each.last not in others and _is_of(network, file, each, homes):
                 yield f"`{each.code}` on line {each.row}{where} replaces something that blocks may run"
 
@@ -43,6 +51,8 @@ def replaced_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator
 def _is_of(network: Network, file: SourceFile, patch: Patch, homes: Collection[SourceFile]) -> bool:
     """Tell whether a patch is of something that gclint relies on, or of one of some modules."""
     imported = patch.imported
+    if patch.last[-1:] == _REGISTRY[:1]:
+        return any(_REGISTRY[1] in words_in(home) for home in homes)
     if imported is None or not imported.level:
         if is_relied_on(patch.full):
             return may_be_run(patch.full) or any(patch.last[-1] in words_in(home) for home in homes)
@@ -57,6 +67,23 @@ def _is_of(network: Network, file: SourceFile, patch: Patch, homes: Collection[S
         name, further = ".".join(filter(None, (name, further[0]))), further[1:]
 
 
+def _parts_run(blocks: Collection[ClassInfo]) -> frozenset[str]:
+    """Return the attributes of ``self`` that methods of blocks, or of their parts, call."""
+    classes = {base for info in blocks for part in (info, *info.all_parts) for base in part.mro}
+    called = (
+        node.func
+        for each in classes
+        for method in each.methods()
+        for node in nodes_of(method)
+        if isinstance(node, ast.Call)
+    )
+    return frozenset(
+        each.attr
+        for each in called
+        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "self"
+    )
+
+
 @remembered
 def _files(network: Network) -> tuple[SourceFile, ...]:
     """Return the file of a network, what it imports of the project, and what may import it."""
@@ -67,13 +94,14 @@ def _files(network: Network) -> tuple[SourceFile, ...]:
             file = project.module(own, name, each.level) if each.level or name else None
             if file is not None and not project.is_context(file.path):
                 found[file.path] = file
-    word = module_word(own)
-    with project.read_for(None):
-        mentioning = files_mentioning(project, word) if word and len(project.given) <= _MOST_FILES else ()
-        around = list(project.readable(mentioning))
-    if len(around) <= _MOST_FILES:
-        project.questions.ask(own.path, IMPORTING, word, (each.path for each in around))
-        found |= {project.consult(own, each.path).path: each for each in around}
+    looks_up = not words_in(own).isdisjoint(_REGISTRY)
+    for word in filter(None, (module_word(own), *(_REGISTRY if looks_up else ()))):
+        with project.read_for(None):
+            mentioning = files_mentioning(project, word) if len(project.given) <= _MOST_FILES else ()
+            around = list(project.readable(mentioning))
+        if len(around) <= _MOST_FILES:
+            project.questions.ask(own.path, MENTIONING, word, (each.path for each in around))
+            found |= {project.consult(own, each.path).path: each for each in around}
     return tuple(found.values())
 
 
@@ -90,5 +118,5 @@ def _is_machinery(project: Project, file: SourceFile) -> bool:
     )
 
 
-IMPORTING = Topic("mentioning", lambda file, key: key in file.text, is_about_others=True)
-"""Which files have the name of a module in their text."""
+MENTIONING = Topic("mentioning", lambda file, key: key in file.text, is_about_others=True)
+"""Which files have a word in their text."""

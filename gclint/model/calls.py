@@ -9,7 +9,7 @@ from gclint.code.names import names
 from gclint.code.walk import last_name
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
-from gclint.model.gradients import UNDIFFERENTIABLE, is_constant, records
+from gclint.model.gradients import is_constant, records
 from gclint.model.notes import Kind, Root, quoted
 from gclint.model.objects import ITERATOR, Pending, is_operation
 from gclint.model.protocols import CONTAINING, TRUTH, Protocols
@@ -439,7 +439,7 @@ class Calls(Protocols):
             return self.tensor(call.all(), shared(changed))
         if last in tensors.VIEWS:
             return self.tensor(call.all(), roots)
-        if last in UNDIFFERENTIABLE:
+        if last in tensors.UNDIFFERENTIABLE:
             return TENSOR if _asks_for_grad(call) else CONSTANT
         if last in tensors.FRESH or last in tensors.FUNCTIONAL:
             return TENSOR if _asks_for_grad(call) else self.tensor(call.all())
@@ -711,7 +711,7 @@ class Calls(Protocols):
             return self.tensor((receiver, *call.all()), receiver.roots)
         if _gives_several(name, call) and name not in tensors.VIEWS:
             return of(self._pieces(node, self.tensor((receiver, *call.all()))))
-        if name in UNDIFFERENTIABLE and name not in tensors.METHODS_ONLY_READ:
+        if name in tensors.UNDIFFERENTIABLE and name not in tensors.METHODS_ONLY_READ:
             return Value(CONSTANT.things, receiver.roots if name in tensors.VIEWS else frozenset())
         if name in tensors.FRESH:
             return self.tensor((receiver, *call.all()))
@@ -758,7 +758,7 @@ class Calls(Protocols):
         tensor = of(Tensor(), roots=receiver.roots)
         if name not in _TENSORS:
             return tensor
-        box = self.box(node, ITERATOR)
+        box = self.box(node, "dict" if name == "state_dict" else ITERATOR)
         self.fill(box, of(Fixed((PLAIN, tensor))) if name.startswith("named_") else tensor)
         return of(box)
 
@@ -807,8 +807,8 @@ _ADDING = names("sum max min abs pow round divmod")
 """Functions of Python that compute with what they get."""
 _GIVING_ITERATORS = ("itertools", "itertools.chain")
 """Where functions are that give an iterator over items of what they get."""
-_TENSORS = names("parameters named_parameters buffers named_buffers")
-"""Methods of modules that give an iterator over tensors."""
+_TENSORS = names("parameters named_parameters buffers named_buffers state_dict")
+"""Methods of modules that give an iterator over tensors, or a dict of them."""
 _WRITING = frozenset(("str", "repr", "ascii", "format"))
 """Functions that make texts."""
 _SUMS = frozenset(("sum", "operator.add", "operator.mul"))

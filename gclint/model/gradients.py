@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from gclint.code.names import names
 from gclint.model.values import (
     Box,
     Class,
@@ -25,16 +24,6 @@ from gclint.model.values import (
     Value,
 )
 
-UNDIFFERENTIABLE = names(
-    """
-    arange argmax argmin argsort argwhere bincount bool bucketize byte detach detach_ dim empty empty_like
-    eq equal eye full full_like ge gt int isclose isfinite isin isinf isnan le linspace logical_and
-    logical_not logical_or logical_xor logspace long lt ne new_empty new_full new_ones new_tensor new_zeros
-    nonzero not_equal numel one_hot ones ones_like rand rand_like randint randint_like randn randn_like
-    randperm searchsorted short tensor tril_indices triu_indices zeros zeros_like
-    """
-)
-"""Operations whose results never require grad, unless a new tensor is asked for that does."""
 _UNRECORDED = frozenset(("torch.no_grad", "torch.inference_mode"))
 _RECORDED = frozenset(("torch.enable_grad",))
 _SWITCHING = frozenset(("torch.set_grad_enabled",))

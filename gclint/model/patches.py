@@ -18,7 +18,7 @@ from gclint.code.walk import FUNCTIONS, last_name, walk
 from gclint.model import known, tensors
 from gclint.model.notes import quoted
 from gclint.model.spaces import KNOWN
-from gclint.model.usage import Usage, usage_of
+from gclint.model.usage import FILLING, SETTERS, Usage, usage_of
 
 _NAMESPACES = frozenset(("__dict__", "__code__", "__defaults__", "__kwdefaults__", "__globals__"))
 _RELIED_ON = KNOWN | frozenset(
@@ -64,6 +64,16 @@ class Patch(NamedTuple):
         return ".".join(filter(None, (*first, *self.path)))
 
 
+class Part(NamedTuple):
+    """An attribute that something gets which is neither imported nor the object of the method."""
+
+    code: str
+    row: int
+    name: str
+    is_imported: bool
+    """Whether importing the file does it, and not only a call of a function."""
+
+
 class Hook(NamedTuple):
     """A place that hooks into all modules, into one outside of any class, or into a part of an object."""
 
@@ -74,8 +84,8 @@ class Hook(NamedTuple):
 
 
 @remembered
-def patches(file: SourceFile) -> tuple[Patch | Hook, ...]:
-    """Return the places of a file that give what it imports another meaning, or hook into modules."""
+def patches(file: SourceFile) -> tuple[Patch | Part | Hook, ...]:
+    """Return the places of a file that give what it imports or gets another meaning, or hook into modules."""
     usage = Usage(None) if file.tree is None else usage_of(file.tree)
     in_functions = _in_functions(usage) if usage.replacing or usage.hooking else frozenset[ast.AST]()
     imported = (each.name or "" for each in file.outline.all_imported())
@@ -86,7 +96,7 @@ def patches(file: SourceFile) -> tuple[Patch | Hook, ...]:
     )
 
 
-def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iterator[Patch]:
+def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iterator[Patch | Part]:
     imports: defaultdict[str, list[ImportedName]] = defaultdict(list)
     for each in file.outline.all_imported():
         imports[each.bound].append(each)
@@ -95,6 +105,9 @@ def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iter
         for root, path in _replaced(node):
             for each in imports.get(root, ()):
                 yield Patch(quoted(node), _row(node), each, path, is_imported)
+            is_own = root == "self" and len(path) < 2
+            if _sets_attribute(node) and path and root not in imports and not is_own:
+                yield Part(quoted(node), _row(node), path[-1], is_imported)
         for text in _names_given(node):
             yield Patch(quoted(node), _row(node), None, tuple(text.split(".")), is_imported)
 
@@ -157,7 +170,12 @@ def _replaced(node: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
                 elif last_name(node.func) == "setattr":
                     yield root, path
         if isinstance(node.func, ast.Attribute) and node.func.attr not in known.READING_METHODS:
-            yield from _chain(node.func.value) if _is_namespace(node.func.value) else ()
+            is_filled = node.func.attr in FILLING or _is_namespace(node.func.value)
+            yield from _chain(node.func.value) if is_filled else ()
+
+
+def _sets_attribute(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and last_name(node.func) in SETTERS)
 
 
 def _names_given(node: ast.AST) -> Iterator[str]:

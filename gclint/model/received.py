@@ -29,6 +29,7 @@ from gclint.model.values import (
     Constant,
     Fixed,
     Function,
+    Imported,
     Method,
     Object,
     Partial,
@@ -176,9 +177,12 @@ class _Recorder(Surroundings):
     def _makes_one(self, function: Function) -> bool:
         """Tell whether a function names a class."""
         words = {each.id for each in ast.walk(function.node) if isinstance(each, ast.Name)}
-        return any(
-            isinstance(each, Class) for name in words for each in (self.space.value(name) or NEVER).things
-        )
+        return any(isinstance(each, Class) for name in words for each in self._named(name, self.space))
+
+    def _named(self, name: str, space: Space) -> Iterator[Thing]:
+        """Yield what a name of a module may be, also where it is imported."""
+        for each in (space.value(name) or NEVER).things:
+            yield from space.resolve(each).things if isinstance(each, Imported) else (each,)
 
     def _holds_block(self, made: Value) -> bool:
         waiting, met = [made], set[int]()
@@ -205,7 +209,12 @@ class _Recorder(Surroundings):
             self.run_methods(kind, Value(made.things, frozenset((OWN,))), self.space, others)
 
     def argument(self, node: ast.arg, default: ast.expr | None, frame: Frame) -> Value:
-        """Return what is known of an argument by its name."""
+        """Return what is known of an argument by its name, or by the module that it is said to be."""
+        said = getattr(node.annotation, "id", "")
+        for each in self._named(said, frame.space) if said else ():
+            if isinstance(each, Class) and self.is_module(each):
+                made = self.make_anyhow(each, frame)
+                return Value(made.things, argument(node.arg).roots)
         return argument(node.arg)
 
     def enter(

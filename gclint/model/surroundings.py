@@ -508,7 +508,11 @@ class Surroundings(Entries):
 
     def _parts(self, blocks: frozenset[Block]) -> set[Object]:
         """Return the objects of classes with all that they hold."""
-        found, waiting = set[Object](), [of(each) for each in self._objects[blocks]]
+        return self._within_objects(self._objects[blocks])
+
+    def _within_objects(self, objects: Iterable[Object]) -> set[Object]:
+        """Return objects with all that they hold."""
+        found, waiting = set[Object](), [of(each) for each in objects]
         while waiting:
             for thing in waiting.pop().things:
                 if isinstance(thing, Object) and thing not in found:
@@ -530,7 +534,7 @@ class Surroundings(Entries):
         before, self._is_reading = self._is_reading, is_getting or (is_method and name in _READING)
         if isinstance(thing, Unknown) and not self._is_reading:  # Such as a method of what a block holds.
             self._hand(Value(frozenset((thing,)), function.roots), node, frame)
-            self._hand(self._receiver(node, frame), node, frame)
+            self._hand(self._receiver(node, frame), node, frame, with_parts=True)
         try:
             return super()._call(thing, function, call, node, frame)
         finally:
@@ -546,13 +550,15 @@ class Surroundings(Entries):
         return found
 
     def _receiver(self, node: ast.expr, frame: Frame) -> Value:
-        """Return of which tensor or object of the project a method is called, if it is of one."""
+        """Return of which tensor, object of the project or stack a method is called, if it is of one."""
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             return NEVER
         found = self.quietly(node.func.value, frame)
-        return (
-            found if _objects_of(found) or any(isinstance(each, Tensor) for each in found.things) else NEVER
+        is_one = any(
+            isinstance(each, (Tensor, Object)) or (isinstance(each, Box) and each.kind in known.STACKS)
+            for each in found.things
         )
+        return found if is_one else NEVER
 
     def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
         """Note that nothing is known of what a call does; it may change what it gets."""
@@ -572,13 +578,14 @@ class Surroundings(Entries):
         if not self._inside and node not in self._contexts:
             self._summary.ambient[_around(Matter.AMBIENT, quoted(node), node, frame)] = None
 
-    def _hand(self, value: Value, node: ast.AST, frame: Frame) -> None:
-        """Take note that something unknown gets a value."""
+    def _hand(self, value: Value, node: ast.AST, frame: Frame, *, with_parts: bool = False) -> None:
+        """Take note that something unknown gets a value, or is a method ``with_parts`` of what it is of."""
         is_unknown = all(isinstance(each, Unknown) for each in value.things)
         for root in shared((value,)):
             # What is unknown of the model is no block; others change no settings, nor views, which raises.
             if not (is_unknown and root == OWN) and root != OF_SETTINGS and not is_view(root):
                 objects = _objects_of(value) if root in value.roots else frozenset()
+                objects = frozenset(self._within_objects(objects)) if with_parts else objects
                 self._touch(root, objects, _around(Matter.HANDED, quoted(node), node, frame), frame)
 
     def _call_method(
@@ -587,8 +594,11 @@ class Surroundings(Entries):
         is_module = isinstance(thing, (Object, Made)) or (
             isinstance(thing, Box) and thing.kind in known.STACKS
         )
-        if is_module and name in known.MODULE_SETTINGS:
+        if is_module and self._may_change_parts(thing, name):
             self.change(receiver, node, frame)
+            parts = frozenset(self._within_objects(_objects_of(receiver)))
+            for root in receiver.roots:
+                self._touch(root, parts, _around(Matter.CHANGED, quoted(node), node, frame), frame)
             if name in _MODES:
                 self._set(node, frame)
         before, self._method = self._method, (node, receiver)
@@ -597,6 +607,13 @@ class Surroundings(Entries):
         finally:
             self._method = before
         return self._as_view(found) if name in tensors.VIEWS else found
+
+    def _may_change_parts(self, thing: Thing, name: str) -> bool:
+        """Tell whether a method that a module has from torch may change what the module holds."""
+        if name in known.MODULE_SETTINGS:
+            return name not in _OF_GRADIENTS
+        is_read = name in known.MODULE_READS or name in ("forward", "__call__")
+        return isinstance(thing, Object) and not is_read and self.find(thing.kind, name) is None
 
     def _compute(self, last: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         found = super()._compute(last, call, node, frame)
@@ -728,6 +745,8 @@ _WITH_STATISTICS = names(
 """Modules that change nothing but what they keep, which matters inside of blocks alone."""
 _READING = tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS
 """Methods that change nothing, whatever has them."""
+_OF_GRADIENTS = frozenset(("zero_grad", "gradient_checkpointing_enable", "gradient_checkpointing_disable"))
+"""Methods of modules that change nothing of what the forward pass computes."""
 _MODES = frozenset(("train", "eval", "apply"))
 _ENTERING = frozenset(("__enter__", "__exit__"))
 _SETTING_UP = frozenset(("torch", "contextlib"))

@@ -195,6 +195,23 @@ MODULES: Final = _names("""
 argument, as those of `Dropout`, `Flatten` and `Identity` do.
 """
 
+UNDIFFERENTIABLE: Final = _names("""
+    airy_ai all any arange argmax argmin argsort argwhere bessel_j0 bessel_j1 bessel_y0 bessel_y1 bincount
+    bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bool bucketize byte
+    char chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w
+    choose_qparams_optimized count_nonzero data detach detach_ dim empty empty_like eq equal eye from_numpy
+    full full_like gcd ge greater greater_equal gt hash_tensor hermite_polynomial_h hermite_polynomial_he
+    histc int isclose isfinite isin isinf isnan isneginf isposinf isreal laguerre_polynomial_l lcm le
+    legendre_polynomial_p less less_equal linspace logical_and logical_not logical_or logical_xor logspace
+    long lt matrix_rank modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1
+    multinomial ne new_empty new_empty_strided new_full new_ones new_tensor new_zeros nonzero nonzero_static
+    not_equal numel one_hot ones ones_like rand rand_like randint randint_like randn randn_like randperm
+    scaled_modified_bessel_k0 scaled_modified_bessel_k1 searchsorted shifted_chebyshev_polynomial_t
+    shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w short signbit
+    spherical_bessel_j0 tensor tolist tril_indices triu_indices unique unique_consecutive zeros zeros_like
+""")
+"""Operations whose results never require grad, unless a new tensor is asked for that does."""
+
 FUNCTIONAL: Final = _names("""
     adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
     adaptive_max_pool1d_with_indices adaptive_max_pool2d adaptive_max_pool2d_with_indices adaptive_max_pool3d

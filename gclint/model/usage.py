@@ -16,7 +16,9 @@ from gclint.model import known
 
 READING_BY_NAME = frozenset(("getattr", "attrgetter", "methodcaller", "__getattribute__"))
 """The functions that read attributes whose names are computed."""
-_SETTERS = frozenset(
+FILLING = known.FILLING_METHODS | known.TAKING_METHODS | frozenset(("register",))
+"""The methods by which a container gets or loses items."""
+SETTERS = frozenset(
     ("setattr", "__setattr__", "register_buffer", "register_parameter", "register_module", "add_module")
 )
 _SETTING_UP = frozenset(("__init__", "__post_init__", "_init_weights", "reset_parameters", "__setstate__"))
@@ -257,7 +259,7 @@ def _assigned(node: ast.AST, own: str | None) -> Iterator[str]:
     if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
         if not (isinstance(node.value, ast.Name) and node.value.id == own):
             yield node.attr
-    elif isinstance(node, ast.Call) and last_name(node.func) in _SETTERS:
+    elif isinstance(node, ast.Call) and last_name(node.func) in SETTERS:
         holder = node.func.value if isinstance(node.func, ast.Attribute) else None
         if isinstance(holder, ast.Name) and holder.id == own:
             return
@@ -287,7 +289,10 @@ def _may_replace(node: ast.Call) -> bool:
     return (
         any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in node.args)
         or last_name(node.func) == "setattr"
-        or (isinstance(node.func, ast.Attribute) and last_name(node.func.value) in ("__dict__", "vars"))
+        or (
+            isinstance(node.func, ast.Attribute)
+            and (last_name(node.func.value) in ("__dict__", "vars") or node.func.attr in FILLING)
+        )
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gclint.code.names import names
-from gclint.model.gradients import UNDIFFERENTIABLE
+from gclint.model.tensors import UNDIFFERENTIABLE
 
 PARAMETER = "torch.nn.Parameter"
 """The class of parameters."""

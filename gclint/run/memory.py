@@ -22,7 +22,7 @@ from gclint.code.suppressions import Suppressions
 from gclint.code.surroundings import AROUND, files_around
 from gclint.edit.leftover import CHECKPOINTING
 from gclint.edit.patched import REPLACING
-from gclint.edit.replaced import IMPORTING
+from gclint.edit.replaced import MENTIONING
 from gclint.edit.signature import NAMING
 from gclint.edit.switching import COMPUTING
 from gclint.edit.users import USING
@@ -59,7 +59,7 @@ _TOPICS = {
         IMPORTERS,
         NAMING,
         REPLACING,
-        IMPORTING,
+        MENTIONING,
         SWITCHES,
         SWITCH_USES,
         USING,
