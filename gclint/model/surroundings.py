@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from gclint.code.file import SourceFile
 from gclint.code.names import names
-from gclint.code.walk import last_name, text_of, walk
+from gclint.code.walk import FUNCTIONS, children, last_name, text_of, walk
 from gclint.model import known, tensors
 from gclint.model.calls import shared
 from gclint.model.entries import Entries
@@ -117,6 +117,10 @@ _OF_LAYERS = frozenset(("gradient_checkpointing", "_gradient_checkpointing_func"
 _OF_TYPES = frozenset(("__base__", "__bases__", "__mro__", "mro", "__subclasses__"))
 _OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__", "__wrapped__", "__func__"))
 """What tells a function from what wraps it, as releases from 5.23 do with ``forward``."""
+_SOURCES = names(
+    "inspect.getsource inspect.getsourcelines inspect.getfullargspec inspect.getmro inspect.getattr_static"
+)
+"""Functions that look at a class or function itself, and not at what it wraps."""
 _ASKING = names("hasattr isinstance issubclass type")
 _LAYER = "GradientCheckpointingLayer"
 
@@ -679,7 +683,7 @@ class Surroundings(Entries):
             self.see(Matter.HANDED, quoted(node), node, frame)
         if name in _DIFFERENTIATING and not self._inside:
             self.see(Matter.DIFFERENTIATED, name, node, frame)
-        if name.partition(".")[0] == "inspect" and not self._inside:
+        if name.partition(".")[0] == "inspect" and (not self._inside or name in _SOURCES):
             self.see(Matter.ASKED, quoted(node), node, frame)
         if name in _ASKING and self._asks(name, call):
             self.see(Matter.ASKED, quoted(node), node, frame, self._classes(call.positional[0]))
@@ -707,6 +711,16 @@ class Surroundings(Entries):
     def _may_be_block(self, value: Value) -> bool:
         kinds = [of(Object(each)) for each in value.things if isinstance(each, Class)]
         return self.is_block((value, *kinds)) or any(isinstance(each, Unknown) for each in value.things)
+
+    def look_at_module(self, frame: Frame) -> None:
+        """Take note of what code outside of functions asks for, which is run where a module is imported."""
+        waiting: list[ast.AST] = [] if frame.space.tree is None else [frame.space.tree]
+        while waiting:
+            node = waiting.pop()
+            name = last_name(node) or getattr(node, "value", None)
+            if name in _OF_TYPES | _OF_FUNCTIONS or f"inspect.{name}" in _SOURCES:
+                self.see(Matter.ASKED, quoted(node), node, frame)
+            waiting += [each for each in children(node) if not isinstance(each, FUNCTIONS)]
 
     def attribute(
         self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
