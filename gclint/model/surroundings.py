@@ -20,8 +20,8 @@ from gclint.code.names import names
 from gclint.code.walk import FUNCTIONS, children, last_name, text_of, walk
 from gclint.model import known, tensors
 from gclint.model.calls import shared
-from gclint.model.entries import Entries
 from gclint.model.frames import Frame
+from gclint.model.freezing import Freezing
 from gclint.model.gradients import is_constant
 from gclint.model.notes import Kind, Root, quoted
 from gclint.model.objects import ITERATOR
@@ -171,7 +171,7 @@ class _Summary:
     """What may change the settings that blocks are run with, if it runs any."""
 
 
-class Surroundings(Entries):
+class Surroundings(Freezing):
     """Follows the code around blocks, and takes note of what is not the same once they are recomputed."""
 
     def __init__(self, spaces: Spaces, *, is_quiet: bool = False, most_steps: int) -> None:

@@ -159,6 +159,8 @@ class Made:
     """What a class of another package makes."""
 
     name: str
+    is_frozen: bool = False
+    """Whether none of its parameters requires grad."""
 
 
 @dataclass(frozen=True)
