@@ -182,7 +182,7 @@ class _Recorder(Surroundings):
 
     def _named(self, name: str, space: Space) -> Iterator[Thing]:
         """Yield what a name of a module may be, also where it is imported."""
-        for each in (space.value(name) or NEVER).things:
+        for each in (space.value(name) or space.from_star(name) or NEVER).things:
             yield from space.resolve(each).things if isinstance(each, Imported) else (each,)
 
     def _holds_block(self, made: Value) -> bool:

@@ -1,0 +1,180 @@
+"""What other files of a project do with a model, and what it freezes or asks for where it is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gclint.code.project import Project
+from gclint.finding import Applicability, Fix
+from gclint.rule import all_rules
+from gclint.run.check import check
+from gclint.settings import Settings
+from tests.decisions.toy import BODY, LOOP, STACK, block, model, toy
+
+_MASKED = LOOP.replace("layer(hidden_states)", "layer(hidden_states, mask)")
+_IMPORTS = """
+import torch
+from torch import nn
+import modeling_toy
+from modeling_toy import *
+
+SEEN = []
+
+
+class Counting(nn.Module):
+    def __init__(self, inner=None):
+        super().__init__()
+        self.count = 0
+
+    def forward(self, states):
+        self.count += 1
+        return states * self.count
+
+
+"""
+
+
+def _text(body: str = BODY, loop: str = _MASKED, init: str = "", made: str = "", more: str = "") -> str:
+    layer = block(body, init=init, more=more)
+    return toy(layer, model(loop, init=f"{STACK}\n{made}", takes="hidden_states, mask=None, input_ids=None"))
+
+
+def _safe(folder: Path, text: str, other: str = "") -> bool:
+    """Tell whether the fix of the layer is safe, with both files given."""
+    files = {"modeling_toy.py": text, "other.py": _IMPORTS + other}
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    rules = [rule for rule in all_rules() if rule.code == "GC001"]
+    found = check(Project(Settings(), [folder / name for name in files]), rules).findings
+    (remedy,) = (each.remedy for each in found if each.symbol == "ToyLayer")
+    assert isinstance(remedy, Fix), remedy
+    return remedy.applicability is Applicability.SAFE
+
+
+_HEIR = """
+class OtherLayer(ToyLayer):
+    {}
+
+class OtherModel(ToyModel):
+    def __init__(self, config):
+        super().__init__(config)
+        self.layers = nn.ModuleList([OtherLayer(config) for _ in range(2)])
+"""
+_MAKES = "kind = Counting"
+_HEAD = """
+class Head(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.model = {}(config)
+
+    def forward(self, states, mask):
+        states = self.model(states, mask)
+        {}
+        return states
+"""
+_ELSEWHERE = {
+    "a head changes what blocks were given": (_HEAD.format("ToyModel", "mask.zero_()"), True),
+    "by another name": (_HEAD.format("modeling_toy.ToyModel", "mask.zero_()"), True),
+    "a head computes with it": (_HEAD.format("ToyModel", "mask = mask + 1"), False),
+    "a function changes it": (
+        "def step(config, states, mask):\n    ToyModel(config)(states, mask).sum()\n    mask.zero_()\n",
+        True,
+    ),
+    "what is said to be the model": (
+        "def step(model: ToyModel, states, mask):\n    model(states, mask).sum()\n    mask.zero_()\n",
+        True,
+    ),
+    "an heir of a block has other parts": (_HEIR.format(_MAKES), True),
+    "an heir of a block has the same parts": (_HEIR.format("pass"), False),
+    "a part is replaced": (
+        "def patch(model):\n    for layer in model.layers:\n        layer.attention = Counting()\n",
+        True,
+    ),
+    "something else is replaced": (
+        "def patch(model):\n    for layer in model.layers:\n        layer.label = Counting()\n",
+        False,
+    ),
+    "a function is added to those to choose from": ("modeling_toy.TABLE.update(b=Counting())", True),
+    "a table of its own gets one": ("TABLE = {}\nTABLE.update(b=Counting())", False),
+    "an attention is registered": (
+        "from transformers import AttentionInterface\nAttentionInterface.register('b', SEEN.append)",
+        True,
+    ),
+    "a setting is registered": (
+        "from transformers import AutoConfig\nAutoConfig.register('b', Counting)",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("other", "is_harmful"), _ELSEWHERE.values(), ids=list(_ELSEWHERE))
+def test_what_another_file_does_with_a_model(other: str, is_harmful: bool, tmp_path: Path) -> None:
+    tables = "from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS\nTABLE = {'a': torch.relu}\n"
+    body = """
+states = TABLE[self.name](self.attention(hidden_states))
+attend = ALL_ATTENTION_FUNCTIONS[self.name]
+states, _ = attend(self, states, states, states, mask)
+return hidden_states + states * mask
+"""
+    text = _text(
+        body, init="self.name = config.name\nself.attention = self.kind(config)", more="kind = ToyAttention"
+    )
+    text = text.replace("class ToyLayer", f"{tables}\n\nclass ToyLayer", 1)
+    assert _safe(tmp_path, text, other) is not is_harmful
+
+
+_AFTER = {
+    "self.half()": True,
+    "self.zero_grad()": False,
+    "self.load_state_dict(self.saved)": True,
+    "self.layers.load_state_dict({})": True,
+    "self.layers.train(False)": True,
+    "for name, each in self.state_dict().items():\n    each.add_(1)": True,
+    "for name, each in self.state_dict().items():\n    each = each + 1": False,
+}
+
+
+@pytest.mark.parametrize(("code", "is_harmful"), _AFTER.items())
+def test_methods_of_modules_behind_a_loop(code: str, is_harmful: bool, tmp_path: Path) -> None:
+    assert _safe(tmp_path, _text(loop=f"{_MASKED}\n{code}")) is not is_harmful
+
+
+_FREEZING = (
+    "self.embed.requires_grad_(False)",
+    "self.embed.weight.requires_grad_(False)",
+    "self.embed.weight.requires_grad = False",
+    "for each in self.embed.parameters():\n    each.requires_grad = False",
+    "for each in self.embed.parameters():\n    each.requires_grad_(False)",
+    "self.embed = nn.Embedding.from_pretrained(torch.ones(3, 3))",
+    "self.requires_grad_(False)",
+)
+_TRAINING = (
+    "self.embed.requires_grad_(True)",
+    "self.other = nn.Embedding(3, 3)\nself.other.requires_grad_(False)",
+    "for each in self.embed.parameters():\n    each.requires_grad = True",
+    "self.embed = nn.Embedding.from_pretrained(torch.ones(3, 3), freeze=False)",
+)
+_EMBEDDED = f"hidden_states = self.embed(input_ids)\n{_MASKED.strip()}"
+
+
+@pytest.mark.parametrize("code", [*_FREEZING, *_TRAINING])
+def test_blocks_get_no_gradients_from_what_is_frozen_where_it_is_made(code: str, tmp_path: Path) -> None:
+    text = _text(loop=_EMBEDDED, made=f"self.embed = nn.Embedding(3, 3)\n{code}")
+    assert _safe(tmp_path, text) is (code in _TRAINING)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_asking"),
+    [
+        ("ASKED = ToyLayer.forward.__code__.co_argcount", True),
+        ("ASKED = len(ToyLayer.__mro__)", True),
+        ("ASKED = hasattr(ToyLayer.forward, '__wrapped__')", True),
+        ("import inspect\nASKED = inspect.getsource(ToyLayer)", True),
+        ("import inspect\nASKED = inspect.signature(ToyLayer.forward)", False),
+        ("ASKED = ToyLayer.__name__", False),
+    ],
+)
+def test_a_module_asks_for_what_becomes_different(code: str, is_asking: bool, tmp_path: Path) -> None:
+    assert _safe(tmp_path, f"{_text()}\n{code}\n") is not is_asking
