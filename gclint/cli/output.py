@@ -19,7 +19,6 @@ import click
 from gclint.cli import CannotRun
 from gclint.cli.options import FILE_TYPE, MakeOption, together
 from gclint.report.formats import DEFAULT, FORMATS, Entry, format_complaint, format_named
-from gclint.wording import listed
 
 if TYPE_CHECKING:
     from gclint.finding import Problem
@@ -157,10 +156,6 @@ def write_output_files(report: Report, files: Sequence[OutputFile]) -> list[Prob
     return problems
 
 
-_LIBRARIES = {"jinja2": "jinja2", "altair": "altair", "vl_convert": "vl-convert-python"}
-"""The libraries that a report needs: the name of the module, and of the distribution to install."""
-
-
 def page_option(option: MakeOption) -> Callable[[Any], Any]:
     """Return a decorator that adds the option for an HTML report to a command."""
     return option(
@@ -176,16 +171,12 @@ def require_page(path: Path | None) -> None:
     """Check that a report can be made and written, before anything is run for it.
 
     Raises:
-        CannotRun: a library is missing, or ``path`` cannot be written.
+        CannotRun: Jinja is missing, or ``path`` cannot be written.
     """
     if path is None:
         return
-    missing = [name for module, name in _LIBRARIES.items() if find_spec(module) is None]
-    if missing:
-        raise CannotRun(
-            f"--report needs {listed(missing)}; install {'it' if len(missing) == 1 else 'them'} with: pip "
-            "install 'gclint[report]'"
-        )
+    if find_spec("jinja2") is None:
+        raise CannotRun("--report needs jinja2; install it with: pip install 'gclint[report]'")
     from gclint.code.paths import shown
     from gclint.write.disk import require_writable
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import replace
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from gclint.report.page.charts import charts
 from gclint.report.page.view import Page
 
 _FOLDER = "templates"
@@ -29,11 +27,10 @@ def rendered(page: Page) -> str:
     environment.filters |= {"percent": _percent, "prose": _prose}
     script = _asset("page.js")
     return environment.get_template("page.html").render(
-        page=replace(page, charts=(*page.charts, *charts(page))),
+        page=page,
         style=Markup(_asset("page.css")),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        markup=Markup,
     )
 
 

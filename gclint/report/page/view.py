@@ -262,48 +262,6 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Chart:
-    """A picture, and its content in words."""
-
-    title: str
-    caption: str
-    svg: str
-
-
-@dataclass(frozen=True)
-class Table:
-    """Numbers by rows."""
-
-    title: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    """The first cell of each row is its heading."""
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Depth:
-    """What has been saved for the backward pass when a block has run."""
-
-    mode: str
-    block: int
-    """Its number in the order of the run, from 1."""
-    size: int
-    label: str
-
-
-@dataclass(frozen=True)
-class Trade:
-    """What an option saves, and what it costs."""
-
-    name: str
-    more: float
-    """Additional FLOPs, as a share of those without checkpointing."""
-    size: int
-    label: str
-
-
-@dataclass(frozen=True)
 class Page:
     """The whole page."""
 
@@ -317,10 +275,6 @@ class Page:
     repairs: tuple[Repair, ...] = ()
     findings: tuple[Excerpt, ...] = ()
     remarks: tuple[str, ...] = ()
-    charts: tuple[Chart, ...] = ()
-    tables: tuple[Table, ...] = ()
-    depths: tuple[Depth, ...] = ()
-    trades: tuple[Trade, ...] = ()
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
