@@ -22,7 +22,7 @@ from gclint.report.formats import DEFAULT, FORMATS, Entry, format_complaint, for
 
 if TYPE_CHECKING:
     from gclint.finding import Problem
-    from gclint.report.page.view import Origin, Page
+    from gclint.report.page.building import Origin, Page
     from gclint.report.report import Report
 
 
@@ -191,7 +191,7 @@ def origin(repeat: str = "gclint verify") -> Origin:
 
     The command to ``repeat`` runs files in the same way, without the files.
     """
-    from gclint.report.page.view import Origin
+    from gclint.report.page.building import Origin
 
     return Origin(shlex.join(["gclint", *sys.argv[1:]]), datetime.now().astimezone(), repeat)
 

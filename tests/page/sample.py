@@ -10,8 +10,7 @@ from gclint.code.project import Project
 from gclint.finding import Edit, Evidence, Finding, Fix
 from gclint.proof.evidence import Hint, Weighed
 from gclint.proof.proving import Proof
-from gclint.report.page.building import page
-from gclint.report.page.view import Origin, Page
+from gclint.report.page.building import Origin, Page, page
 from gclint.report.report import Report
 from gclint.settings import Settings
 from gclint.verify.files import FileRun
