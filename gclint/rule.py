@@ -16,7 +16,6 @@ from gclint.finding import Applicability, Evidence
 from gclint.settings.definitions import RuleSetting, RuleWords
 
 if TYPE_CHECKING:
-    from gclint.code.project import Surroundings
     from gclint.code.suppressions import Suppressions
     from gclint.finding import Finding
     from gclint.network.explaining.places import Spot
@@ -217,7 +216,7 @@ def held_back(settings: Settings) -> list[Rule]:
     return [rule for rule in in_preview if named & {rule.code.lower(), rule.name}]
 
 
-def ignored_codes(settings: Surroundings, path: Path, rules: Iterable[Rule]) -> frozenset[str]:
+def ignored_codes(settings: Settings, path: Path, rules: Iterable[Rule]) -> frozenset[str]:
     """Return the codes of those ``rules`` that are ignored in the file at ``path``."""
     ignored = settings.ignored_in(path)
     return frozenset(rule.code for rule in rules if any(_selects(each, rule) for each in ignored))

@@ -17,7 +17,7 @@ import pytest
 from gclint import __version__
 from gclint.cli.main import main
 from gclint.code.project import Project
-from gclint.finding import Applicability, Edit, Finding, Fix, Position, Problem, Step
+from gclint.finding import Finding, Problem
 from gclint.report import sarif
 from gclint.report.places import file_uri
 from gclint.report.report import Report
@@ -275,28 +275,3 @@ def test_what_a_message_holds_is_no_link_and_no_control_character(tmp_path: Path
     (result,) = _results(document)
     assert result["message"]["text"].startswith(r"see \[this](https://x.org), layers[0] and \x1b[0m")
     assert "ruleIndex" not in result
-
-
-def test_no_more_is_written_than_github_takes(tmp_path: Path, validator: Any) -> None:
-    path = tmp_path / "modeling_x.py"
-    path.write_text("call(y)\n" * 100)
-    steps = (Step(path, 0, 4, "a step"),) * (sarif.MOST_LOCATIONS + 50)
-    fix = Fix("m", (Edit(path, 0, 4, "x"),) * 10, Applicability.SAFE)
-    many = [
-        Finding("GC001", "missing-checkpointing-layer", "m", path, 0, 4, "A", fix, story=steps[: n % 2])
-        for n in range(sarif.MOST_RESULTS)
-    ]
-    worst = Finding("GC003", "keyword-activation", "worst", path, 8, 12, "B", NO_FIX, story=steps)
-    problem = Problem(path, "no Python", Position(1, 1))
-    document = _document([*many, worst], (problem,), 2)
-    validator.validate({**document, "runs": [{**_only_run(document), "results": _results(document)[-50:]}]})
-    results = _results(document)
-    assert len(results) == sarif.MOST_RESULTS
-    assert results[-1]["message"]["text"].startswith("worst")
-    assert len(results[-1]["relatedLocations"]) == sarif.MOST_LOCATIONS
-    assert sum(
-        len(each["fixes"][0]["artifactChanges"][0]["replacements"]) for each in results if "fixes" in each
-    ) <= (sarif.MOST_EDITS)
-    notices = _only_run(document)["invocations"][0]["toolExecutionNotifications"]
-    assert [each["level"] for each in notices] == ["error", "warning", "note"]
-    assert "5001 findings in all: this file has the 5000 most severe" in notices[1]["message"]["text"]

@@ -46,7 +46,7 @@ from gclint.cli.output import (
 )
 from gclint.cli.runs import proven, run_options
 from gclint.interruption import exit_status
-from gclint.report.formats import print_report
+from gclint.report.formats import written_as
 from gclint.trace import phase
 from gclint.wording import counted
 
@@ -361,7 +361,7 @@ class _Run:
                 full.write_baseline_summary(report, baseline, sys.stdout)
         else:
             report = report.also(write_output_files(report, options.output_files))
-            print_report(report, options.output_format, statistics=options.statistics)
+            written_as(options.output_format, statistics=options.statistics)(report, sys.stdout)
         return report
 
     def _exit_status(self, report: Report) -> int:
@@ -396,7 +396,7 @@ class _Run:
         if options.is_for_people and is_reading:
             found, _ = self.selection.narrowed(result)
             report = Report(project, found.findings, found.problems, found.files, quiet=options.quiet)
-            print_report(report, options.output_format, statistics=options.statistics)
+            written_as(options.output_format, statistics=options.statistics)(report, sys.stdout)
             sys.stdout.flush()
         files = len(project.paths)
         what = f"{files - len(result.verdicts)} of {counted(files, 'file')} not checked"

@@ -18,7 +18,7 @@ import click
 
 from gclint.cli import CannotRun
 from gclint.cli.options import FILE_TYPE, MakeOption, together
-from gclint.report.formats import DEFAULT, FORMATS, Entry, format_complaint, format_named
+from gclint.report.formats import DEFAULT, FORMATS, Entry, format_complaint, written_as
 
 if TYPE_CHECKING:
     from gclint.finding import Problem
@@ -118,17 +118,6 @@ def clash(files: Sequence[OutputFile], others: Iterable[Path | None] = ()) -> st
     return None
 
 
-def require_own_files(files: Sequence[OutputFile], others: Iterable[Path | None] = ()) -> None:
-    """Check that no two options name the same file; for the arguments see :func:`clash`.
-
-    Raises:
-        click.UsageError: two do.
-    """
-    complaint = clash(files, others)
-    if complaint is not None:
-        raise click.UsageError(complaint)
-
-
 def _place(path: Path) -> str:
     try:
         return os.path.normcase(os.path.realpath(path))
@@ -151,7 +140,7 @@ def write_output_files(report: Report, files: Sequence[OutputFile]) -> list[Prob
             problems.append(Problem(each.path, message))
             continue
         stream = StringIO()
-        format_named(each.format).write(report, stream)
+        written_as(each.format)(report, stream)
         problems += write_text(each.path, stream.getvalue())
     return problems
 

@@ -37,10 +37,10 @@ from gclint.cli.options import (
 )
 from gclint.cli.output import (
     OutputFile,
+    clash,
     origin,
     output_options,
     page_option,
-    require_own_files,
     require_page,
     write_output_files,
     write_page,
@@ -52,7 +52,7 @@ from gclint.code.project import Project
 from gclint.finding import Problem
 from gclint.interruption import exit_status
 from gclint.proof.evidence import observations, weigh
-from gclint.report.formats import FORMATS, formats_of_runs, print_report
+from gclint.report.formats import FORMATS, formats_of_runs, written_as
 from gclint.report.full import write_notices
 from gclint.report.printing import write_lines
 from gclint.report.report import Report
@@ -130,14 +130,15 @@ class _Output:
         """Remove these options from ``flags``, and make sure that they name none of the ``others``."""
         output = cls(**{each.name: flags.pop(each.name) for each in fields(cls)})
         require_page(output.page_path)
-        require_own_files(output.output_files, (output.page_path, *others))
+        if complaint := clash(output.output_files, (output.page_path, *others)):
+            raise click.UsageError(complaint)
         return output
 
     def write(self, report: Report, results: Results, repeat: str) -> int:
         """Print the report, write all that was asked for, and return the exit status."""
         report = replace(report, verbose=self.verbose)
         report = report.also(write_output_files(report, self.output_files))
-        print_report(report, self.output_format)
+        written_as(self.output_format)(report, sys.stdout)
         if self.write_repro is not None:
             for name, text in scripts(results):
                 _write_script(self.write_repro / name, text)
