@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from importlib import resources
-from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath
 from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 
@@ -19,7 +19,6 @@ from gclint.cli.main import main
 from gclint.code.project import Project
 from gclint.finding import Finding, Problem
 from gclint.report import sarif
-from gclint.report.places import file_uri
 from gclint.report.report import Report
 from gclint.rule import all_rules
 from gclint.settings import Settings
@@ -178,18 +177,6 @@ def test_the_root_is_named_so_that_addresses_can_be_resolved(tmp_path: Path, run
     (tmp_path / "modeling_x.py").write_text(BROKEN)
     base = _only_run(run())["originalUriBaseIds"]["%SRCROOT%"]["uri"]
     assert base == f"{tmp_path.as_uri()}/"
-
-
-@pytest.mark.parametrize(
-    ("path", "uri"),
-    [
-        (PureWindowsPath("C:/a b/\u00fc.py"), "file:///C:/a%20b/%C3%BC.py"),
-        (PureWindowsPath("//server/share/x.py"), "file://server/share/x.py"),
-        (PurePosixPath("/a:b/%41#?.py"), "file:///a%3Ab/%2541%23%3F.py"),
-    ],
-)
-def test_addresses_outside_of_the_root_are_uris(path: PurePath, uri: str) -> None:
-    assert file_uri(path) == uri
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])

@@ -112,7 +112,7 @@ def printed_notes() -> dict[str, None]:
 
 def vocabulary() -> Vocabulary:
     """Return the rules and formats that settings may name."""
-    from gclint.report.formats import FORMATS, format_complaint
+    from gclint.report.formats import format_complaint
     from gclint.settings import Vocabulary
 
     def rules() -> Sequence[RuleWords]:
@@ -120,7 +120,7 @@ def vocabulary() -> Vocabulary:
 
         return rule_words()
 
-    return Vocabulary(rules, tuple(FORMATS), format_complaint)
+    return Vocabulary(rules, format_complaint)
 
 
 def require_library(path: Path, origin: str) -> None:

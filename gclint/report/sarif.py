@@ -15,7 +15,7 @@ from gclint.code.paths import printable
 from gclint.edit.edits import by_file
 from gclint.finding import Finding, Fix, Problem, Step
 from gclint.report.findings import documentation_url, level_of, with_obstacle
-from gclint.report.places import Places, file_uri, fingerprints
+from gclint.report.places import Places, fingerprints
 from gclint.report.printing import write_object
 from gclint.report.report import Report
 from gclint.report.rules import documentation
@@ -61,7 +61,7 @@ class _Run:
             "newlineSequences": ["\r\n", "\n", "\r"],
             "originalUriBaseIds": {
                 _ROOT: {
-                    "uri": f"{file_uri(self._places.root).rstrip('/')}/",
+                    "uri": f"{self._places.root.as_uri().rstrip('/')}/",
                     "description": {"text": "The root of the repository, or the folder that gclint ran in."},
                 }
             },
