@@ -233,15 +233,11 @@ def _creation(function: FunctionNode, variable: str) -> tuple[ast.If, ast.If | N
             continue
         if _disables(statement, variable):
             return None if creation is None else (creation, statement)
-        if creation is None and _makes(statement, variable):
+        asked = {*words_in(statement.test)}
+        is_made = USE_CACHE in asked and not asked & {_TRAINING, FLAG}
+        if creation is None and is_made and variable in _assigned(statement.body):
             creation = statement
     return None if creation is None else (creation, None)
-
-
-def _makes(statement: ast.If, variable: str) -> bool:
-    """Return whether a statement sets a variable if a cache is asked for, whatever the model does."""
-    asked = {*words_in(statement.test)}
-    return USE_CACHE in asked and not asked & {_TRAINING, FLAG} and variable in _assigned(statement.body)
 
 
 def _disables(statement: ast.If, variable: str) -> bool:

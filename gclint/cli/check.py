@@ -178,7 +178,7 @@ class _Run:
         self.found = self._surveyed()
         self.project = Project(self.settings, self.found.files, within=self.paths)
         if incoming is not None:
-            incoming.put_in(self.project)
+            self.project.hold(incoming.path, incoming.data)
         changed, baseline = self._changed(), baseline_at(self.options.baseline)
         self.selection = Selection(self.project, self.paths, changed, baseline)
         self.store = store_of_run(options.cache_dir, quiet=options.quiet, verbose=options.verbose)

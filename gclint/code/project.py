@@ -11,7 +11,7 @@ from typing import TypeVar
 from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.packages import LibraryTree, Packages
 from gclint.code.paths import shown
-from gclint.code.questions import Questions, Topic
+from gclint.code.questions import Question, Questions, Topic
 from gclint.facts import Places, is_dir, read_bytes, search
 from gclint.observations import Observations
 from gclint.releases import NEWEST_KNOWN, Releases
@@ -152,7 +152,7 @@ class Project:
         By default, that is the file that is read for. It is ``found`` only if that of an earlier run is not
         valid.
         """
-        known = self.questions.standing_answer(topic, key)
+        known = self.questions.standing.get(Question(topic.name, key))
         if known is None:
             with self.read_for(None):
                 known = frozenset(found())
