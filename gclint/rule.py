@@ -10,14 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from gclint.finding import Applicability, Evidence
+from gclint.finding import Applicability, Evidence, Finding, Fix, Refusal
 from gclint.settings.definitions import RuleSetting, RuleWords
 
 if TYPE_CHECKING:
     from gclint.code.suppressions import Suppressions
-    from gclint.finding import Finding
     from gclint.network.explaining.places import Spot
     from gclint.network.model import Network
     from gclint.settings import Settings
@@ -85,6 +84,18 @@ class Rule(ABC):
     @abstractmethod
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield the findings in the file that ``network`` describes."""
+
+    def finding(
+        self,
+        message: str,
+        path: Path,
+        span: tuple[int, int],
+        symbol: str,
+        remedy: Fix | Refusal,
+        **further: Any,
+    ) -> Finding:
+        """Return a finding of this rule, with ``further`` fields."""
+        return Finding(self.code, self.name, message, path, *span, symbol, remedy, **further)
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
         """Yield the reasons, as clauses, why the rule has no finding at a place.

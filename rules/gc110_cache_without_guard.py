@@ -89,17 +89,13 @@ class CacheWithoutGuard(Rule):
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each cache that is created before or without a guard."""
         for each in _unguarded_caches(network):
-            start, end = argument_place(each.site, each.argument)
             row = each.file.position(each.file.places.start(each.creation)).row
             when = "before the checkpointing" if each.guard is not None else "without a checkpointing"
-            yield Finding(
-                self.code,
-                self.name,
+            yield self.finding(
                 f"the cache passed to `{each.block}` as `{each.parameter}` is created on line {row} {when} "
                 "guard, so recomputation writes to it again",
                 network.file.path,
-                start,
-                end,
+                argument_place(each.site, each.argument),
                 each.block,
                 _remedy(each),
                 story=_story(each),
