@@ -37,7 +37,6 @@ from gclint.cli.options import (
     setting_options,
 )
 from gclint.cli.output import (
-    origin,
     output_options,
     page_option,
     require_page,
@@ -330,9 +329,7 @@ class _Run:
         # A closed pipe is handled here; at exit it would cause a traceback.
         sys.stdout.flush()
         if self.options.page_path is not None:
-            from gclint.report.page.building import page
-
-            write_page(self.options.page_path, page(report, origin()))
+            write_page(self.options.page_path, report)
         return report
 
     def _show(self, report: Report) -> Report:

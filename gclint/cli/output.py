@@ -22,7 +22,6 @@ from gclint.report.formats import DEFAULT, FORMATS, Entry, format_complaint, wri
 
 if TYPE_CHECKING:
     from gclint.finding import Problem
-    from gclint.report.page.building import Origin, Page
     from gclint.report.report import Report
 
 
@@ -175,26 +174,20 @@ def require_page(path: Path | None) -> None:
         raise CannotRun(f"--report: {shown(path)} cannot be written: {error.strerror or error}") from None
 
 
-def origin(repeat: str = "gclint verify") -> Origin:
-    """Return how and when a report that is made now is made.
+def write_page(path: Path, report: Report, repeat: str = "gclint verify") -> None:
+    """Write a report as a page, atomically.
 
     The command to ``repeat`` runs files in the same way, without the files.
-    """
-    from gclint.report.page.building import Origin
-
-    return Origin(shlex.join(["gclint", *sys.argv[1:]]), datetime.now().astimezone(), repeat)
-
-
-def write_page(path: Path, page: Page) -> None:
-    """Write a report atomically.
 
     Raises:
         CannotRun: it cannot be written.
     """
     from gclint.code.paths import shown
+    from gclint.report.page.building import Origin, page
     from gclint.report.page.render import rendered
     from gclint.write.disk import write_text
 
-    for problem in write_text(path, rendered(page)):
+    origin = Origin(shlex.join(["gclint", *sys.argv[1:]]), datetime.now().astimezone(), repeat)
+    for problem in write_text(path, rendered(page(report, origin))):
         raise CannotRun(f"--report: {shown(path)}: {problem.message}")
     click.echo(f"Open {shown(path)} in a browser to see the report.", err=True)

@@ -38,7 +38,6 @@ from gclint.cli.options import (
 from gclint.cli.output import (
     OutputFile,
     clash,
-    origin,
     output_options,
     page_option,
     require_page,
@@ -145,9 +144,7 @@ class _Output:
         write_notices(report, sys.stderr)
         sys.stdout.flush()
         if self.page_path is not None:
-            from gclint.report.page.building import page
-
-            write_page(self.page_path, page(report, origin(repeat)))
+            write_page(self.page_path, report, repeat)
         return 2 if report.problems else results.exit_status
 
 

@@ -44,7 +44,7 @@ def forward(self, x):
     return x
 """
 ENVIRONMENT = Environment("3.11.7", "2.13.0", "5.23.0", "cpu", ("no network",))
-ORIGIN = Origin("gclint verify .", datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc))
+ORIGIN = Origin("gclint verify .", datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc), "gclint verify")
 _BLOCKS = ("model.layers.0", "model.layers.1")
 
 

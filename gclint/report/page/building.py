@@ -28,7 +28,7 @@ class Origin:
     command: str
     """The command as it was typed."""
     made: datetime
-    repeat: str = "gclint verify"
+    repeat: str
     """The command that runs files in the same way, without the files."""
 
 
