@@ -392,10 +392,6 @@ def _link(path: str, _detail: str) -> str:
         return ""
 
 
-def _there(path: str, _detail: str) -> str:
-    return "1" if os.path.lexists(path) else ""
-
-
 def _real(path: str, _detail: str) -> str:
     try:
         return os.path.realpath(path)
@@ -452,10 +448,6 @@ def _matching(folder: Path | str, pattern: str) -> list[str]:
         return []
 
 
-def _matched(folder: str, pattern: str) -> str:
-    return "/".join(_matching(folder, pattern))
-
-
 def _variable(name: str, _detail: str = "") -> str:
     value = os.environ.get(name)
     return "" if value is None else f"={value}"
@@ -477,10 +469,10 @@ _ANSWERS: Mapping[str, Callable[[str, str], str]] = {
     "kind": _kind,
     "state": _state,
     "link": _link,
-    "there": _there,
+    "there": lambda path, _detail: "1" if os.path.lexists(path) else "",
     "real": _real,
     "entries": _listing,
-    "matching": _matched,
+    "matching": lambda folder, pattern: "/".join(_matching(folder, pattern)),
     "variable": _variable,
     "package": _package,
 }

@@ -5,13 +5,15 @@ This needs neither torch nor the verifier. In a plain lint run, there are no obs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Protocol
 
 from gclint.verify.worker.cause import Cause
+
+_LINE_END = re.compile(r"\r\n?|\n")
 
 
 @dataclass(frozen=True)
@@ -85,21 +87,6 @@ class Changed:
     """The row, from 1, in the current text."""
 
 
-class Text(Protocol):
-    """A file's text."""
-
-    @property
-    def path(self) -> Path:
-        """The path that identifies the file."""
-
-    @property
-    def line_starts(self) -> Sequence[int]:
-        """The offset at which each line begins."""
-
-    def line(self, row: int) -> str:
-        """Return the text of a row, counted from 1."""
-
-
 class Observations:
     """All observations, by file; their rows are updated when a file is edited."""
 
@@ -128,22 +115,17 @@ class Observations:
         """Return the rows of the file at ``path`` on which a leaf that requires grad was changed."""
         return frozenset(each.row for each in self._changed if each.path == path)
 
-    def follow(self, before: Text, after: Text) -> None:
+    def follow(self, path: Path, before: str, after: str) -> None:
         """Update the observations of a file whose text has changed."""
-        if before.path in self._by_path or self.changed(before.path):
-            rows = {1 + old: 1 + new for old, new in _pairs(_lines(before), _lines(after))}
-            seen = self._by_path.get(before.path, [])
-            self._by_path[before.path] = [
+        if path in self._by_path or self.changed(path):
+            rows = {1 + old: 1 + new for old, new in _pairs(*map(_LINE_END.split, (before, after)))}
+            seen = self._by_path.get(path, [])
+            self._by_path[path] = [
                 replace(each, first=rows[each.first], last=rows[each.last]) for each in seen
             ]
             self._changed = tuple(
-                replace(each, row=rows[each.row]) if each.path == before.path else each
-                for each in self._changed
+                replace(each, row=rows[each.row]) if each.path == path else each for each in self._changed
             )
-
-
-def _lines(text: Text) -> list[str]:
-    return [text.line(row) for row in range(1, len(text.line_starts) + 1)]
 
 
 def _pairs(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -10,15 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from gclint.finding import Applicability, Evidence
+from gclint.finding import Applicability, Evidence, Finding, Fix, Refusal
 from gclint.settings.definitions import RuleSetting, RuleWords
 
 if TYPE_CHECKING:
-    from gclint.code.project import Surroundings
     from gclint.code.suppressions import Suppressions
-    from gclint.finding import Finding
     from gclint.network.explaining.places import Spot
     from gclint.network.model import Network
     from gclint.settings import Settings
@@ -86,6 +84,18 @@ class Rule(ABC):
     @abstractmethod
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield the findings in the file that ``network`` describes."""
+
+    def finding(
+        self,
+        message: str,
+        path: Path,
+        span: tuple[int, int],
+        symbol: str,
+        remedy: Fix | Refusal,
+        **further: Any,
+    ) -> Finding:
+        """Return a finding of this rule, with ``further`` fields."""
+        return Finding(self.code, self.name, message, path, *span, symbol, remedy, **further)
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
         """Yield the reasons, as clauses, why the rule has no finding at a place.
@@ -217,7 +227,7 @@ def held_back(settings: Settings) -> list[Rule]:
     return [rule for rule in in_preview if named & {rule.code.lower(), rule.name}]
 
 
-def ignored_codes(settings: Surroundings, path: Path, rules: Iterable[Rule]) -> frozenset[str]:
+def ignored_codes(settings: Settings, path: Path, rules: Iterable[Rule]) -> frozenset[str]:
     """Return the codes of those ``rules`` that are ignored in the file at ``path``."""
     ignored = settings.ignored_in(path)
     return frozenset(rule.code for rule in rules if any(_selects(each, rule) for each in ignored))

@@ -63,42 +63,39 @@ def place_of(path: Path, keys: Sequence[str]) -> tuple[int, int]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return 1, 1
-    best, place = 0, (1, 1)
-    for row, column, found in _statements(text):
-        shared = _shared(found, keys)
+    best, place, row = 0, (1, 1), 1
+    header: tuple[str, ...] = ()
+    for statement in _split(text.replace("\r\n", "\n")):
+        content, before = _read(statement), len(statement) - len(statement.lstrip(" \t"))
+        depth = 0
+        if statement.startswith("[", before):
+            header, depth = _header(content), _depth(content, keys)
+        elif content and header == tuple(keys[: len(header)]):
+            depth = len(header) + _depth(content, keys[len(header) :])
         # Only a longer match replaces an earlier one: the first statement of a table is its header.
-        if shared > best:
-            best, place = shared, (row, column)
+        if depth > best:
+            best, place = depth, (row, before + 1)
+        row += statement.count("\n")
     return place
 
 
-def _shared(found: Sequence[tuple[str, ...]], keys: Sequence[str]) -> int:
-    """Return how many of ``keys``, from the first, are in one of the key paths of a statement."""
-
-    def along(path: tuple[str, ...]) -> int:
-        steps = 0
-        for mine, other in zip(path, keys, strict=False):
-            if mine != other:
-                break
-            steps += 1
-        return steps
-
-    return max(map(along, found), default=0)
+def _header(content: object) -> tuple[str, ...]:
+    """Return the keys in the header of a table."""
+    if isinstance(content, list):
+        content = content[-1]
+    if not isinstance(content, dict) or not content:
+        return ()
+    ((key, inner),) = content.items()
+    return (key, *_header(inner))
 
 
-def _statements(text: str) -> Iterator[tuple[int, int, list[tuple[str, ...]]]]:
-    """Yield the row, column and paths of keys of each statement."""
-    header: tuple[str, ...] = ()
-    row = 1
-    for statement in _split(text.replace("\r\n", "\n")):
-        stripped = statement.lstrip(" \t")
-        paths = list(_paths(_read(statement)))
-        if stripped.startswith("["):
-            header = max(paths, key=len, default=())
-            yield row, len(statement) - len(stripped) + 1, [header]
-        elif stripped.strip() and not stripped.startswith("#"):
-            yield row, len(statement) - len(stripped) + 1, [(*header, *path) for path in paths]
-        row += statement.count("\n")
+def _depth(content: object, keys: Sequence[str]) -> int:
+    """Return how many of ``keys``, from the first, lead into a value."""
+    while isinstance(content, list) and content:
+        content = content[-1]
+    if not keys or not isinstance(content, dict) or keys[0] not in content:
+        return 0
+    return 1 + _depth(content[keys[0]], keys[1:])
 
 
 def _split(text: str) -> Iterator[str]:
@@ -118,17 +115,3 @@ def _read(statement: str) -> dict[str, object]:
         return loads(statement)
     except ValueError:
         return {}
-
-
-def _paths(content: object) -> Iterator[tuple[str, ...]]:
-    """Yield the path of keys to each value and to each empty table."""
-    while isinstance(content, list) and content and isinstance(content[-1], dict):
-        content = content[-1]
-    if not isinstance(content, dict):
-        yield ()
-        return
-    if not content:
-        yield ()
-    for key, value in content.items():
-        for path in _paths(value):
-            yield (key, *path)

@@ -126,7 +126,7 @@ class UnusedIgnore(CommentRule):
         message = f"{'part of this' if in_part else 'this'} comment suppresses nothing: {complaint}"
         symbol = ignore.text.lstrip("# \t")
         # It has no story: there is nothing to see but the comment itself.
-        return Finding(self.code, self.name, message, ignore.path, ignore.start, ignore.end, symbol, remedy)
+        return self.finding(message, ignore.path, (ignore.start, ignore.end), symbol, remedy)
 
 
 def _removal(ignore: Ignore) -> Fix:

@@ -109,14 +109,10 @@ class MissingCheckpointingLayer(Rule):
             name = block.info.definition.heading
             elsewhere = block.info.file is not network.file
             site = block.sites[0]
-            start, end = site.span(site.call) if elsewhere else name
-            yield Finding(
-                self.code,
-                self.name,
+            yield self.finding(
                 self._message(network, block),
                 network.file.path,
-                start,
-                end,
+                site.span(site.call) if elsewhere else name,
                 block.info.name,
                 remedies(network)[block.info],
                 subject=(block.info.file.path, *name) if elsewhere else None,

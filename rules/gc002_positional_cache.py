@@ -81,14 +81,10 @@ class PositionalCache(Rule):
             if not defects.positional_caches:
                 continue
             bound = defects.positional_caches[0]
-            start, end = defects.span(bound)
-            yield Finding(
-                self.code,
-                self.name,
+            yield self.finding(
                 self._message(defects, bound),
                 network.file.path,
-                start,
-                end,
+                defects.span(bound),
                 defects.symbol,
                 defects.repair(),
                 evidence=defects.evidence(self.causes),

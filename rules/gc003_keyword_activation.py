@@ -79,14 +79,10 @@ class KeywordActivation(Rule):
         for defects in defective_sites(network):
             if not defects.keyword_activations:
                 continue
-            start, end = defects.span(defects.keyword_activations[0])
-            yield Finding(
-                self.code,
-                self.name,
+            yield self.finding(
                 self._message(defects),
                 network.file.path,
-                start,
-                end,
+                defects.span(defects.keyword_activations[0]),
                 defects.symbol,
                 defects.repair(),
                 evidence=defects.evidence(self.causes),

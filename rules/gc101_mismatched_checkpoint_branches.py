@@ -79,14 +79,11 @@ class MismatchedCheckpointBranches(Rule):
             whole = legacy.span(legacy.call)
             start, end = next((place for place in places if place != whole), whole)
             blocks = listed_code(info.name for info in legacy.blocks)
-            yield Finding(
-                self.code,
-                self.name,
+            yield self.finding(
                 f"the checkpointed call of {blocks} does not match the plain call beside it: "
                 f"{differences[0].description}{_more(len(differences) - 1)}",
                 network.file.path,
-                start,
-                end,
+                (start, end),
                 legacy.blocks[0].name,
                 Refusal("only the author knows which of the two calls is right"),
                 story=(

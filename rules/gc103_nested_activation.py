@@ -82,14 +82,10 @@ class NestedActivation(Rule):
         for defects in defective_sites(network):
             if not defects.nested_activations:
                 continue
-            start, end = defects.span(defects.nested_activations[0])
-            yield Finding(
-                self.code,
-                self.name,
+            yield self.finding(
                 self._message(defects),
                 network.file.path,
-                start,
-                end,
+                defects.span(defects.nested_activations[0]),
                 defects.symbol,
                 _unpacked(defects),
                 story=defects.story(

@@ -81,13 +81,10 @@ class InplaceEmbeddingOutput(Rule):
             if (start, end) in written:
                 continue
             written.add((start, end))
-            yield Finding(
-                self.code,
-                self.name,
+            yield self.finding(
                 _message(change),
                 network.file.path,
-                start,
-                end,
+                (start, end),
                 change.owner,
                 _fix(network, change, start),
                 story=tuple(_story(network, change)),

@@ -89,17 +89,13 @@ class CacheWithoutGuard(Rule):
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each cache that is created before or without a guard."""
         for each in _unguarded_caches(network):
-            start, end = argument_place(each.site, each.argument)
             row = each.file.position(each.file.places.start(each.creation)).row
             when = "before the checkpointing" if each.guard is not None else "without a checkpointing"
-            yield Finding(
-                self.code,
-                self.name,
+            yield self.finding(
                 f"the cache passed to `{each.block}` as `{each.parameter}` is created on line {row} {when} "
                 "guard, so recomputation writes to it again",
                 network.file.path,
-                start,
-                end,
+                argument_place(each.site, each.argument),
                 each.block,
                 _remedy(each),
                 story=_story(each),
@@ -233,15 +229,11 @@ def _creation(function: FunctionNode, variable: str) -> tuple[ast.If, ast.If | N
             continue
         if _disables(statement, variable):
             return None if creation is None else (creation, statement)
-        if creation is None and _makes(statement, variable):
+        asked = {*words_in(statement.test)}
+        is_made = USE_CACHE in asked and not asked & {_TRAINING, FLAG}
+        if creation is None and is_made and variable in _assigned(statement.body):
             creation = statement
     return None if creation is None else (creation, None)
-
-
-def _makes(statement: ast.If, variable: str) -> bool:
-    """Return whether a statement sets a variable if a cache is asked for, whatever the model does."""
-    asked = {*words_in(statement.test)}
-    return USE_CACHE in asked and not asked & {_TRAINING, FLAG} and variable in _assigned(statement.body)
 
 
 def _disables(statement: ast.If, variable: str) -> bool:

@@ -90,13 +90,10 @@ class LegacySetGradientCheckpointing(Rule):
         for override in own_overrides(network.module):
             if self._is_used(network, override):
                 name = network.file.text.index(LIBRARY_SWITCH, override.method.header)
-                yield Finding(
-                    self.code,
-                    self.name,
+                yield self.finding(
                     self._message(override),
                     network.file.path,
-                    override.method.header,
-                    name + len(LIBRARY_SWITCH),
+                    (override.method.header, name + len(LIBRARY_SWITCH)),
                     override.model.name,
                     _without_override(network, override),
                     story=tuple(_story(network, override)),

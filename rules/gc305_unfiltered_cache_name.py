@@ -88,15 +88,11 @@ class UnfilteredCacheName(Rule):
             for name, arg in live_caches(site):
                 which = left_on.get(name)  # There are caches whose names no release knows.
                 if which is not None:
-                    start, end = argument_place(site, arg)
-                    yield Finding(
-                        self.code,
-                        self.name,
+                    yield self.finding(
                         f"`{name}` is passed to `{block.name}` by keyword, but in {which} checkpointing "
                         "does not disable a cache of that name",
                         network.file.path,
-                        start,
-                        end,
+                        argument_place(site, arg),
                         block.name,
                         _remedy(network, site, name, arg),
                         story=(

@@ -20,12 +20,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from gclint.cli import vocabulary
 from gclint.report.rules import documentation
 from gclint.rule import Rule, all_rules
 from gclint.settings.definitions import DEFINITIONS
-from gclint.settings.schema import schema_text
 from tests.environment import PROJECT
+from tests.settings_schema import schema_text
 
 DOCS = PROJECT / "docs"
 FOLDER = DOCS / "rules"
@@ -135,7 +134,7 @@ def main() -> int:
     written = dict(documents())
     for path in {*FOLDER.iterdir()} - {*written}:
         path.unlink()
-    written[SCHEMA] = schema_text(vocabulary())
+    written[SCHEMA] = schema_text()
     for path in pages():
         text = path.read_text(encoding="utf-8")
         renewed = with_outputs(with_settings(text) if path == SETTINGS else text)

@@ -88,12 +88,10 @@ class CLASS(Rule):
             if block is None:
                 continue
             for value in _wrong(site):
-                yield Finding(
-                    self.code,
-                    self.name,
+                yield self.finding(
                     f"`change_me` is passed to `{block.name}`: TODO, what happens then",
                     network.file.path,
-                    *site.span(value),
+                    site.span(value),
                     block.name,
                     Refusal("TODO: why there is none, or a Fix in place of this"),
                     story=call_story(site, block),

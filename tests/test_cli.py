@@ -25,7 +25,7 @@ from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
 from tests.sample import BROKEN, DEFECT, REPAIRED
-from tests.terminal import Outcome, Terminal, runner
+from tests.terminal import Outcome, runner
 from tests.toys import NO_FIX
 
 
@@ -360,38 +360,6 @@ def test_a_wrong_command_line(gclint: Run, arguments: list[str], complaint: str)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (
-            ["--target-version", "nonsense"],
-            "Error: Invalid value for '--target-version': 'nonsense' is\n"
-            "    not a version or a range of versions; write it like 4.57\n"
-            "    or >=4.53,<5\n",
-        ),
-        (
-            ["ruls"],
-            "Error: 'ruls' is not a command, file or folder; did you mean\n    'rules'?\n",
-        ),
-        (
-            ["verify", "--shard", "seven"],
-            "Error: Invalid value for '--shard': 'seven' is not of the\n    form I/N, such as 2/8\n",
-        ),
-    ],
-    ids=["an option", "a command", "a command of a command"],
-)
-def test_a_terminal_wraps_a_usage_error_at_words(
-    gclint: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], complaint: str
-) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    assert gclint(*arguments).status == 2
-    usage, _, said = terminal.getvalue().partition("\n\n")
-    assert said == complaint
-    assert usage.startswith("Usage: gclint ")
-
-
-@pytest.mark.parametrize(
     ("arguments", "path"),
     [
         (["--fix", "rules"], "rules"),
@@ -631,7 +599,7 @@ def test_what_is_never_imported(tmp_path: Path, arguments: list[str], never: set
     # Of what lies in a package that is never imported, nothing is either.
     imported = {name.rsplit(".", depth)[0] for name in names for depth in range(name.count(".") + 1)}
     assert "click" in imported
-    assert not imported & (never | {"altair", "jinja2", "vl_convert"})
+    assert not imported & (never | {"jinja2"})
 
 
 def test_a_pipe_that_closes_early_is_no_failure(tmp_path: Path) -> None:

@@ -11,12 +11,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from gclint.cli import vocabulary
 from gclint.cli.main import gclint as command_line
 from gclint.settings import Settings
 from gclint.settings.definitions import DEFINITIONS
-from gclint.settings.schema import schema
 from tests.sample import BROKEN
+from tests.settings_schema import schema
 from tests.terminal import Outcome, runner
 
 if sys.version_info >= (3, 11):
@@ -152,7 +151,7 @@ def test_a_setting_without_effect_is_named_once_and_refuses_no_file(gclint: Run)
 
 def test_the_schema_is_valid_and_takes_what_is_right(gclint: Run) -> None:
     own = json.loads(gclint("config", "--schema").out)
-    assert own == schema(vocabulary())
+    assert own == schema()
     jsonschema.Draft202012Validator.check_schema(own)
     validator = jsonschema.Draft202012Validator(own)
     validator.validate(tomllib.loads(_ALL)["tool"]["gclint"])
@@ -181,7 +180,7 @@ def test_the_schema_is_valid_and_takes_what_is_right(gclint: Run) -> None:
     ],
 )
 def test_the_schema_refuses_what_the_reader_refuses(gclint: Run, text: str) -> None:
-    assert not jsonschema.Draft202012Validator(schema(vocabulary())).is_valid(tomllib.loads(text))
+    assert not jsonschema.Draft202012Validator(schema()).is_valid(tomllib.loads(text))
     Path("gclint.toml").write_text(f"{text}\n")
     assert gclint("config", "--config", "gclint.toml").status == 2
 
@@ -325,4 +324,4 @@ def test_the_schema_lies_in_the_package() -> None:
         "print(files('gclint.settings').joinpath('schema.json').read_text())"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert json.loads(found) == schema(vocabulary())
+    assert json.loads(found) == schema()

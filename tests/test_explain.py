@@ -18,7 +18,7 @@ from gclint.code.project import Project
 from gclint.report.explanation import write_text
 from gclint.rule import Rule, all_rules
 from gclint.run.check import check
-from gclint.run.explain import Explainer, explain
+from gclint.run.explain import Explainer
 from gclint.settings import load_settings
 from tests.harness import FIXTURES, Fixture, Silence, load_fixtures
 
@@ -590,6 +590,6 @@ def test_what_a_run_knows_is_explained_as_without_it(folder: Path) -> None:
         place = project.file(path).position(finding.start)
         texts = io.StringIO(), io.StringIO()
         write_text(explainer.explain(place), texts[0])
-        write_text(explain(project, path, place, all_rules(), all_rules()), texts[1])
+        write_text(Explainer(project, path, all_rules(), all_rules()).explain(place), texts[1])
         assert texts[0].getvalue() == texts[1].getvalue()
         assert "GC110 cache-without-guard: " in texts[0].getvalue()

@@ -18,7 +18,7 @@ import pytest
 from gclint.cli.main import main
 from gclint.code.project import Project
 from gclint.finding import Finding, Position, Problem, Refusal
-from gclint.report.formats import FORMATS, format_complaint, format_named
+from gclint.report.formats import FORMATS, format_complaint, written_as
 from gclint.report.report import Report
 from gclint.settings import Settings
 from tests.sample import BROKEN
@@ -48,7 +48,7 @@ def _finding(path: Path, message: str = _MESSAGE) -> Finding:
 def _written(name: str, *findings: Finding, problems: tuple[Problem, ...] = ()) -> str:
     stream = io.StringIO()
     report = Report(Project(Settings(), []), findings, problems, files=1)
-    format_named(name).write(report, stream)
+    written_as(name)(report, stream)
     return stream.getvalue()
 
 

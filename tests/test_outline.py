@@ -396,19 +396,6 @@ def test_strings_in_strings_hide_nothing_and_give_nothing(text: str) -> None:
     assert text.startswith("class A") or outline.classes["A"].end <= text.rindex("import")
 
 
-def test_the_pieces_of_a_text_are_its_definitions_and_what_is_between() -> None:
-    text = "import a\n@b\nclass A:\n    def f(self): pass\ndef g(): pass\nif x:\n    def h(): pass\n"
-    outline = _file(text).outline
-    pieces = [text[start:end] for start, end in outline.pieces]
-    assert "".join(pieces) == text
-    assert [piece for piece in pieces if piece] == [
-        "import a\n",
-        "@b\nclass A:\n    def f(self): pass\n",
-        "def g(): pass\n",
-        "if x:\n    def h(): pass\n",
-    ]
-
-
 def test_the_items_of_an_import_have_their_places() -> None:
     text = "x = 1\nfrom . . a.b import (  # c\n    d,\n    e  as \\\n f,  # g\n)\nimport h . i, j as k\n"
     first, second = _file(text).outline.imports

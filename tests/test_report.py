@@ -17,7 +17,7 @@ import pytest
 from gclint.code.project import Project
 from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Position, Problem, Refusal
 from gclint.report import diff, full
-from gclint.report.formats import format_named
+from gclint.report.formats import written_as
 from gclint.report.report import Repairs, Report
 from gclint.settings import Settings
 from tests.terminal import Terminal
@@ -61,13 +61,13 @@ def _json(project: Project, *findings: Finding, problems: tuple[Problem, ...] = 
 
 def _written(name: str, report: Report) -> str:
     stream = io.StringIO()
-    format_named(name).write(report, stream)
+    written_as(name)(report, stream)
     return stream.getvalue()
 
 
 def _statistics(name: str, report: Report) -> str:
     stream = io.StringIO()
-    format_named(name).write_statistics(report, stream)
+    written_as(name, statistics=True)(report, stream)
     return stream.getvalue()
 
 

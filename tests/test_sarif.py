@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from importlib import resources
-from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath
 from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 
@@ -17,9 +17,8 @@ import pytest
 from gclint import __version__
 from gclint.cli.main import main
 from gclint.code.project import Project
-from gclint.finding import Applicability, Edit, Finding, Fix, Position, Problem, Step
+from gclint.finding import Finding, Problem
 from gclint.report import sarif
-from gclint.report.places import file_uri
 from gclint.report.report import Report
 from gclint.rule import all_rules
 from gclint.settings import Settings
@@ -180,18 +179,6 @@ def test_the_root_is_named_so_that_addresses_can_be_resolved(tmp_path: Path, run
     assert base == f"{tmp_path.as_uri()}/"
 
 
-@pytest.mark.parametrize(
-    ("path", "uri"),
-    [
-        (PureWindowsPath("C:/a b/\u00fc.py"), "file:///C:/a%20b/%C3%BC.py"),
-        (PureWindowsPath("//server/share/x.py"), "file://server/share/x.py"),
-        (PurePosixPath("/a:b/%41#?.py"), "file:///a%3Ab/%2541%23%3F.py"),
-    ],
-)
-def test_addresses_outside_of_the_root_are_uris(path: PurePath, uri: str) -> None:
-    assert file_uri(path) == uri
-
-
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_fixes_are_right_to_the_character(line_end: str, tmp_path: Path, run: Run, validator: Any) -> None:
     path = tmp_path / "modeling_keyword.py"
@@ -275,28 +262,3 @@ def test_what_a_message_holds_is_no_link_and_no_control_character(tmp_path: Path
     (result,) = _results(document)
     assert result["message"]["text"].startswith(r"see \[this](https://x.org), layers[0] and \x1b[0m")
     assert "ruleIndex" not in result
-
-
-def test_no_more_is_written_than_github_takes(tmp_path: Path, validator: Any) -> None:
-    path = tmp_path / "modeling_x.py"
-    path.write_text("call(y)\n" * 100)
-    steps = (Step(path, 0, 4, "a step"),) * (sarif.MOST_LOCATIONS + 50)
-    fix = Fix("m", (Edit(path, 0, 4, "x"),) * 10, Applicability.SAFE)
-    many = [
-        Finding("GC001", "missing-checkpointing-layer", "m", path, 0, 4, "A", fix, story=steps[: n % 2])
-        for n in range(sarif.MOST_RESULTS)
-    ]
-    worst = Finding("GC003", "keyword-activation", "worst", path, 8, 12, "B", NO_FIX, story=steps)
-    problem = Problem(path, "no Python", Position(1, 1))
-    document = _document([*many, worst], (problem,), 2)
-    validator.validate({**document, "runs": [{**_only_run(document), "results": _results(document)[-50:]}]})
-    results = _results(document)
-    assert len(results) == sarif.MOST_RESULTS
-    assert results[-1]["message"]["text"].startswith("worst")
-    assert len(results[-1]["relatedLocations"]) == sarif.MOST_LOCATIONS
-    assert sum(
-        len(each["fixes"][0]["artifactChanges"][0]["replacements"]) for each in results if "fixes" in each
-    ) <= (sarif.MOST_EDITS)
-    notices = _only_run(document)["invocations"][0]["toolExecutionNotifications"]
-    assert [each["level"] for each in notices] == ["error", "warning", "note"]
-    assert "5001 findings in all: this file has the 5000 most severe" in notices[1]["message"]["text"]

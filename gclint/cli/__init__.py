@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from gclint.rule import Rule
     from gclint.run.baseline import Baseline
     from gclint.settings import Settings, Vocabulary
-    from gclint.settings.definitions import RuleWords
 
 
 QUIET = f"{__name__}.quiet"
@@ -112,15 +111,11 @@ def printed_notes() -> dict[str, None]:
 
 def vocabulary() -> Vocabulary:
     """Return the rules and formats that settings may name."""
-    from gclint.report.formats import FORMATS, format_complaint
+    from gclint.report.formats import format_complaint
+    from gclint.rule import rule_words
     from gclint.settings import Vocabulary
 
-    def rules() -> Sequence[RuleWords]:
-        from gclint.rule import rule_words
-
-        return rule_words()
-
-    return Vocabulary(rules, tuple(FORMATS), format_complaint)
+    return Vocabulary(rule_words, format_complaint)
 
 
 def require_library(path: Path, origin: str) -> None:

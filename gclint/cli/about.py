@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import get_completion_class
 
-from gclint.cli import CannotRun, paths_argument, rules_of, settings_of, vocabulary
+from gclint.cli import CannotRun, paths_argument, rules_of, settings_of
 from gclint.cli.options import (
     GroupedCommand,
     complete_rule,
@@ -92,17 +93,15 @@ def config_command(
     The options of 'gclint check' that are settings can be given, too. The exit status is 2 if the settings
     are invalid.
     """
-    words = vocabulary()
     if schema:
-        from gclint.settings.schema import schema_text
-
-        sys.stdout.write(schema_text(words))
+        sys.stdout.write((files("gclint.settings") / "schema.json").read_text(encoding="utf-8"))
         return
     from gclint.report import settings as report
+    from gclint.rule import rule_words
 
     settings = settings_of(paths or (Path(),), None, config, pop_settings(flags))
     rules_of(settings)
-    (report.write_json if shape == "json" else report.write)(settings, words.rules(), sys.stdout)
+    (report.write_json if shape == "json" else report.write)(settings, rule_words(), sys.stdout)
 
 
 _PROGRAM = "gclint"

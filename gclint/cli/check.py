@@ -37,7 +37,6 @@ from gclint.cli.options import (
     setting_options,
 )
 from gclint.cli.output import (
-    origin,
     output_options,
     page_option,
     require_page,
@@ -46,7 +45,7 @@ from gclint.cli.output import (
 )
 from gclint.cli.runs import proven, run_options
 from gclint.interruption import exit_status
-from gclint.report.formats import print_report
+from gclint.report.formats import written_as
 from gclint.trace import phase
 from gclint.wording import counted
 
@@ -178,7 +177,7 @@ class _Run:
         self.found = self._surveyed()
         self.project = Project(self.settings, self.found.files, within=self.paths)
         if incoming is not None:
-            incoming.put_in(self.project)
+            self.project.hold(incoming.path, incoming.data)
         changed, baseline = self._changed(), baseline_at(self.options.baseline)
         self.selection = Selection(self.project, self.paths, changed, baseline)
         self.store = store_of_run(options.cache_dir, quiet=options.quiet, verbose=options.verbose)
@@ -330,9 +329,7 @@ class _Run:
         # A closed pipe is handled here; at exit it would cause a traceback.
         sys.stdout.flush()
         if self.options.page_path is not None:
-            from gclint.report.page.building import page
-
-            write_page(self.options.page_path, page(report, origin()))
+            write_page(self.options.page_path, report)
         return report
 
     def _show(self, report: Report) -> Report:
@@ -361,7 +358,7 @@ class _Run:
                 full.write_baseline_summary(report, baseline, sys.stdout)
         else:
             report = report.also(write_output_files(report, options.output_files))
-            print_report(report, options.output_format, statistics=options.statistics)
+            written_as(options.output_format, statistics=options.statistics)(report, sys.stdout)
         return report
 
     def _exit_status(self, report: Report) -> int:
@@ -396,7 +393,7 @@ class _Run:
         if options.is_for_people and is_reading:
             found, _ = self.selection.narrowed(result)
             report = Report(project, found.findings, found.problems, found.files, quiet=options.quiet)
-            print_report(report, options.output_format, statistics=options.statistics)
+            written_as(options.output_format, statistics=options.statistics)(report, sys.stdout)
             sys.stdout.flush()
         files = len(project.paths)
         what = f"{files - len(result.verdicts)} of {counted(files, 'file')} not checked"

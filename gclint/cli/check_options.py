@@ -187,10 +187,6 @@ class StandardInput:
             return Survey([], [Problem(self.path, other)], [])
         return Survey([] if settings.excludes(self.path) else [self.path], [], [])
 
-    def put_in(self, project: Project) -> None:
-        """Make the project read this text instead of the file on disk."""
-        project.hold(self.path, self.data)
-
     def take(self, project: Project, changed: Collection[Path]) -> None:
         """Take over the repaired text, if it is among the ``changed`` files."""
         if self.path in changed:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import import_module
 from inspect import cleandoc
-from io import StringIO
 from pathlib import Path
-from typing import IO, Any, TextIO, cast
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -61,16 +58,6 @@ class DefaultGroup(click.Group):
             args = [str(self._default.name), *args]
         return super().parse_args(ctx, args)
 
-    def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
-        """Return the context of the group; a usage error is wrapped at words."""
-        with _wrapped_at_words():
-            return super().make_context(*arguments, **keywords)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a usage error is wrapped at words."""
-        with _wrapped_at_words():
-            return super().invoke(ctx)
-
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return what the first argument may be: a command, or what the default command takes."""
         found = super().shell_complete(ctx, incomplete)
@@ -105,30 +92,6 @@ class DefaultGroup(click.Group):
         """Write the list of commands and the options of the default one."""
         self.format_commands(ctx, formatter)
         write_options(self._default.get_params(ctx), ctx, formatter)
-
-
-class Misuse(click.UsageError):
-    """A usage error whose message is wrapped at words on a terminal, which click does not do."""
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the usage and the message."""
-        stream = sys.stderr if file is None else cast("TextIO", file)
-        if not stream.isatty():
-            super().show(file)
-            return
-        from gclint.report.printing import write_lines
-
-        text = StringIO()
-        super().show(text)
-        write_lines(text.getvalue().splitlines(), stream)
-
-
-@contextmanager
-def _wrapped_at_words() -> Iterator[None]:
-    try:
-        yield
-    except click.UsageError as error:
-        raise Misuse(error.format_message(), error.ctx) from error
 
 
 class LazyCommand(click.Command):

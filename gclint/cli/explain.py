@@ -58,7 +58,7 @@ def explain_command(
     from gclint.interruption import TookTooLong, limited
     from gclint.rule import all_rules
     from gclint.run.check import TOO_SLOW
-    from gclint.run.explain import explain
+    from gclint.run.explain import Explainer
 
     path, position = _parsed(place)
     settings = settings_of(paths or (path,), None, config, pop_settings(flags))
@@ -78,7 +78,8 @@ def explain_command(
     try:
         with limited():
             known, notes = baseline_at(settings.baseline), _notes(project, path, settings)
-            explanation = explain(project, path, position, all_rules(), selected, baseline=known, notes=notes)
+            explainer = Explainer(project, path, all_rules(), selected, baseline=known)
+            explanation = explainer.explain(position, notes)
     except TookTooLong:
         raise CannotRun(f"{path}: {TOO_SLOW}") from None
     FORMATS[output_format](explanation, sys.stdout)

@@ -14,7 +14,7 @@ import click
 
 from gclint.cli import CannotRun, settings_of
 from gclint.cli.options import FILE_TYPE, PATH_TYPE, POSITIVE, GroupedCommand, option_group
-from gclint.cli.output import FormatChoice, origin, page_option, require_page, write_page
+from gclint.cli.output import FormatChoice
 from gclint.cli.runs import run_settings
 from gclint.report.formats import DEFAULT, FORMATS
 from gclint.report.printing import write_object
@@ -126,7 +126,6 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
     show_default=True,
     help="Print the estimate as text or as JSON.",
 )
-@page_option(_results)
 def memory(
     model: str,
     config: Path | None,
@@ -135,7 +134,6 @@ def memory(
     time_limit: float,
     memory_limit: float | None,
     output_format: str,
-    page_path: Path | None,
     **question: Any,
 ) -> None:
     """Estimate the memory of a training step of a model, with and without gradient checkpointing.
@@ -145,7 +143,6 @@ def memory(
 
     The exit status is 0 if there is an estimate, and 2 if there is none.
     """
-    require_page(page_path)
     settings = run_settings((), python, device or "cpu", 1, time_limit, memory_limit)
     try:
         target, content = subject_of(model, config, settings.python)
@@ -162,7 +159,3 @@ def memory(
         from gclint.report.memory import write
 
         write(found, sys.stdout)
-    if page_path is not None:
-        from gclint.report.page.memory import memory_page
-
-        write_page(page_path, memory_page(found, origin()))

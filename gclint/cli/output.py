@@ -18,12 +18,10 @@ import click
 
 from gclint.cli import CannotRun
 from gclint.cli.options import FILE_TYPE, MakeOption, together
-from gclint.report.formats import DEFAULT, FORMATS, Entry, format_complaint, format_named
-from gclint.wording import listed
+from gclint.report.formats import DEFAULT, FORMATS, Entry, format_complaint, written_as
 
 if TYPE_CHECKING:
     from gclint.finding import Problem
-    from gclint.report.page.view import Origin, Page
     from gclint.report.report import Report
 
 
@@ -119,17 +117,6 @@ def clash(files: Sequence[OutputFile], others: Iterable[Path | None] = ()) -> st
     return None
 
 
-def require_own_files(files: Sequence[OutputFile], others: Iterable[Path | None] = ()) -> None:
-    """Check that no two options name the same file; for the arguments see :func:`clash`.
-
-    Raises:
-        click.UsageError: two do.
-    """
-    complaint = clash(files, others)
-    if complaint is not None:
-        raise click.UsageError(complaint)
-
-
 def _place(path: Path) -> str:
     try:
         return os.path.normcase(os.path.realpath(path))
@@ -152,13 +139,9 @@ def write_output_files(report: Report, files: Sequence[OutputFile]) -> list[Prob
             problems.append(Problem(each.path, message))
             continue
         stream = StringIO()
-        format_named(each.format).write(report, stream)
+        written_as(each.format)(report, stream)
         problems += write_text(each.path, stream.getvalue())
     return problems
-
-
-_LIBRARIES = {"jinja2": "jinja2", "altair": "altair", "vl_convert": "vl-convert-python"}
-"""The libraries that a report needs: the name of the module, and of the distribution to install."""
 
 
 def page_option(option: MakeOption) -> Callable[[Any], Any]:
@@ -176,16 +159,12 @@ def require_page(path: Path | None) -> None:
     """Check that a report can be made and written, before anything is run for it.
 
     Raises:
-        CannotRun: a library is missing, or ``path`` cannot be written.
+        CannotRun: Jinja is missing, or ``path`` cannot be written.
     """
     if path is None:
         return
-    missing = [name for module, name in _LIBRARIES.items() if find_spec(module) is None]
-    if missing:
-        raise CannotRun(
-            f"--report needs {listed(missing)}; install {'it' if len(missing) == 1 else 'them'} with: pip "
-            "install 'gclint[report]'"
-        )
+    if find_spec("jinja2") is None:
+        raise CannotRun("--report needs jinja2; install it with: pip install 'gclint[report]'")
     from gclint.code.paths import shown
     from gclint.write.disk import require_writable
 
@@ -195,26 +174,20 @@ def require_page(path: Path | None) -> None:
         raise CannotRun(f"--report: {shown(path)} cannot be written: {error.strerror or error}") from None
 
 
-def origin(repeat: str = "gclint verify") -> Origin:
-    """Return how and when a report that is made now is made.
+def write_page(path: Path, report: Report, repeat: str = "gclint verify") -> None:
+    """Write a report as a page, atomically.
 
     The command to ``repeat`` runs files in the same way, without the files.
-    """
-    from gclint.report.page.view import Origin
-
-    return Origin(shlex.join(["gclint", *sys.argv[1:]]), datetime.now().astimezone(), repeat)
-
-
-def write_page(path: Path, page: Page) -> None:
-    """Write a report atomically.
 
     Raises:
         CannotRun: it cannot be written.
     """
     from gclint.code.paths import shown
+    from gclint.report.page.building import Origin, page
     from gclint.report.page.render import rendered
     from gclint.write.disk import write_text
 
-    for problem in write_text(path, rendered(page)):
+    origin = Origin(shlex.join(["gclint", *sys.argv[1:]]), datetime.now().astimezone(), repeat)
+    for problem in write_text(path, rendered(page(report, origin))):
         raise CannotRun(f"--report: {shown(path)}: {problem.message}")
     click.echo(f"Open {shown(path)} in a browser to see the report.", err=True)

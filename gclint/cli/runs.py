@@ -140,7 +140,6 @@ def proven(
 @contextmanager
 def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iterator[tuple[Runner, Audience]]:
     """Yield a runner that stores its results, to resume an interrupted run, and what shows its progress."""
-    from gclint.cli.runs import run_display
     from gclint.userfolder import key_of
     from gclint.verify.files import FileRunner, Journals, NothingRuns
     from gclint.verify.journal import UnusableResults

@@ -37,10 +37,9 @@ from gclint.cli.options import (
 )
 from gclint.cli.output import (
     OutputFile,
-    origin,
+    clash,
     output_options,
     page_option,
-    require_own_files,
     require_page,
     write_output_files,
     write_page,
@@ -52,7 +51,7 @@ from gclint.code.project import Project
 from gclint.finding import Problem
 from gclint.interruption import exit_status
 from gclint.proof.evidence import observations, weigh
-from gclint.report.formats import FORMATS, formats_of_runs, print_report
+from gclint.report.formats import FORMATS, formats_of_runs, written_as
 from gclint.report.full import write_notices
 from gclint.report.printing import write_lines
 from gclint.report.report import Report
@@ -130,23 +129,22 @@ class _Output:
         """Remove these options from ``flags``, and make sure that they name none of the ``others``."""
         output = cls(**{each.name: flags.pop(each.name) for each in fields(cls)})
         require_page(output.page_path)
-        require_own_files(output.output_files, (output.page_path, *others))
+        if complaint := clash(output.output_files, (output.page_path, *others)):
+            raise click.UsageError(complaint)
         return output
 
     def write(self, report: Report, results: Results, repeat: str) -> int:
         """Print the report, write all that was asked for, and return the exit status."""
         report = replace(report, verbose=self.verbose)
         report = report.also(write_output_files(report, self.output_files))
-        print_report(report, self.output_format)
+        written_as(self.output_format)(report, sys.stdout)
         if self.write_repro is not None:
             for name, text in scripts(results):
                 _write_script(self.write_repro / name, text)
         write_notices(report, sys.stderr)
         sys.stdout.flush()
         if self.page_path is not None:
-            from gclint.report.page.building import page
-
-            write_page(self.page_path, page(report, origin(repeat)))
+            write_page(self.page_path, report, repeat)
         return 2 if report.problems else results.exit_status
 
 

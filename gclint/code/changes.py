@@ -147,12 +147,9 @@ def _staged(root: Path) -> Iterator[Path]:
     head = _commit(root, "HEAD")
     sides = [_tree(root, each) if each else {} for each in (head, *_merged(root))]
     for name in set().union(now, *sides):
-        if all(_differ(side.get(name), now.get(name)) for side in sides):
+        entry = now.get(name)
+        if (entry is not None and entry.is_conflict) or all(side.get(name) != entry for side in sides):
             yield _resolved(root, name)
-
-
-def _differ(then: _Entry | None, now: _Entry | None) -> bool:
-    return (now is not None and now.is_conflict) or then != now
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Protocol
 
 from gclint.code.tree import DEFINITIONS, DefinitionNode, Places, Tree, statements_around
@@ -216,15 +215,6 @@ class Outline:
     def functions(self) -> dict[str, Definition]:
         """Module-level functions by name."""
         return {d.name: d for d in self.definitions if not d.is_class and d.parent is None}
-
-    @property
-    def pieces(self) -> list[tuple[int, int]]:
-        """The places of the top-level definitions, and of the code between them."""
-        bounds = [0]
-        for definition in self.definitions:
-            if definition.parent is None and not definition.indent and definition.start >= bounds[-1]:
-                bounds += [definition.start, definition.end]
-        return list(pairwise([*bounds, len(self.file.text)]))
 
     def _scan(self, body: Sequence[ast.stmt]) -> None:
         known: dict[DefinitionNode | None, Definition | None] = {None: None}

@@ -6,15 +6,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.packages import LibraryTree, Packages
 from gclint.code.paths import shown
-from gclint.code.questions import Questions, Topic
+from gclint.code.questions import Question, Questions, Topic
 from gclint.facts import Places, is_dir, read_bytes, search
 from gclint.observations import Observations
 from gclint.releases import NEWEST_KNOWN, Releases
+from gclint.settings import Settings
 from gclint.trace import phase
 
 OF_FILES = "files"
@@ -36,28 +37,6 @@ def reachable(starts: Iterable[_Thing], following: Callable[[_Thing], Iterable[_
     return found
 
 
-class Surroundings(Protocol):
-    """What users say about the code: names that gclint does not know, and what it runs with."""
-
-    @property
-    def target_version(self) -> Releases | None:
-        """The releases of transformers that the code may run with; None to find them out."""
-
-    @property
-    def library(self) -> Path | None:
-        """The path of the source of transformers; None to find it."""
-
-    @property
-    def environments(self) -> tuple[Path, ...]:
-        """The Python environments that the code may run in, the likeliest first."""
-
-    def given(self, name: str) -> tuple[str, ...] | None:
-        """Return the value of a setting, or None if the user has not set it."""
-
-    def ignored_in(self, path: Path) -> tuple[str, ...]:
-        """Return the rules that are ignored in a file: codes, prefixes of codes, or names."""
-
-
 class Project:
     """All files of a run, given or consulted, with changes that are not written yet.
 
@@ -66,7 +45,7 @@ class Project:
     """
 
     def __init__(
-        self, settings: Surroundings, paths: Iterable[Path], within: Iterable[Path] | None = None
+        self, settings: Settings, paths: Iterable[Path], within: Iterable[Path] | None = None
     ) -> None:
         """Take the files at ``paths``, without reading one yet.
 
@@ -173,7 +152,7 @@ class Project:
         By default, that is the file that is read for. It is ``found`` only if that of an earlier run is not
         valid.
         """
-        known = self.questions.standing_answer(topic, key)
+        known = self.questions.standing.get(Question(topic.name, key))
         if known is None:
             with self.read_for(None):
                 known = frozenset(found())
@@ -257,8 +236,8 @@ class Project:
     def replace(self, path: Path, text: str) -> None:
         """Give the file at ``path`` the content ``text``, in memory only."""
         file = self.file(path)
-        changed = self._files[file.path] = SourceFile(file.path, file.encode(text))
-        self.observations.follow(file, changed)
+        self._files[file.path] = SourceFile(file.path, file.encode(text))
+        self.observations.follow(file.path, file.text, text)
         self.forget_derived()
 
     def forget_derived(self) -> None:

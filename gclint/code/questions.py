@@ -47,10 +47,6 @@ class Questions:
             self.learn((asked,))
             self._news.append(asked)
 
-    def standing_answer(self, topic: Topic, key: str) -> frozenset[Path] | None:
-        """Return the answer of an earlier run, if it is still valid."""
-        return self.standing.get(Question(topic.name, key))
-
     def news(self) -> tuple[Asked, ...]:
         """Return the questions since the last call."""
         found, self._news = tuple(self._news), []

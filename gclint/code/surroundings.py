@@ -121,9 +121,6 @@ def _below(root: Path) -> Iterator[Path]:
                 yield folder / each.name
         if count > _MOST_FILES:
             return
-        folders = [each.name for each in own if each.is_folder and not _is_skipped(folder, each.name)]
-        waiting += [folder / name for name in reversed(folders)]
-
-
-def _is_skipped(folder: Path, name: str) -> bool:
-    return name.startswith(".") or name in _SKIPPED or exists(folder / name / "pyvenv.cfg")
+        folders = (each.name for each in reversed(own) if each.is_folder and each.name not in _SKIPPED)
+        inside = [folder / name for name in folders if not name.startswith(".")]
+        waiting += [each for each in inside if not exists(each / "pyvenv.cfg")]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gclint.code.file import SourceFile, UnreadableFile
+from gclint.code.file import SourceFile
 from gclint.code.lines import begins_in_string
 from gclint.code.outline import Definition
 from gclint.code.project import Project
@@ -160,9 +160,8 @@ def _origin(project: Project, user: SourceFile, path: str) -> tuple[SourceFile, 
     folder = _package(project, user)
     if module is None or folder is None:
         return None
-    try:
-        file = project.file(folder.joinpath(*module.split(".")).with_suffix(".py"))
-    except (OSError, UnreadableFile):
+    file = next(project.readable([folder.joinpath(*module.split(".")).with_suffix(".py")]), None)
+    if file is None:
         return None
     definition: Definition | None = None
     known = [each for each in file.outline.definitions if each.parent is None]

@@ -6,29 +6,19 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gclint.finding import Applicability, Finding, Refusal
 
 if TYPE_CHECKING:
     from gclint.report.report import Files
-    from gclint.rule import Level
+    from gclint.rule import Level, Rule
 
 _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/docs/rules"
 
 
-class _Named(Protocol):
-    """A rule, or a finding of one."""
-
-    @property
-    def code(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-
-def documentation_url(named: _Named) -> str:
-    """Return the URL of a rule's documentation."""
+def documentation_url(named: Finding | Rule) -> str:
+    """Return the URL of the documentation of a rule, or of that of a finding."""
     return f"{_DOCUMENTATION}/{named.code.lower()}_{named.name.replace('-', '_')}.md"
 
 

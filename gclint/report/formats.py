@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
     from gclint.report.report import Report
@@ -41,25 +40,13 @@ _RENAMED = {"text": "full"}
 """The current names of formats by those in earlier versions."""
 
 
-class Format(Protocol):
-    """The interface of a format's module; ``write_statistics`` is needed only if its entry has ``counts``."""
+def written_as(name: str, *, statistics: bool = False) -> Callable[[Report, TextIO], None]:
+    """Import the module of a format, and return its function that writes a report.
 
-    def write(self, report: Report, stream: TextIO) -> None:
-        """Write a report."""
-
-    def write_statistics(self, report: Report, stream: TextIO) -> None:
-        """Write a report with the number of findings of each rule instead of the findings."""
-
-
-def format_named(name: str) -> Format:
-    """Import and return the format with a name in the table."""
-    return cast("Format", import_module(FORMATS[name].module))
-
-
-def print_report(report: Report, name: str, *, statistics: bool = False) -> None:
-    """Print a report in the format called ``name``."""
-    output = format_named(name)
-    (output.write_statistics if statistics else output.write)(report, sys.stdout)
+    With ``statistics``, that writes the number of findings of each rule instead of the findings.
+    """
+    module = import_module(FORMATS[name].module)
+    return cast("Callable[[Report, TextIO], None]", module.write_statistics if statistics else module.write)
 
 
 def format_complaint(name: str, known: Mapping[str, Entry] | None = None) -> str | None:

@@ -7,11 +7,11 @@ can be printed in any encoding.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
-from xml.sax.saxutils import escape
+from xml.etree import ElementTree
 
 from gclint.code.paths import printable
 from gclint.finding import Finding, Problem
@@ -36,14 +36,16 @@ class _Case:
 
 def write(report: Report, stream: TextIO) -> None:
     """Write the findings, problems and results of runs."""
-    places = Places(report.project)
-    suites = _suites(report, places)
+    suites = _suites(report, Places(report.project))
     cases = [case for suite in suites.values() for case in suite]
-    stream.write('<?xml version="1.0" encoding="utf-8"?>\n')
-    stream.write(f"<testsuites{_attributes(name='gclint', **_counts(cases))}>\n")
+    root = ElementTree.Element("testsuites", _attributes(name="gclint", **_counts(cases)))
     for name, own in suites.items():
-        stream.writelines(_suite(name, own))
-    stream.write("</testsuites>\n")
+        suite = ElementTree.SubElement(root, "testsuite", _attributes(name=name, **_counts(own)))
+        for case in own:
+            _add(suite, name, case)
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root).decode("ascii")
+    stream.write(f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n')
 
 
 def _suites(report: Report, places: Places) -> dict[str, list[_Case]]:
@@ -89,20 +91,14 @@ def _problem(problem: Problem) -> _Case:
     return _Case("readable", row, "error", "error", problem.message, problem.message)
 
 
-def _suite(name: str, cases: Sequence[_Case]) -> Iterator[str]:
-    yield f"  <testsuite{_attributes(name=name, **_counts(cases))}>\n"
+def _add(suite: ElementTree.Element, name: str, case: _Case) -> None:
     class_name = name.removesuffix(".py").replace("/", ".")
-    for case in cases:
-        time = f"{case.seconds:.3f}"
-        head = _attributes(name=case.name, classname=class_name, file=name, line=case.line, time=time)
-        if case.kind:
-            yield f"    <testcase{head}>\n"
-            inside = _attributes(message=case.message, type=case.type)
-            yield f"      <{case.kind}{inside}>{_text(case.text)}</{case.kind}>\n"
-            yield "    </testcase>\n"
-        else:
-            yield f"    <testcase{head}/>\n"
-    yield "  </testsuite>\n"
+    time = f"{case.seconds:.3f}"
+    head = _attributes(name=case.name, classname=class_name, file=name, line=case.line, time=time)
+    added = ElementTree.SubElement(suite, "testcase", head)
+    if case.kind:
+        inside = _attributes(message=case.message, type=case.type)
+        ElementTree.SubElement(added, case.kind, inside).text = _text(case.text)
 
 
 def _counts(cases: Sequence[_Case]) -> dict[str, object]:
@@ -118,12 +114,10 @@ def _counts(cases: Sequence[_Case]) -> dict[str, object]:
     }
 
 
-def _attributes(**values: object) -> str:
-    return "".join(f' {name}="{_text(str(value), quoted=True)}"' for name, value in values.items())
+def _attributes(**values: object) -> dict[str, str]:
+    return {name: _text(str(value)) for name, value in values.items()}
 
 
-def _text(text: str, *, quoted: bool = False) -> str:
-    r"""Return text escaped for XML; control characters, which XML cannot contain, as ``\x1b``."""
-    lines = [printable(line) for line in text.split("\n")]
-    marked = escape("\n".join(lines), {'"': "&quot;", "\n": "&#10;"} if quoted else {})
-    return marked.encode("ascii", "xmlcharrefreplace").decode("ascii")
+def _text(text: str) -> str:
+    r"""Return text with control characters, which XML cannot contain, as ``\x1b``."""
+    return "\n".join(map(printable, text.split("\n")))

@@ -18,7 +18,7 @@ from gclint.cache.consulted import Damaged, consulted, still_holds
 from gclint.facts import digest, read_unnoted
 from gclint.finding import Finding
 from gclint.report import full
-from gclint.report.formats import print_report
+from gclint.report.formats import written_as
 from gclint.report.printing import write_lines
 from gclint.report.report import Report
 
@@ -122,7 +122,7 @@ def show(store: Store, arguments: Sequence[str]) -> int | None:
         return None
     report = Report(files, **kept)
     write_lines(shown.notes, sys.stderr)
-    print_report(report, shown.format, statistics=shown.statistics)
+    written_as(shown.format, statistics=shown.statistics)(report, sys.stdout)
     full.write_notices(report, sys.stderr)
     sys.stdout.flush()
     return report.exit_status

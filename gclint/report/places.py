@@ -10,15 +10,13 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
-from pathlib import Path, PurePath
+from pathlib import Path
 from urllib.parse import quote_from_bytes
 
 from gclint.code.tokens import code_hash
 from gclint.facts import is_there, real_path
 from gclint.finding import Finding, Position
 from gclint.report.report import Files
-
-_UNRESERVED = "/~"
 
 
 class Places:
@@ -54,9 +52,9 @@ class Places:
         """Return the same as a URI reference: relative inside the root, absolute elsewhere."""
         found = self.inside(path)
         if found is None:
-            return file_uri(Path(os.path.abspath(path)))  # noqa: PTH100
+            return Path(os.path.abspath(path)).as_uri()  # noqa: PTH100
         # A colon before the first slash must be escaped, or what precedes it would be read as a scheme.
-        return quote_from_bytes(os.fsencode(found), safe=_UNRESERVED)
+        return quote_from_bytes(os.fsencode(found))
 
     def position(self, path: Path, offset: int) -> Position:
         """Return the position of an offset in a file."""
@@ -72,15 +70,6 @@ class Places:
             return absolute.relative_to(self.root).as_posix()
         real, root = self._project.location(path), real_path(self.root)
         return real.relative_to(root).as_posix() if real.is_relative_to(root) else None
-
-
-def file_uri(path: PurePath) -> str:
-    """Return the URI of an absolute path, which may contain any bytes."""
-    safe = f"{_UNRESERVED}:" if path.drive else _UNRESERVED
-    name = quote_from_bytes(os.fsencode(path.as_posix()), safe=safe)
-    if name.startswith("//"):  # A Windows share, whose host becomes the host of the URI.
-        return f"file:{name}"
-    return f"file://{name}" if name.startswith("/") else f"file:///{name}"
 
 
 def fingerprints(project: Files, places: Places, findings: Iterable[Finding]) -> list[str]:

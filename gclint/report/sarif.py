@@ -1,13 +1,12 @@
 """The format SARIF 2.1.0, which GitHub's code scanning and editors read.
 
 URIs are relative to the root of the repository. Columns count UTF-16 code units, as SARIF does by default.
-What exceeds GitHub's limits is left out, with a notification.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
@@ -16,26 +15,15 @@ from gclint.code.paths import printable
 from gclint.edit.edits import by_file
 from gclint.finding import Finding, Fix, Problem, Step
 from gclint.report.findings import documentation_url, level_of, with_obstacle
-from gclint.report.places import Places, file_uri, fingerprints
+from gclint.report.places import Places, fingerprints
 from gclint.report.printing import write_object
 from gclint.report.report import Report
 from gclint.report.rules import documentation
 from gclint.rule import Rule, all_rules
-from gclint.wording import counted
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _HOME = "https://github.com/gclint/gclint"
 _ROOT = "%SRCROOT%"
-_LEVELS = ("error", "warning", "note")
-"""The order of levels, the most severe first."""
-
-MOST_RESULTS = 5_000
-"""How many results GitHub shows per run; it rejects a file with more than 25,000."""
-MOST_LOCATIONS = 100
-"""How many related locations GitHub shows per result."""
-MOST_EDITS = 20_000
-"""How many replacements all fixes may have together, to stay below GitHub's limit of 10 MB (compressed)."""
-
 _LINK = re.compile(r"\[(?=[^\[\]]*\]\()")
 
 _Object = dict[str, object]
@@ -54,12 +42,11 @@ class _Run:
         self._report = report
         self._places = Places(report.project)
         self._rules = {rule.code: number for number, rule in enumerate(all_rules())}
-        self._edits_left = MOST_EDITS
 
     def content(self) -> _Object:
         """Return the run."""
-        findings, marks = self._kept()
-        results = [self._result(*each) for each in zip(findings, marks, strict=True)]
+        findings = self._report.findings
+        marks = fingerprints(self._report.project, self._places, findings)
         driver = {
             "name": "gclint",
             "organization": "gclint",
@@ -74,40 +61,18 @@ class _Run:
             "newlineSequences": ["\r\n", "\n", "\r"],
             "originalUriBaseIds": {
                 _ROOT: {
-                    "uri": f"{file_uri(self._places.root).rstrip('/')}/",
+                    "uri": f"{self._places.root.as_uri().rstrip('/')}/",
                     "description": {"text": "The root of the repository, or the folder that gclint ran in."},
                 }
             },
-            "invocations": [self._invocation(len(findings))],
-            "results": results,
-        }
-
-    def _kept(self) -> tuple[list[Finding], list[str]]:
-        """Return the findings to write, if there are too many the most severe, and their fingerprints."""
-        # Computed for all findings, so that those left out do not affect the fingerprints of the others.
-        findings = list(self._report.findings)
-        marks = fingerprints(self._report.project, self._places, findings)
-        if len(findings) <= MOST_RESULTS:
-            return findings, marks
-        worst = sorted(range(len(findings)), key=lambda each: _LEVELS.index(level_of(findings[each])))
-        kept = sorted(worst[:MOST_RESULTS])
-        return [findings[each] for each in kept], [marks[each] for each in kept]
-
-    def _invocation(self, kept: int) -> _Object:
-        notices = [self._notification(problem) for problem in self._report.problems]
-        if kept < len(self._report.findings):
-            text = (
-                f"{counted(len(self._report.findings), 'finding')} in all: this file has the {kept} most "
-                "severe, since code scanning shows no more; --output-format json has all of them"
-            )
-            notices.append({"level": "warning", "message": {"text": text}})
-        if self._edits_left < 0:
-            text = "some fixes are left out here to limit the size; --output-format json has all of them"
-            notices.append({"level": "note", "message": {"text": text}})
-        return {
-            "executionSuccessful": not self._report.problems,
-            "exitCode": self._report.exit_status,
-            "toolExecutionNotifications": notices,
+            "invocations": [
+                {
+                    "executionSuccessful": not self._report.problems,
+                    "exitCode": self._report.exit_status,
+                    "toolExecutionNotifications": [*map(self._notification, self._report.problems)],
+                }
+            ],
+            "results": [self._result(*each) for each in zip(findings, marks, strict=True)],
         }
 
     def _notification(self, problem: Problem) -> _Object:
@@ -136,17 +101,16 @@ class _Run:
         }
         if finding.code in self._rules:
             result["ruleIndex"] = self._rules[finding.code]
-        steps = finding.story[:MOST_LOCATIONS]
-        if steps:
+        if finding.story:
             result["relatedLocations"] = [
-                {"id": number, **self._location(step)} for number, step in enumerate(steps, start=1)
+                {"id": number, **self._location(step)} for number, step in enumerate(finding.story, start=1)
             ]
-            result["codeFlows"] = [self._flow(finding, steps, message)]
-        if finding.fix is not None and self._affords(finding.fix):
+            result["codeFlows"] = [self._flow(finding, message)]
+        if finding.fix is not None:
             result["fixes"] = [self._fix(finding.fix)]
         return result
 
-    def _flow(self, finding: Finding, steps: Sequence[Step], message: str) -> _Object:
+    def _flow(self, finding: Finding, message: str) -> _Object:
         """Return the story as a flow, which ends where the finding is."""
         last = {
             "physicalLocation": self._physical(finding.path, finding.start, finding.end),
@@ -154,15 +118,9 @@ class _Run:
         }
         locations = [
             {"location": location, "executionOrder": number}
-            for number, location in enumerate([*map(self._location, steps), last], start=1)
+            for number, location in enumerate([*map(self._location, finding.story), last], start=1)
         ]
         return {"threadFlows": [{"locations": locations}]}
-
-    def _affords(self, fix: Fix) -> bool:
-        if self._edits_left < 0:
-            return False
-        self._edits_left -= len(fix.edits)
-        return self._edits_left >= 0
 
     def _fix(self, fix: Fix) -> _Object:
         why = f" ({fix.applicability.value}: {fix.reason})" if fix.reason else ""

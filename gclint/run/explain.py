@@ -71,20 +71,6 @@ class Explanation:
     notes: tuple[str, ...] = ()
 
 
-def explain(
-    project: Project,
-    path: Path,
-    place: Position,
-    rules: Sequence[Rule],
-    selected: Sequence[Rule],
-    *,
-    baseline: Baseline | None = None,
-    notes: Iterable[str] = (),
-) -> Explanation:
-    """Explain a place of a file: a row, and a column or 0; the ``baseline`` holds what is not reported."""
-    return Explainer(project, path, rules, selected, baseline=baseline).explain(place, notes)
-
-
 class Explainer:
     """Explains places in a file, which is judged once for all of them."""
 
@@ -98,7 +84,10 @@ class Explainer:
         baseline: Baseline | None = None,
         known: CheckResult | None = None,
     ) -> None:
-        """Judge the file at ``path``, or use what a run of all rules has ``known``; see :func:`explain`."""
+        """Judge the file at ``path``, or use what a run of all rules has ``known``.
+
+        The ``baseline`` holds what is not reported.
+        """
         self._project = project
         self._file = file = project.file(path)
         self._rules = rules
@@ -123,7 +112,7 @@ class Explainer:
         return tuple(each for each in both if each in self._project.given)
 
     def explain(self, place: Position, notes: Iterable[str] = ()) -> Explanation:
-        """Explain a place in the file, with further remarks about the file."""
+        """Explain a place in the file, a row and a column or 0, with further remarks about the file."""
         file, network = self._file, self._network
         row = file.row_start(place.row)
         start, end = row, row + len(file.line(place.row))

@@ -129,10 +129,8 @@ class Live:
 
     def _is_good(self, path: Path) -> bool:
         """Return whether the text of a file that the project knows is valid Python."""
-        try:
-            return syntax_problem(self.project.file(path)) is None
-        except (OSError, UnreadableFile):
-            return False
+        file = self._file(path)
+        return file is not None and syntax_problem(file) is None
 
     def _replace(self, path: Path, data: bytes | None, facts: Mapping[object, object] | None = None) -> None:
         before = self._file(path)
@@ -173,10 +171,7 @@ class Live:
         return [each for each in asking if each in used]
 
     def _file(self, path: Path) -> SourceFile | None:
-        try:
-            return self.project.file(path)
-        except (OSError, UnreadableFile):
-            return None
+        return next(self.project.readable([path]), None)
 
 
 def _differ_in_layout_only(before: SourceFile | None, after: SourceFile | None) -> bool:

@@ -15,7 +15,6 @@ from gclint.cache.codec import decoded as value_of
 from gclint.cache.codec import encoded
 from gclint.cache.consulted import Answer, Damaged, changed, consulted, decoded, still_holds
 from gclint.cache.store import Store
-from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.project import OF_FILES, Project
 from gclint.code.questions import Question
 from gclint.code.suppressions import Suppressions
@@ -140,7 +139,6 @@ class _Recall:
         self._trace = trace
         self._past = past
         self._known = known
-        self._files: dict[Path, SourceFile | None] = {}
 
     def recalled(self, rules: Sequence[Rule]) -> Recalled:
         """Return what is still valid, and tell the project what it depends on."""
@@ -224,7 +222,7 @@ class _Recall:
                 is_asked = (
                     topic.is_about_given if path in project.given else topic.is_about_others and path in later
                 )
-                file = self._file(path) if is_asked else None
+                file = next(project.readable([path]), None) if is_asked else None
                 is_one = file is not None and topic.holds(file, question.key)
                 if is_one != (path in found):
                     answers[question] = answers[question] ^ {path}
@@ -232,14 +230,6 @@ class _Recall:
 
     def _is_searched(self, fact: Fact) -> bool:
         return fact.kind == "search" and self._known[fact].phase == AROUND
-
-    def _file(self, path: Path) -> SourceFile | None:
-        if path not in self._files:
-            try:
-                self._files[path] = self._project.file(path)
-            except (OSError, UnreadableFile):
-                self._files[path] = None
-        return self._files[path]
 
     def _note(self, own: Mapping[Fact, Answer], now: Mapping[Fact, str]) -> None:
         """Record the dependencies of valid verdicts as read by this run."""

@@ -91,10 +91,6 @@ class Tree:
                 found[module].append(file)
         return found
 
-    def _copying(self, module: str) -> Iterator[Path]:
-        """Yield the files that call something a copy of code in a module; hardly any other is parsed."""
-        return (file.path for file in self._naming.get(module, ()) if _copies_from(file, module))
-
     def touched(self, path: Path, edits: list[Edit]) -> Iterator[Twin]:
         """Yield the twins that ``edits`` of the file at ``path`` change on one side."""
         file = self._project.file(path)
@@ -117,7 +113,11 @@ class Tree:
         module = module_of(self._project, file)
         if module is None:
             return
-        others = self._project.asked(COPIES, module, lambda: self._copying(module))
+
+        def copying() -> Iterator[Path]:  # Hardly any other file is parsed.
+            return (each.path for each in self._naming.get(module, ()) if _copies_from(each, module))
+
+        others = self._project.asked(COPIES, module, copying)
         for path in self._in_order({*others, file.path}):
             copy = self._project.file(path)
             if module_of(self._project, copy) is not None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gclint.code.discovery import survey
-from gclint.code.file import UnreadableFile
 from gclint.code.project import Project
 from gclint.finding import Edit, Finding, Problem
 from gclint.rule import Rule
@@ -83,10 +82,7 @@ class Area:
         document = documents.at(path)
         if document is not None:
             return document.uri, document.text, path in self.live.broken
-        try:
-            return self.live.project.file(path)
-        except (OSError, UnreadableFile):
-            return None
+        return next(self.live.project.readable([path]), None)
 
     def problems_in(self, path: Path) -> list[Problem]:
         """Return the problems that keep a file from being checked."""

@@ -112,17 +112,14 @@ def path_of(uri: str) -> Path | None:
     if parts.scheme.lower() != "file" or not parts.path:
         return None
     if os.name == "nt":
-        return _windows_path(parts.netloc, unquote(parts.path))
+        path = unquote(parts.path)
+        if parts.netloc:
+            return Path(f"//{parts.netloc}{path}")
+        return Path(path[1:]) if _DRIVE.match(path) else None
     if parts.netloc not in ("", "localhost"):
         return None
     raw = unquote_to_bytes(parts.path)
     return None if b"\0" in raw else Path(os.path.abspath(os.fsdecode(raw)))  # noqa: PTH100 (keeps links)
-
-
-def _windows_path(host: str, path: str) -> Path | None:
-    if host:
-        return Path(f"//{host}{path}")
-    return Path(path[1:]) if _DRIVE.match(path) else None
 
 
 def untitled_name(uri: str) -> str | None:

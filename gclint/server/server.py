@@ -8,14 +8,12 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
-from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from gclint import __version__
 from gclint.code.requirements import METADATA
@@ -30,37 +28,12 @@ _WATCHED = ("**/*.py", *(f"**/{each}" for each in METADATA if not each.endswith(
 _TURNS_BETWEEN_COLLECTIONS = 50
 
 
-class _Protocol(LanguageServerProtocol):
-    """The protocol without pygls' own copy of each document, since the session has one."""
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
-    def lsp_text_document__did_open(
-        self, params: types.DidOpenTextDocumentParams
-    ) -> Generator[Any, Any, None]:
-        """Pass on that a document was opened."""
-        yield self.fm.features[types.TEXT_DOCUMENT_DID_OPEN], (params,), None
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
-    def lsp_text_document__did_change(
-        self, params: types.DidChangeTextDocumentParams
-    ) -> Generator[Any, Any, None]:
-        """Pass on changes of a document."""
-        yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
-    def lsp_text_document__did_close(
-        self, params: types.DidCloseTextDocumentParams
-    ) -> Generator[Any, Any, None]:
-        """Pass on that a document was closed."""
-        yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
-
-
 class Server(LanguageServer):
     """Passes messages of an editor to a session, and its diagnostics to the editor."""
 
     def __init__(self, load: Load) -> None:
         """Wait for an editor; ``load`` returns the settings and rules for a path."""
-        super().__init__(_NAME, __version__, protocol_cls=_Protocol)
+        super().__init__(_NAME, __version__)
         self._load = load
         self._session: Session | None = None
         self._work: asyncio.Task[None] | None = None

@@ -1,7 +1,7 @@
 """What users ask for: ``[tool.gclint]`` and options on the command line, as one frozen object.
 
 ``definitions`` is the table of all settings. From it come the reader with its errors (``reading``), the
-options, ``gclint config``, the JSON schema (``schema``) and the table in the documentation.
+options, ``gclint config``, the JSON schema and the table in the documentation.
 """
 
 from gclint.settings.definitions import SettingsError, Vocabulary

@@ -184,8 +184,6 @@ class Vocabulary:
 
     rules: Callable[[], Sequence[RuleWords]] = field(default=lambda: ())
     """Returns all rules; called only if a table names one, since importing them takes time."""
-    formats: tuple[str, ...] = ()
-    """The names of the output formats."""
     format_complaint: Callable[[str], str | None] = lambda _name: None
     """Returns an error message if the name of a format is unknown, otherwise None."""
 

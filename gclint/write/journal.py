@@ -17,7 +17,7 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -327,10 +327,10 @@ def _with_texts(path: Path, record: Record, stream: BinaryIO) -> Record:
         both = None if each.sizes is None else (taken(each.sizes[0]), taken(each.sizes[1]))
         if both is not None and each.digests != (digest_of(both[0]), digest_of(both[1])):
             raise Unusable(_unreadable(path, "its contents do not agree"))
-        return Recorded(each.target, each.temporary, each.digests, each.sizes, both)
+        return replace(each, texts=both)
 
     units = tuple(tuple(full(each) for each in unit) for unit in record.units)
-    return Record(units, is_complete=True, machine=record.machine, process=record.process)
+    return replace(record, units=units, is_complete=True)
 
 
 def _unreadable(path: Path, why: str) -> str:

@@ -15,8 +15,6 @@ from gclint.finding import Problem
 from gclint.write.disk import require_replaceable, stage
 from gclint.write.journal import Busy, Change, Journal, new_temporary
 
-_FILES_WORTH_THREADS = 8
-_THREADS = 16
 _CHANGED = "this file changed after it was read, so it was not fixed; run gclint again"
 _OUTSIDE = "this file lies outside of the given paths, so it was not fixed; to fix it, pass its path"
 
@@ -175,7 +173,7 @@ class _Write:
         journal = Journal([unit.changes for unit in self._left], self._given)
         try:
             self._attempt(journal.begin)
-            self._stage()
+            self._take_step(lambda unit: unit.attempt(_File.stage))
             self._attempt(journal.commit)
             self._take_step(_Unit.replace)
         finally:
@@ -186,18 +184,6 @@ class _Write:
             else:
                 journal.end()
         return self._problems
-
-    def _stage(self) -> None:
-        """Write the temporary files, several at a time, which is faster than one by one."""
-        files = [file for unit in self._left for file in unit.files]
-        if len(files) < _FILES_WORTH_THREADS:
-            self._take_step(lambda unit: unit.attempt(_File.stage))
-            return
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(_THREADS) as pool:
-            staged = dict(zip(files, [pool.submit(file.stage) for file in files], strict=True))
-        self._take_step(lambda unit: unit.attempt(lambda file: staged[file].result()))
 
     def _take_step(self, step: Callable[[_Unit], list[Problem]]) -> None:
         waiting, self._left = self._left, []

@@ -16,7 +16,7 @@ from gclint.facts import package_locations
 from gclint.finding import Edit
 from gclint.network.checkpoints import checkpoint_calls
 from gclint.network.model import Network
-from gclint.report.formats import format_named
+from gclint.report.formats import written_as
 from gclint.report.report import Report
 from gclint.run.fix import damage
 from gclint.settings import Settings
@@ -130,7 +130,7 @@ def test_what_cannot_be_run_is_in_the_formats_for_programs(folder: Path) -> None
     texts = {}
     for name in ("json", "junit", "github"):
         stream = StringIO()
-        format_named(name).write(report, stream)
+        written_as(name)(report, stream)
         texts[name] = stream.getvalue()
     found = json.loads(texts["json"])
     assert (found["problem"], found["unusable"]) == (

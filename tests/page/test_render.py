@@ -8,11 +8,10 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from xml.etree import ElementTree
 
 from gclint.report.page.render import rendered
 from gclint.verify.results import Results
-from tests.page.sample import HOSTILE, page_of, report_of_repairs, report_of_runs
+from tests.page.sample import HOSTILE, page_of, report_of_runs
 
 
 class _Elements(HTMLParser):
@@ -62,11 +61,3 @@ def test_a_run_of_nothing_has_a_page(tmp_path: Path) -> None:
     text = rendered(page_of(report))
     assert "<strong>Error:</strong> nothing runs" in text
     assert "<table" not in text
-
-
-def test_charts_have_the_colours_of_the_page(tmp_path: Path) -> None:
-    text = rendered(page_of(report_of_repairs(tmp_path)))
-    for svg in re.findall("<svg.*?</svg>", text, re.DOTALL):
-        ElementTree.fromstring(svg)
-    assert "var(--works)" in text
-    assert not re.search(r'(?:fill|stroke)="#', text)

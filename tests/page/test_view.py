@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from gclint.report.page import matrix
-from gclint.report.page.view import Page, Row
+from gclint.report.page.building import Page
+from gclint.report.page.classes import Ran, Row, commands, shares, stacks
+from gclint.report.page.excerpts import Excerpt
+from gclint.report.page.render import rendered
+from gclint.report.verification import by_group, fates, setup_name
 from gclint.verify.worker.protocol import ClassResult
 from tests.page.sample import (
     ENVIRONMENT,
@@ -23,12 +27,19 @@ from tests.page.sample import (
 
 
 def _row(page: Page, name: str) -> Row:
-    return next(row for row in page.rows if row.name == name)
+    return next(row for row in page.rows if row.result.name == name)
+
+
+def _first_site(ran: Ran) -> Excerpt:
+    """Return the place of the only failure."""
+    (story,) = ran.stories
+    (place,) = story.first.places
+    return ran.sources.excerpt(place)
 
 
 def test_rows_begin_with_what_fails(tmp_path: Path) -> None:
     page = page_of(report_of_runs(tmp_path))
-    assert [(row.name, row.outcome) for row in page.rows] == [
+    assert [(row.result.name, row.outcome) for row in page.rows] == [
         ("Fails", "failed"),
         ("NotRun", "not run"),
         ("Passes", "passed"),
@@ -46,7 +57,9 @@ def test_scenarios_and_set_ups_are_columns(tmp_path: Path) -> None:
         ("ddp", "R/plain", "images"),
     ]
     assert page.groups == (("scenarios", 2), ("ddp", 3))
-    failed, unknown, passed = ([(each.state, each.text) for each in row.cells] for row in page.rows)
+    failed, unknown, passed = (
+        [(each.state, each.text) for each in matrix.cells(row.result, page.columns)] for row in page.rows
+    )
     assert failed == [
         ("partly", "R"),
         ("works", "✓N"),
@@ -59,7 +72,8 @@ def test_scenarios_and_set_ups_are_columns(tmp_path: Path) -> None:
 
 
 def test_a_cell_says_in_words_what_it_shows_in_a_letter(tmp_path: Path) -> None:
-    labels = [cell.label for cell in page_of(report_of_runs(tmp_path)).rows[0].cells]
+    page = page_of(report_of_runs(tmp_path))
+    labels = [cell.label for cell in matrix.cells(page.rows[0].result, page.columns)]
     assert labels == [
         "fails reentrant: a gradient is lost",
         "works non-reentrant; the other mode was not run",
@@ -98,8 +112,8 @@ def test_the_options_of_configurations_share_a_column() -> None:
 
 
 def test_a_class_shows_the_lines_of_its_failing_calls(tmp_path: Path) -> None:
-    (story,) = _row(page_of(report_of_runs(tmp_path)), "Fails").detail.stories
-    (site,) = story.sites
+    (story,) = _row(page_of(report_of_runs(tmp_path)), "Fails").now.stories
+    site = _first_site(_row(page_of(report_of_runs(tmp_path)), "Fails").now)
     assert [(line.number, line.is_meant) for line in site.lines] == [
         (5, False),
         (6, False),
@@ -107,8 +121,8 @@ def test_a_class_shows_the_lines_of_its_failing_calls(tmp_path: Path) -> None:
         (8, False),
     ]
     assert site.lines[2].text == "        x = layer(x, context=x)"
-    assert story.conditions == ("reentrant default",)
-    assert story.parameters == ("a.weight", "b.weight")
+    assert [*story.conditions] == ["reentrant default"]
+    assert story.first.parameters == ("a.weight", "b.weight")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +137,7 @@ def test_a_source_that_is_gone_or_another_is_not_shown(spoil: object, why: str, 
     assert callable(spoil)
     spoil(tmp_path / "modeling_toy.py")
     report = replace(report, findings=(), weighed=None)
-    (site,) = _row(page_of(report), "Fails").detail.stories[0].sites
+    site = _first_site(_row(page_of(report), "Fails").now)
     assert (site.lines, site.missing) == ((), why)
     assert site.place.endswith("modeling_toy.py:7")
 
@@ -152,40 +166,43 @@ def test_a_class_shows_its_blocks_by_stack(tmp_path: Path) -> None:
         ),
     )
     report = replace(report_of_runs(tmp_path), runs=results_of(result), weighed=None, findings=())
-    stacks = _row(page_of(report), "M").detail.stacks
-    assert [(stack.name, stack.summary) for stack in stacks] == [
-        ("model.layers", "1 of 1 recomputed"),
-        ("model.tower.layers", "1 of 2 recomputed"),
-    ]
-    assert [(block.name, block.label) for block in stacks[1].blocks] == [
+    page = page_of(report)
+    found = stacks(_row(page, "M").result)
+    text = rendered(page)
+    assert "<code>model.layers</code>: 1 of 1 recomputed" in text
+    assert "<code>model.tower.layers</code>: 1 of 2 recomputed" in text
+    assert [(block.name, block.label) for block in found["model.tower.layers"]] == [
         ("2", "recomputed non-reentrant only"),
         ("10", "not recomputed"),
     ]
 
 
 def test_a_class_says_what_to_use_and_how_to_repeat_it(tmp_path: Path) -> None:
-    detail = _row(page_of(report_of_runs(tmp_path)), "Fails").detail
-    assert detail.setting == "use_reentrant=False"
-    (ddp,) = detail.setups
-    assert (ddp.name, ddp.has_way, ddp.advice) == ("ddp", True, "Under DDP, use `use_reentrant=False`.")
-    assert [(each.title, [setup.name for setup in each.setups]) for each in ddp.fates] == [
+    page = page_of(report_of_runs(tmp_path))
+    result = _row(page, "Fails").result
+    text = rendered(page)
+    assert "<strong>A setting that works:</strong> use_reentrant=False." in text
+    assert '<h3>Training with ddp</h3>\n<p class="box good">Under DDP, use <code>use_reentrant=False' in text
+    ((_, setups),) = by_group(result.setups).items()
+    assert [(each[0].outcome, [setup_name(setup) for setup in each]) for each in fates(setups)] == [
         ("works", ["N/plain, text"]),
-        ("fails: marked as ready twice", ["R/plain, text"]),
-        ("not run: no images", ["R/plain, images"]),
+        ("fails", ["R/plain, text"]),
+        ("not run", ["R/plain, images"]),
     ]
-    assert detail.commands[0].value.startswith("gclint verify --scenario ddp ")
-    assert detail.commands[0].value.endswith("modeling_toy.py")
-    assert [(each.mode, each.saved, each.share) for each in detail.measures] == [
-        ("without checkpointing", "8 KiB", 1.0),
-        ("non-reentrant", "2 KiB", 0.25),
-    ]
+    assert "<h4>fails: marked as ready twice</h4>" in text
+    (_, command), *_ = commands(result, page.repeat)
+    assert command.startswith("gclint verify --scenario ddp ")
+    assert command.endswith("modeling_toy.py")
+    assert [(each.mode, share) for each, share in shares(result)] == [("plain", 1.0), ("non-reentrant", 0.25)]
+    assert '<th scope="row">without checkpointing</th>' in text
+    assert "2 KiB <small>25%</small>" in text
 
 
 def test_what_would_repair_a_failure_is_shown_with_its_command(tmp_path: Path) -> None:
-    (repair,) = _row(page_of(report_of_runs(tmp_path)), "Fails").detail.repairs
+    (repair,) = _row(page_of(report_of_runs(tmp_path)), "Fails").repairs
     assert repair.outcome == "suggested"
     assert "gclint --fix --select GC003" in repair.command
-    assert [line.text for line in repair.diff if line.kind in ("added", "removed")] == [
+    assert [text for kind, text in repair.diff if kind in ("added", "removed")] == [
         "-        x = layer(x, context=x)",
         "+        x = layer(x, x)",
     ]
@@ -195,29 +212,30 @@ def test_a_proven_repair_is_shown_with_its_diff_and_proof(tmp_path: Path) -> Non
     page = page_of(report_of_repairs(tmp_path))
     (row,), (repair,) = page.rows, page.repairs
     assert (row.outcome, repair.outcome) == ("repaired", "proven")
-    assert row.detail.repairs == (repair,)
-    assert repair.runs[0].summary.startswith("Model: failed before, passed after")
-    assert repair.runs[0].more[0].startswith("before, reentrant, default: a gradient is lost")
-    assert [line.text for line in repair.diff if line.kind == "added"] == ["+        x = layer(x, x)"]
+    assert row.repairs == (repair,)
+    assert repair.runs[0][0].startswith("Model: failed before, passed after")
+    assert repair.runs[0][1].startswith("before, reentrant, default: a gradient is lost")
+    assert [text for kind, text in repair.diff if kind == "added"] == ["+        x = layer(x, x)"]
     # The file holds the repaired text by now; the call is shown as it was.
-    assert row.detail.earlier[0].sites[0].lines[2].text == "        x = layer(x, context=x)"
-    assert not row.detail.stories
-    assert {"torch", "transformers", "Device"} <= {fact.name for fact in page.facts}
+    assert row.before
+    assert _first_site(row.before).lines[2].text == "        x = layer(x, context=x)"
+    assert not row.now.stories
+    assert {"torch", "transformers", "Device"} <= {name for name, _ in page.facts}
 
 
 def test_a_refused_repair_says_why_and_leaves_the_class_as_it_was(tmp_path: Path) -> None:
     page = page_of(report_of_repairs(tmp_path, "a gradient is lost"))
     assert (page.rows[0].outcome, page.repairs[0].outcome) == ("failed", "refused")
     assert page.repairs[0].reasons[0] == "not proven: a gradient is lost"
-    assert any(line.kind == "added" for line in page.repairs[0].diff)
+    assert any(kind == "added" for kind, _ in page.repairs[0].diff)
 
 
 def test_what_is_left_after_a_repair_is_shown_in_the_repaired_text(tmp_path: Path) -> None:
     (row,) = page_of(report_of_repairs(tmp_path, is_whole=False)).rows
     assert row.outcome == "failed"
-    (now,), (before,) = row.detail.stories, row.detail.earlier
-    assert now.sites[0].lines[2].text == "        x = layer(x, x)"
-    assert before.sites[0].lines[2].text == "        x = layer(x, context=x)"
+    assert row.before
+    assert _first_site(row.now).lines[2].text == "        x = layer(x, x)"
+    assert _first_site(row.before).lines[2].text == "        x = layer(x, context=x)"
 
 
 def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
@@ -231,7 +249,7 @@ def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_what_was_run_and_where_is_said(tmp_path: Path) -> None:
-    facts = {fact.name: fact.value for fact in page_of(report_of_runs(tmp_path)).facts}
+    facts = dict(page_of(report_of_runs(tmp_path)).facts)
     assert facts["Command"] == "gclint verify ."
     assert facts["Made"] == "2026-01-02 03:04 UTC"
     assert (facts["torch"], facts["Device"]) == (ENVIRONMENT.torch, ENVIRONMENT.device)
@@ -240,4 +258,4 @@ def test_what_was_run_and_where_is_said(tmp_path: Path) -> None:
 
 def test_what_could_not_be_run_says_why(tmp_path: Path) -> None:
     row = _row(page_of(report_of_runs(tmp_path)), "NotRun")
-    assert (row.detail.reason, row.kinds) == ("no inputs were found", ("not run: inputs",))
+    assert (row.result.reason, row.kinds) == ("no inputs were found", ("not run: inputs",))

@@ -1,18 +1,19 @@
-"""The page of a report: its parts, put together."""
+"""The page of a report: its parts, put together in words and numbers, before they are HTML."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from gclint import __version__
-from gclint.proof.evidence import Weighed
 from gclint.report.findings import headline, obstacle
 from gclint.report.page import classes, matrix, repairs
-from gclint.report.page.classes import Ran
-from gclint.report.page.excerpts import Sources, brief
-from gclint.report.page.view import OUTCOMES, Excerpt, Fact, Line, Origin, Page, Repair, Row
+from gclint.report.page.classes import OUTCOMES, Outcome, Ran, Row
+from gclint.report.page.excerpts import Excerpt, Line, Sources, brief
+from gclint.report.page.matrix import Column
+from gclint.report.page.repairs import Repair
 from gclint.report.report import Report
 from gclint.report.verification import remark_lines
 from gclint.verify.worker.protocol import ClassResult, Environment, SetUpOutcome
@@ -20,66 +21,97 @@ from gclint.verify.worker.protocol import ClassResult, Environment, SetUpOutcome
 _SETUPS: dict[SetUpOutcome, str] = {"works": "work", "fails": "fail", "not run": "were not run"}
 
 
+@dataclass(frozen=True)
+class Origin:
+    """How a page was made."""
+
+    command: str
+    """The command as it was typed."""
+    made: datetime
+    repeat: str
+    """The command that runs files in the same way, without the files."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The whole page."""
+
+    facts: tuple[tuple[str, str], ...]
+    """What was run, and where, each with its name before it."""
+    lead: str
+    """The overall result, in a sentence."""
+    problems: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    repairs: tuple[Repair, ...]
+    findings: tuple[Excerpt, ...]
+    remarks: tuple[str, ...]
+    repeat: str
+
+    @property
+    def groups(self) -> tuple[tuple[str, int], ...]:
+        """The headings above columns, each with the number of columns under it."""
+        return tuple(Counter(column.group for column in self.columns).items())
+
+    @property
+    def kinds(self) -> tuple[tuple[str, int], ...]:
+        """The kinds of failures, the most frequent first."""
+        counts = Counter(kind for row in self.rows for kind in row.kinds)
+        return tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+
+    @property
+    def outcomes(self) -> tuple[tuple[Outcome, int], ...]:
+        """The outcomes that occur, with the number of rows."""
+        counts = Counter(row.outcome for row in self.rows)
+        return tuple((each, counts[each]) for each in OUTCOMES if counts[each])
+
+
 def page(report: Report, origin: Origin) -> Page:
     """Return the page of a report."""
     all_repairs = tuple(map(repairs.of_proof, report.proofs or ()))
     found = [*_run(report), *_repaired(report, all_repairs)]
-    results = [each.now.result for each in found]
-    columns, models = matrix.columns(results), classes.models(results)
-    rows = tuple(
-        classes.row(
-            each.now,
-            models[each.now.result.source],
-            columns,
-            (*each.repairs, *_hinted(report, each)),
-            each.before,
-            origin.repeat,
+    results = [each.result for each in found]
+    models = classes.models(results)
+    rows = [
+        replace(
+            each, model=models[each.result.source], repairs=(*each.repairs, *_hinted(report, each.result))
         )
         for each in found
-    )
+    ]
     return Page(
-        "Gradient checkpointing, checked by gclint",
         tuple(_facts(report, origin)),
-        lead=" ".join((_counted(rows), *_counted_setups(results))),
-        problems=tuple(_problems(report)),
-        columns=columns,
-        rows=tuple(sorted(rows, key=lambda each: (OUTCOMES.index(each.outcome), each.model, each.name))),
-        repairs=all_repairs,
-        findings=tuple(_findings(report)),
-        remarks=tuple(remark_lines(report.runs)) if report.runs is not None else (),
+        " ".join((_counted(rows), *_counted_setups(results))),
+        tuple(_problems(report)),
+        matrix.columns(results),
+        tuple(sorted(rows, key=lambda each: (OUTCOMES.index(each.outcome), each.model, each.result.name))),
+        all_repairs,
+        tuple(_findings(report)),
+        tuple(remark_lines(report.runs)) if report.runs is not None else (),
+        origin.repeat,
     )
 
 
-@dataclass(frozen=True)
-class _Found:
-    """The result of a class, and of its repair."""
-
-    now: Ran
-    before: Ran | None = None
-    repairs: tuple[Repair, ...] = ()
-
-
-def _run(report: Report) -> Iterator[_Found]:
+def _run(report: Report) -> Iterator[Row]:
     if report.runs is not None:
         sources = Sources(report.runs.digests, {})
-        yield from (_Found(Ran(result, sources)) for result in report.runs.sorted())
+        yield from (Row(Ran(result, sources)) for result in report.runs.sorted())
 
 
-def _repaired(report: Report, all_repairs: Iterable[Repair]) -> Iterator[_Found]:
+def _repaired(report: Report, all_repairs: Iterable[Repair]) -> Iterator[Row]:
     """Yield each class that repairs were run with, as it is with the proven ones."""
     proofs = report.proofs or ()
     texts = {path: own for proof in proofs for path, own in proof.changed.items()}
     refused = {path for proof in proofs if proof.obstacles for path in proof.changed}
     old = Sources({}, {path: before for path, (before, _) in texts.items()})
     new = Sources({}, {path: own[path not in refused] for path, own in texts.items()})
-    found: dict[tuple[str, str], _Found] = {}
+    found: dict[tuple[str, str], Row] = {}
     for proof, repair in zip(proofs, all_repairs, strict=True):
         earlier = {_key(each): each for run in proof.before.values() for each in run.results}
         later = {_key(each): each for run in proof.after.values() for each in run.results}
         for key, before in earlier.items():
-            known = found.get(key, _Found(Ran(before, old)))
+            known = found.get(key, Row(Ran(before, old)))
             if not proof.obstacles and key in later:
-                known = _Found(Ran(later[key], new), Ran(before, old), known.repairs)
+                known = Row(Ran(later[key], new), Ran(before, old), known.repairs)
             found[key] = replace(known, repairs=(*known.repairs, repair))
     yield from (found[key] for key in sorted(found))
 
@@ -88,26 +120,24 @@ def _key(result: ClassResult) -> tuple[str, str]:
     return result.source, result.name
 
 
-def _hinted(report: Report, found: _Found) -> Iterator[Repair]:
-    weighed: Weighed | None = report.weighed
-    if weighed is None:
-        return
-    result = found.now.result
-    hints = (hint for failure in result.failures for hint in weighed.hints_of(result, failure))
-    yield from repairs.suggested(report, hints)
+def _hinted(report: Report, result: ClassResult) -> Iterator[Repair]:
+    if report.weighed is not None:
+        weighed = report.weighed
+        hints = (hint for failure in result.failures for hint in weighed.hints_of(result, failure))
+        yield from repairs.suggested(report, hints)
 
 
-def _facts(report: Report, origin: Origin) -> Iterator[Fact]:
-    yield Fact("Command", origin.command)
-    yield Fact("Made", origin.moment)
-    yield Fact("gclint", __version__)
+def _facts(report: Report, origin: Origin) -> Iterator[tuple[str, str]]:
+    yield "Command", origin.command
+    yield "Made", origin.made.strftime("%Y-%m-%d %H:%M %Z").strip()
+    yield "gclint", __version__
     for environment in _environments(report):
         for name in ("transformers", "torch", "Python", "Device"):
-            yield Fact(name, getattr(environment, name.lower()))
+            yield name, getattr(environment, name.lower())
         if environment.isolation:
-            yield Fact("Isolation", "; ".join(environment.isolation))
+            yield "Isolation", "; ".join(environment.isolation)
         if environment.numerics:
-            yield Fact("Numbers", "; ".join(environment.numerics))
+            yield "Numbers", "; ".join(environment.numerics)
 
 
 def _environments(report: Report) -> list[Environment]:
@@ -133,11 +163,10 @@ def _findings(report: Report) -> Iterator[Excerpt]:
     for finding in report.findings:
         file = report.project.file(finding.path)
         row = file.position(finding.start).row
-        why = obstacle(finding)
         yield Excerpt(
             f"{brief(finding.path)}:{row}: {headline(finding)}",
             (Line(row, file.line(row), True),),
-            why or "",
+            obstacle(finding) or "",
         )
 
 

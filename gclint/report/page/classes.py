@@ -1,4 +1,4 @@
-"""A row of the matrix for each model class, with all its details."""
+"""A row of the matrix for each model class, and what its details have beside the result itself."""
 
 from __future__ import annotations
 
@@ -8,37 +8,26 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Literal
 
 from gclint.code.paths import shown
-from gclint.report.live import size
 from gclint.report.page import matrix
 from gclint.report.page.excerpts import Sources, brief
-from gclint.report.page.view import (
-    Block,
-    Column,
-    Detail,
-    Fact,
-    Fate,
-    Measure,
-    Outcome,
-    Repair,
-    Row,
-    SetUpGroup,
-    Site,
-    Stack,
-    State,
-    Story,
-    Trial,
-)
-from gclint.report.verification import advised, by_group, fates, setup_name, stories
-from gclint.verify.proven import proven_setting
+from gclint.report.page.matrix import Cell, State
+from gclint.report.page.repairs import Repair
+from gclint.report.verification import Story, stories
 from gclint.verify.worker.coverage import listed
 from gclint.verify.worker.modes import CHECKPOINTED
-from gclint.verify.worker.protocol import ClassResult, Mode, RunSite, SetUp
+from gclint.verify.worker.protocol import ClassResult, Cost, Mode, RunSite
 
 _CHECKPOINTED: Mode = "non-reentrant"
 """The mode whose memory the row shows."""
 _INDEX = re.compile(r"\.?(?<!\d)(\d+)$")
+
+Outcome = Literal["passed", "failed", "repaired", "not run"]
+"""The outcome of a row; ``repaired`` failed before a repair that a run has proven."""
+OUTCOMES: tuple[Outcome, ...] = ("failed", "repaired", "not run", "passed")
+"""All outcomes, the most urgent first."""
 
 
 @dataclass(frozen=True)
@@ -48,41 +37,63 @@ class Ran:
     result: ClassResult
     sources: Sources
 
+    @property
+    def stories(self) -> list[Story]:
+        """Its failures, grouped by cause."""
+        return stories([self.result], None)
 
-def row(
-    now: Ran,
-    model: str,
-    columns: Sequence[Column],
-    repairs: Iterable[Repair] = (),
-    before: Ran | None = None,
-    repeat: str = "gclint verify",
-) -> Row:
-    """Return the row of a class with the name of its model.
 
-    The result is that with its repair, if that is proven, and then there is one ``before``. The command to
-    ``repeat`` runs files in the same way.
-    """
-    result = now.result
-    outcome: Outcome = result.outcome
-    reported = result
-    if before is not None and before.result.outcome == "failed" and outcome == "passed":
-        outcome, reported = "repaired", before.result
-    share, saved = _saving(result)
-    kinds = tuple(dict.fromkeys(_kinds(reported)))
-    words = [result.name, model, brief(result.source), *kinds, *(each.message for each in reported.failures)]
-    return Row(
-        f"{model}/{result.name}",
-        result.name,
-        model,
-        outcome,
-        kinds,
-        f"{result.recomputed} of {result.blocks}" if result.blocks else "",
-        share,
-        saved,
-        matrix.cells(result, columns),
-        _detail(now, tuple(repairs), before, repeat),
-        " ".join(words).lower(),
-    )
+@dataclass(frozen=True)
+class Row:
+    """A model class."""
+
+    now: Ran
+    """With its repair, if that is proven."""
+    before: Ran | None = None
+    """Without the proven repair."""
+    repairs: tuple[Repair, ...] = ()
+    model: str = ""
+    """The name of its model."""
+
+    @property
+    def result(self) -> ClassResult:
+        """What came of it in the end."""
+        return self.now.result
+
+    @property
+    def key(self) -> str:
+        """The fragment of its address."""
+        return f"{self.model}/{self.result.name}"
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome that the row shows."""
+        before = None if self.before is None else self.before.result.outcome
+        is_repaired = before == "failed" and self.result.outcome == "passed"
+        return "repaired" if is_repaired else self.result.outcome
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of its failures, to filter by."""
+        return tuple(dict.fromkeys(_kinds(self._reported)))
+
+    @property
+    def saved(self) -> tuple[int, int] | None:
+        """The bytes saved for backward without checkpointing and with it; None if they say nothing."""
+        costs = {cost.mode: cost.saved_bytes for cost in self.result.costs}
+        before, after = costs.get("plain"), costs.get(_CHECKPOINTED)
+        return (before, after) if before and after is not None else None
+
+    @property
+    def text(self) -> str:
+        """The text that a search looks through."""
+        messages = (each.message for each in self._reported.failures)
+        words = (self.result.name, self.model, brief(self.result.source), *self.kinds, *messages)
+        return " ".join(words).lower()
+
+    @property
+    def _reported(self) -> ClassResult:
+        return self.before.result if self.before and self.outcome == "repaired" else self.result
 
 
 def models(results: Iterable[ClassResult]) -> dict[str, str]:
@@ -107,60 +118,17 @@ def _kinds(result: ClassResult) -> Iterator[str]:
             yield f"{setup.group}: {setup.symptom or 'fails'}"
 
 
-def _saving(result: ClassResult) -> tuple[float | None, str]:
-    costs = {cost.mode: cost.saved_bytes for cost in result.costs}
-    before, after = costs.get("plain"), costs.get(_CHECKPOINTED)
-    if before is None or after is None:
-        return None, ""
-    return (after / before if before else None), f"{size(before)} → {size(after)}"
+@dataclass(frozen=True)
+class Block:
+    """One block of a stack."""
+
+    name: str
+    state: State
+    label: str
 
 
-def _detail(
-    now: Ran,
-    repairs: tuple[Repair, ...],
-    before: Ran | None,
-    repeat: str,
-) -> Detail:
-    result = now.result
-    return Detail(
-        brief(result.source),
-        result.reason or "",
-        proven_setting(result) or "",
-        tuple(_stories(now)),
-        tuple(_stories(before)) if before is not None else (),
-        repairs,
-        tuple(_stacks(result)),
-        tuple(map(_site, sorted(result.sites, key=_weight))),
-        tuple(_measures(result)),
-        tuple(_trials(result)),
-        tuple(_setups(result)),
-        tuple(_remarks(result)),
-        tuple(_commands(result, repeat)),
-    )
-
-
-def _stories(ran: Ran) -> Iterator[Story]:
-    sources = ran.sources
-    for story in stories([ran.result], None):
-        first = story.first
-        different = first.difference
-        yield Story(
-            ", ".join(story.checks),
-            first.message,
-            first.explanation,
-            tuple(story.conditions),
-            first.parameters,
-            tuple(sources.excerpt(place) for place in first.places),
-            # The innermost line of each of the two passes; one if they are the same.
-            tuple(map(sources.excerpt, dict.fromkeys((*different.first[:1], *different.second[:1]))))
-            if different
-            else (),
-            different.operation if different else "",
-        )
-
-
-def _stacks(result: ClassResult) -> Iterator[Stack]:
-    """Yield the stacks, with the state of their blocks in the first scenario."""
+def stacks(result: ClassResult) -> dict[str, list[Block]]:
+    """Return the blocks by their stacks, with their states in the first scenario."""
     seen: dict[str, list[str]] = {}
     modes = []
     for mode in CHECKPOINTED:
@@ -177,13 +145,10 @@ def _stacks(result: ClassResult) -> Iterator[Stack]:
                     seen.setdefault(name, [])
                 for name in verdict.recomputed:
                     seen.setdefault(name, []).append(mode)
-    by_stack: dict[str, list[str]] = {}
+    found: defaultdict[str, list[Block]] = defaultdict(list)
     for name in sorted(seen, key=_natural):
-        by_stack.setdefault(_INDEX.sub("", name) or name, []).append(name)
-    for stack, names in by_stack.items():
-        blocks = tuple(_block(name, seen[name], modes) for name in names)
-        whole = sum(bool(seen[name]) for name in names)
-        yield Stack(stack, blocks, f"{whole} of {len(names)} recomputed")
+        found[_INDEX.sub("", name) or name].append(_block(name, seen[name], modes))
+    return dict(found)
 
 
 def _block(name: str, modes: Sequence[str], run: Sequence[str]) -> Block:
@@ -201,89 +166,64 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in name.split(".")]
 
 
-def _weight(site: RunSite) -> tuple[bool, str, int]:
-    return not (site.is_trunk or site.recomputed), site.place.path, site.place.line
+def sites(result: ClassResult) -> list[RunSite]:
+    """Return the calls that run blocks; first those that matter most."""
+    return sorted(
+        result.sites,
+        key=lambda site: (not (site.is_trunk or site.recomputed), site.place.path, site.place.line),
+    )
 
 
-def _site(site: RunSite) -> Site:
-    remarks = (
+def defects(site: RunSite) -> Iterator[str]:
+    """Yield what is wrong with a call."""
+    if site.is_trunk and not site.is_layer:
+        yield "not a checkpointing layer"
+    for what, names in (
         ("gradient by keyword", site.keyword_activations),
         ("gradient inside containers", site.contained_activations),
         ("cache by position", site.positional_caches),
         ("cache written again", site.rewritten_caches),
-    )
-    defects = tuple(f"{what}: {', '.join(names)}" for what, names in remarks if names)
-    layer = () if site.is_layer or not site.is_trunk else ("not a checkpointing layer",)
-    recomputed = {True: "yes", False: "no", None: "not seen"}[site.recomputed]
-    place = f"{brief(site.place.path)}:{site.place.line}"
-    return Site(place, site.block, site.calls, recomputed, (*layer, *defects))
+    ):
+        if names:
+            yield f"{what}: {', '.join(names)}"
 
 
-def _measures(result: ClassResult) -> Iterator[Measure]:
+def shares(result: ClassResult) -> Iterator[tuple[Cost, float]]:
+    """Yield the cost of each mode, with what it saves as a share of what is saved without checkpointing."""
     plain = next((cost.saved_bytes for cost in result.costs if cost.mode == "plain"), 0)
-    for cost in result.costs:
-        yield Measure(
-            "without checkpointing" if cost.mode == "plain" else cost.mode,
-            size(cost.saved_bytes),
-            cost.saved_bytes / plain if plain else 0.0,
-            f"{cost.seconds * 1000:.3g} ms",
-            "" if cost.peak_bytes is None else size(cost.peak_bytes),
-        )
+    return ((cost, cost.saved_bytes / plain if plain else 0.0) for cost in result.costs)
 
 
-def _trials(result: ClassResult) -> Iterator[Trial]:
-    saved = {(each.scenario, each.mode): each.saved_bytes for each in result.verdicts}
-    for name in result.scenarios:
-        kept = [saved.get((name, mode)) for mode in CHECKPOINTED]
-        yield Trial(
-            name,
-            matrix.mode_cells(result, name),
-            tuple("" if each is None else size(each) for each in kept),
-        )
+def trial(result: ClassResult, scenario: str) -> Iterator[tuple[Cell, int | None]]:
+    """Yield what each mode of a scenario shows, with the bytes saved for backward."""
+    saved = {each.mode: each.saved_bytes for each in result.verdicts if each.scenario == scenario}
+    return zip(matrix.mode_cells(result, scenario), map(saved.get, CHECKPOINTED), strict=True)
 
 
-def _setups(result: ClassResult) -> Iterator[SetUpGroup]:
-    for group, rows in by_group(result.setups).items():
-        has_way = any(each.setting for each in result.advice if each.group == group)
-        yield SetUpGroup(group, advised(result.advice, group), has_way, tuple(map(_fate, fates(rows))))
-
-
-def _fate(rows: Sequence[SetUp]) -> Fate:
-    first = rows[0]
-    names = tuple(
-        Fact(
-            setup_name(each),
-            "" if each.recomputed is None else f"{each.recomputed} of {each.blocks} blocks recomputed",
-        )
-        for each in rows
-    )
-    title = f"{first.outcome}: {first.symptom}" if first.symptom else first.outcome
-    return Fate(matrix.setup_cell(first).state, title, first.message, names, first.parameters)
-
-
-def _remarks(result: ClassResult) -> Iterator[Fact]:
+def remarks(result: ClassResult) -> Iterator[tuple[str, str]]:
+    """Yield what else there is to know, each with its name before it."""
     if result.is_cut_short:
-        yield Fact("Cut short", "its process ended before all scenarios were run")
+        yield "Cut short", "its process ended before all scenarios were run"
     if result.not_covered:
-        yield Fact("Not run in any scenario", ", ".join(result.not_covered))
+        yield "Not run in any scenario", ", ".join(result.not_covered)
     if result.unreached:
-        yield Fact("Branches that no run reached", listed(result.unreached))
+        yield "Branches that no run reached", listed(result.unreached)
     for each in result.not_compared:
-        names = ", ".join(each.parameters)
-        yield Fact("Gradients not compared", f"{each.reason}: {names}")
+        yield "Gradients not compared", f"{each.reason}: {', '.join(each.parameters)}"
     if result.parameters:
-        yield Fact("Gradients compared", f"{result.compared} of {result.parameters} parameters")
+        yield "Gradients compared", f"{result.compared} of {result.parameters} parameters"
     for bears in result.stability:
         moved = f"gradients move by up to {bears.moved:.0%}"
         what = {"stable": moved, "amplifies": moved, "raises": f"raises {bears.error}"}[bears.grade]
-        yield Fact(f"Noise in what is recomputed, {bears.experts} experts", f"{bears.grade}: {what}")
+        yield f"Noise in what is recomputed, {bears.experts} experts", f"{bears.grade}: {what}"
     for note in result.notes:
-        yield Fact("Note", note)
+        yield "Note", note
 
 
-def _commands(result: ClassResult, repeat: str) -> Iterator[Fact]:
+def commands(result: ClassResult, repeat: str) -> Iterator[tuple[str, str]]:
+    """Yield the commands that run a class, each with its purpose; ``repeat`` is the one for all files."""
     path = shlex.quote(shown(result.source))
     groups = ",".join(dict.fromkeys(each.group for each in result.setups))
-    yield Fact("Run it again", f"{repeat}{f' --scenario {groups}' if groups else ''} {path}")
+    yield "Run it again", f"{repeat}{f' --scenario {groups}' if groups else ''} {path}"
     if result.outcome == "failed" and result.recipe is not None:
-        yield Fact("Show the failure without gclint", f"{repeat} --write-repro repro {path}")
+        yield "Show the failure without gclint", f"{repeat} --write-repro repro {path}"

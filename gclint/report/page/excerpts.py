@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.paths import shown
 from gclint.facts import read_bytes, real_path
-from gclint.report.page.view import Excerpt, Line
 from gclint.verify.sources import digest, target_of
 from gclint.verify.worker.protocol import Place
 
@@ -17,6 +17,25 @@ _AROUND = 2
 """Lines before and after."""
 _MOST = 16
 """The most lines of one place, even if a call is longer."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of source code."""
+
+    number: int
+    text: str
+    is_meant: bool
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """A place in a source, with its lines."""
+
+    place: str
+    lines: tuple[Line, ...] = ()
+    missing: str = ""
+    """Why there are no lines."""
 
 
 def brief(path: Path | str) -> str:

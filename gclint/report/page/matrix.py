@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from gclint.report.page.view import STANDARD, Cell, Column
 from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.practices import PRACTICES
 from gclint.verify.worker.protocol import ClassResult, Mode, SetUp
 from gclint.verify.worker.scenarios import OPTION, SCENARIOS, scenario_named
 
+State = Literal["works", "partly", "fails", "not run", "none"]
+"""The state of a cell; ``partly`` works in one mode, and ``none`` does not apply."""
+
+_STANDARD = "scenarios"
+"""The heading above the columns of the scenarios."""
 _LETTERS: dict[Mode, str] = {"plain": "P", "non-reentrant": "N", "reentrant": "R"}
 _WORDS: dict[Mode, str] = {
     "plain": "without checkpointing",
@@ -21,6 +27,34 @@ _OPTIONS = "options"
 """The shared column of the options of configurations, which differ from model to model."""
 
 
+@dataclass(frozen=True)
+class Column:
+    """A way to train that classes were run in."""
+
+    key: str
+    group: str
+    """The heading above it."""
+    title: str
+    detail: str = ""
+    """The data, if the same setting is run with several."""
+
+    @property
+    def name(self) -> str:
+        """Its name within the group."""
+        return f"{self.title}, {self.detail}" if self.detail else self.title
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The result of one class in one column."""
+
+    state: State
+    text: str = ""
+    """A sign, or the letters of the modes that fail."""
+    label: str = ""
+    """The same in words."""
+
+
 def columns(results: Iterable[ClassResult]) -> tuple[Column, ...]:
     """Return the columns in which any class has a result, in the order of the tables."""
     results = list(results)
@@ -29,7 +63,7 @@ def columns(results: Iterable[ClassResult]) -> tuple[Column, ...]:
     places = {each.title: place for place, each in enumerate(PRACTICES)}
     setups = {each.title: each for result in results for each in result.setups}
     return (
-        *(Column(f"{STANDARD}/{name}", STANDARD, name) for name in order if name in seen),
+        *(Column(f"{_STANDARD}/{name}", _STANDARD, name) for name in order if name in seen),
         *(
             Column(key, each.group, each.name, each.data)
             for key, each in sorted(
@@ -43,12 +77,12 @@ def cells(result: ClassResult, shown: Sequence[Column]) -> tuple[Cell, ...]:
     """Return the result of a class in each of the columns."""
     by_column: dict[str, list[str]] = {}
     for name in result.scenarios:
-        by_column.setdefault(f"{STANDARD}/{_column(name)}", []).append(name)
-    setups = {each.title: setup_cell(each) for each in result.setups}
+        by_column.setdefault(f"{_STANDARD}/{_column(name)}", []).append(name)
+    setups = {each.title: _setup_cell(each) for each in result.setups}
     return tuple(setups.get(column.key) or _joined(result, by_column.get(column.key, ())) for column in shown)
 
 
-def setup_cell(setup: SetUp) -> Cell:
+def _setup_cell(setup: SetUp) -> Cell:
     """Return the result of a set-up, which has one mode as a part of its name."""
     reason = ": ".join(part for part in (setup.symptom, setup.message) if part)
     if setup.outcome == "works":

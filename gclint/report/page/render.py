@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import replace
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from gclint.report.page.charts import charts
-from gclint.report.page.view import Page
+from gclint.report.live import size
+from gclint.report.page import classes, matrix
+from gclint.report.page.building import Page
+from gclint.report.page.excerpts import brief
+from gclint.report.verification import advised, by_group, fates, setup_name
+from gclint.verify.proven import proven_setting
 
 _FOLDER = "templates"
 
@@ -26,14 +29,22 @@ def rendered(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": _percent, "prose": _prose}
+    environment.filters |= {"brief": brief, "percent": _percent, "prose": _prose, "size": size}
+    environment.globals |= {
+        "advised": advised,
+        "by_group": by_group,
+        "cells": matrix.cells,
+        "classes": classes,
+        "fates": fates,
+        "proven_setting": proven_setting,
+        "setup_name": setup_name,
+    }
     script = _asset("page.js")
     return environment.get_template("page.html").render(
-        page=replace(page, charts=(*page.charts, *charts(page))),
+        page=page,
         style=Markup(_asset("page.css")),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        markup=Markup,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from gclint.edit.edits import by_file, edited
 from gclint.finding import Finding
@@ -13,12 +14,28 @@ from gclint.proof.proving import Proof
 from gclint.report.diff import unified_diff
 from gclint.report.findings import headline, obstacle
 from gclint.report.page.excerpts import brief
-from gclint.report.page.view import DiffLine, Repair, Run
 from gclint.report.proofs import outcome, reasons, run_lines
 from gclint.report.report import Files, Report
 from gclint.report.verification import repair_command
 
 _STARTS = {"---": "file", "+++": "file", "@@": "hunk", "+": "added", "-": "removed", "\\": "same"}
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A change of the source, and the verdict of runs."""
+
+    title: str
+    outcome: Literal["proven", "refused", "suggested"]
+    summary: str
+    """Its outcome, in a line."""
+    reasons: tuple[str, ...]
+    diff: tuple[tuple[str, str], ...]
+    """The lines of a unified diff, each with its kind before it."""
+    runs: tuple[tuple[str, ...], ...] = ()
+    """What each class did before the repair, and does after it, with what failed."""
+    command: str = ""
+    """The command that makes it, if it has not been made."""
 
 
 def suggested(report: Report, hints: Iterable[Hint]) -> Iterator[Repair]:
@@ -38,20 +55,17 @@ def of_proof(proof: Proof) -> Repair:
         "refused" if proof.obstacles else "proven",
         outcome(proof),
         tuple(reasons(proof)),
-        _runs(proof),
         tuple(_diff(proof.changed)),
+        _runs(proof),
     )
 
 
-def _runs(proof: Proof) -> tuple[Run, ...]:
+def _runs(proof: Proof) -> tuple[tuple[str, ...], ...]:
     """Return the lines about runs; indented lines belong to the one above."""
-    found: list[Run] = []
+    found: list[tuple[str, ...]] = []
     for line in run_lines(proof):
-        bare = line.lstrip()
-        if bare == line:
-            found.append(Run(line))
-        else:
-            found[-1] = replace(found[-1], more=(*found[-1].more, bare))
+        above = found.pop() if line.startswith(" ") else ()
+        found.append((*above, line.lstrip()))
     return tuple(found)
 
 
@@ -67,12 +81,12 @@ def _of_finding(project: Files, finding: Finding, command: str) -> Repair:
         "suggested",
         finding.fix.message if finding.fix else "",
         (why,) if why else (),
-        diff=tuple(_diff(changed)),
+        tuple(_diff(changed)),
         command=command,
     )
 
 
-def _diff(changed: Mapping[Path, tuple[str, str]]) -> Iterator[DiffLine]:
+def _diff(changed: Mapping[Path, tuple[str, str]]) -> Iterator[tuple[str, str]]:
     for line in unified_diff(changed):
         kind = next((kind for start, kind in _STARTS.items() if line.startswith(start)), "same")
-        yield DiffLine(kind, line.rstrip("\r\n"))  # type: ignore[arg-type]
+        yield kind, line.rstrip("\r\n")

@@ -1,4 +1,7 @@
-"""The settings as a JSON schema, for editors that complete and check ``[tool.gclint]``."""
+"""The settings as a JSON schema, for editors that complete and check ``[tool.gclint]``.
+
+The package contains it as a file, which ``python3 -m tests.documented`` writes.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import json
 from typing import Any
 
 from gclint.class_settings import KINDS
+from gclint.report.formats import FORMATS
+from gclint.rule import rule_words
 from gclint.settings.definitions import (
     DEFINITIONS,
     FORMAT,
@@ -16,10 +21,9 @@ from gclint.settings.definitions import (
     WORDS,
     Definition,
     RuleWords,
-    Vocabulary,
 )
 
-SCHEMA_URL = "https://raw.githubusercontent.com/gclint/gclint/main/gclint/settings/schema.json"
+_URL = "https://raw.githubusercontent.com/gclint/gclint/main/gclint/settings/schema.json"
 
 _STRINGS = {"type": "array", "items": {"type": "string", "minLength": 1}}
 _CONTENT = {
@@ -33,17 +37,17 @@ _CONTENT = {
 """The schemas of the settings of a model class."""
 
 
-def schema_text(vocabulary: Vocabulary) -> str:
+def schema_text() -> str:
     """Return the schema of the table as the text of a file."""
-    return json.dumps(schema(vocabulary), indent=2) + "\n"
+    return json.dumps(schema(), indent=2) + "\n"
 
 
-def schema(vocabulary: Vocabulary) -> dict[str, Any]:
+def schema() -> dict[str, Any]:
     """Return the schema of ``[tool.gclint]``, which also fits a file with the settings at top level."""
-    rules = vocabulary.rules()
+    rules = rule_words()
     selectors = ["ALL", *(word for rule in rules for word in (rule.code, rule.name))]
     properties = {
-        **{each.name: _setting(each, vocabulary) for each in DEFINITIONS},
+        **{each.name: _setting(each) for each in DEFINITIONS},
         **{
             name: {"description": f"This has no effect any more; {instead}.", "deprecated": True}
             for name, instead in RETIRED.items()
@@ -68,7 +72,7 @@ def schema(vocabulary: Vocabulary) -> dict[str, Any]:
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": SCHEMA_URL,
+        "$id": _URL,
         "title": "gclint",
         "description": "The table [tool.gclint] of a pyproject.toml.",
         **_table(properties),
@@ -83,10 +87,10 @@ def schema(vocabulary: Vocabulary) -> dict[str, Any]:
     }
 
 
-def _setting(definition: Definition, vocabulary: Vocabulary) -> dict[str, Any]:
+def _setting(definition: Definition) -> dict[str, Any]:
     own: dict[str, Any] = {"description": definition.documentation, **definition.kind.schema}
     if definition.kind is FORMAT:
-        own["enum"] = list(vocabulary.formats)
+        own["enum"] = list(FORMATS)
     elif definition.kind is WORDS:
         own["items"] = {"$ref": "#/$defs/selector"}
     elif definition.kind is IGNORES:
