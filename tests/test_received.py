@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from gclint.code.project import Project
+from gclint.model.attributes import new_spaces
+from gclint.model.interpreter import Interpreter
 from gclint.model.looking import is_only_looked_into
 from gclint.model.reading import Members, Reading
 from gclint.model.received import Received, records
+from gclint.model.values import NEVER, Class
 from gclint.settings import Settings
 
 _MODEL = """\
@@ -543,3 +546,51 @@ def test_a_set_that_gets_more_is_asked_anew() -> None:
     assert reading.holds(0)
     assert held.add("other")
     assert not reading.holds(0)
+
+
+_WRAPPER = """
+
+class Wrapped(nn.Module):
+    def __init__(self, inner, other=None):
+        super().__init__()
+        self.inner = inner
+        self.other = other
+
+    def forward(self, states):
+        return self.inner(states) + self.other(states)
+
+"""
+_WRAPPINGS = {
+    "in a loop": "layer.norm = Wrapped(layer.norm, layer)\n            layer.linear = Wrapped(layer.norm)",
+    "twice": "layer.norm = Wrapped(Wrapped(layer.norm))",
+    "the layer": "layer.norm = Wrapped(layer.norm, layer)",
+    "by name": "setattr(layer, 'norm', Wrapped(getattr(layer, 'norm')))",
+    "in a tuple": "layer.norm = Wrapped((layer.norm, layer.linear))",
+    "a method": "layer.norm = Wrapped(layer.norm.forward)",
+}
+
+
+@pytest.mark.parametrize("wrapping", _WRAPPINGS)
+def test_what_wraps_itself_again_and_again_is_few_objects(tmp_path: Path, wrapping: str) -> None:
+    path = tmp_path / "modeling_toy.py"
+    layer = "    def __init__(self):\n        super().__init__()\n        self.norm = nn.LayerNorm(4)\n"
+    layer += "        self.linear = nn.Linear(4, 4)\n\n    def forward(self, states, held=None):\n"
+    text = _MODEL.replace("    def forward(self, states, held=None):\n", layer, 1)
+    loop = f"        for layer in self.layers:\n            {_WRAPPINGS[wrapping]}\n"
+    text = text.replace(
+        "\n    def forward(self, states, past", f"{loop}\n    def forward(self, states, past"
+    ).replace("{held}", "held")
+    text = text.replace("{before}", "pass").replace("{after}", _WRAPPER)
+    path.write_text(text, encoding="utf-8")
+    project = Project(Settings(), [path], [tmp_path])
+    spaces = new_spaces(project)
+    space = spaces.of(project.file(path))
+    reader = Interpreter(spaces, is_quiet=True)
+    (encoder,) = (space.value("Encoder") or NEVER).things
+    assert isinstance(encoder, Class)
+    for _ in range(20):
+        version = spaces.version
+        reader.make_anyhow(encoder, space.frame)
+    assert spaces.version == version
+    wrapped = {each for each in spaces.objects.values() if each.kind.node.name == "Wrapped"}
+    assert 0 < len(wrapped) < 6

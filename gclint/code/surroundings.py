@@ -17,18 +17,27 @@ _MOST_FILES = 20_000
 """Far more than any project has; this limits the search in a home folder."""
 
 
-def files_mentioning(project: Project, word: str) -> tuple[Path, ...]:
-    """Return the files of a run, and those around them, that contain a word.
+def files_mentioning(project: Project, *words: str) -> tuple[Path, ...]:
+    """Return the files of a run, and those around them, that contain one of some words, in their order.
 
     They are searched once per run: no fix writes such a word into a file that does not contain it.
     """
-    key = files_mentioning, word
-    if key not in project.surroundings:
-        wanted = word.encode()
-        with phase(AROUND):
-            found = tuple(path for path in _around(project) if _holds(project, path, wanted))
-        project.surroundings[key] = found
-    return project.surroundings[key]
+    found: dict[str, list[Path]] = {each: [] for each in words if _key(each) not in project.surroundings}
+    wanted = [(each.encode(), paths) for each, paths in found.items()]
+    with phase(AROUND):
+        if wanted and files_around not in project.surroundings:
+            project.surroundings[files_around] = tuple(_around(project))
+        for path in project.surroundings[files_around] if wanted else ():
+            data = _searched(project, path)
+            for word, paths in wanted:
+                if word in data:
+                    paths.append(path)
+    project.surroundings |= {_key(each): tuple(paths) for each, paths in found.items()}
+    return tuple(dict.fromkeys(path for each in words for path in project.surroundings[_key(each)]))
+
+
+def _key(word: str) -> object:
+    return files_mentioning, word
 
 
 def files_around(project: Project) -> tuple[Path, ...]:
@@ -42,18 +51,18 @@ def forget_mentions(project: Project, path: Path) -> bool:
     stale = [
         key
         for key, found in project.surroundings.items()
-        if isinstance(key, tuple) and (path in found) != _holds(project, path, str(key[1]).encode())
+        if isinstance(key, tuple) and (path in found) != (str(key[1]).encode() in _searched(project, path))
     ]
-    for key in stale:
-        del project.surroundings[key]
+    for key in (*stale, files_around):
+        project.surroundings.pop(key, None)
     return bool(stale)
 
 
-def _holds(project: Project, path: Path, word: bytes) -> bool:
+def _searched(project: Project, path: Path) -> bytes:
     try:
-        return word in project.search(path)
+        return project.search(path)
     except OSError:
-        return False  # If it is a file of the run, the run reports it.
+        return b""  # If it is a file of the run, the run reports it.
 
 
 def _around(project: Project) -> Iterator[Path]:

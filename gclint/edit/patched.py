@@ -135,8 +135,7 @@ def _replacing(network: Network) -> list[SourceFile]:
     """Return the files of a run, or around it, that may replace a ``forward`` by their words."""
     project = network.project
     with project.read_for(None):
-        paths = dict.fromkeys(path for word in WORDS for path in files_mentioning(project, word))
-        found = [file for file in project.readable(paths) if _has_words(file)]
+        found = [file for file in project.readable(files_mentioning(project, *WORDS)) if _has_words(file)]
     project.questions.ask(network.file.path, REPLACING, "", (file.path for file in found))
     for file in found:
         project.consult(network.file, file.path)

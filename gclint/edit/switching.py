@@ -96,7 +96,7 @@ def computed_doubts(override: OldOverride) -> Iterator[str]:
     model, name = override.model, override.method.name
     project = model.module.library.project
     with project.read_for(None):
-        paths = dict.fromkeys(path for word in _WORDS for path in files_mentioning(project, word))
+        paths = files_mentioning(project, *_WORDS)
         files = [each for each in project.readable(paths) if _has_computed_names(each)]
     project.questions.ask(model.file.path, COMPUTING, "", (each.path for each in files))
     for file in files:

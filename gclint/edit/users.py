@@ -32,7 +32,7 @@ def _users(network: Network, names: Collection[str]) -> Iterator[Module]:
     with project.read_for(None):
         importing = given_by_word(project, likely_imported)
         given = {path for word in (stem, *classes) for path in importing.get(word, ())}
-        paths = dict.fromkeys(path for name in sorted(names) for path in files_mentioning(project, name))
+        paths = files_mentioning(project, *sorted(names))
         likely = (path for path in paths if path in given or path not in project.given)
         files = [each for each in project.readable(likely) if _may_use(each, key)]
     project.questions.ask(network.file.path, USING, key, (each.path for each in files))

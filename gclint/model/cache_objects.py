@@ -69,9 +69,8 @@ class CacheObjects(CacheValues):
         """Return an object; a module is only followed once one of its attributes is read."""
         is_of_caches = self._is_of_caches(kind)
         if not is_of_caches and self.is_module(kind) and not any(map(self._may_hold, call.all())):
-            made = self.spaces.objects.get((kind, call))
-            if made is None:
-                made = self.spaces.objects[kind, call] = Object(kind)
+            made, is_new = self.object_of(kind, call)
+            if is_new:
                 self._unmade[made] = call, node, frame
                 self._usual.add(made)
             return of(made)

@@ -66,7 +66,10 @@ class Calls(Protocols):
 
     def call(self, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what a call gives, after following what it may run."""
-        found = [self._call(each, function, call, node, frame) for each in function.things]
+        found: list[Value] = []
+        for each in function.things:
+            self.count(node, frame)
+            found.append(self._call(each, function, call, node, frame))
         return join(found)
 
     def _call(self, thing: Thing, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:

@@ -46,6 +46,8 @@ from gclint.model.values import (
 )
 
 _MOST_STEPS = 150_000
+_MOST_NESTED = 1
+"""How many objects of a class that hold each other are told apart."""
 _FIGURES = names("shape dtype device ndim is_cuda layout itemsize nbytes names")
 _SAME = names("T mT H mH real imag data")
 _SIZES = names(
@@ -476,12 +478,27 @@ class Objects:
 
     # -- objects
 
+    def object_of(self, kind: Class, call: Call) -> tuple[Object, bool]:
+        """Return the object that is made with these values, and whether it is new.
+
+        What wraps objects of its own class again and again has no end: all of these are one object.
+        """
+        key: tuple[Class, Call | None] = (kind, call)
+        if key in self.spaces.objects:
+            return self.spaces.objects[key], False
+        nesting = _nesting(call.all())
+        nesting[kind] = nesting.get(kind, 0) + 1
+        if nesting[kind] > _MOST_NESTED:
+            key = (kind, None)
+            nesting[kind] = _MOST_NESTED
+        is_new = key not in self.spaces.objects
+        made = self.spaces.objects.setdefault(key, Object(kind, nesting=nesting))
+        self.spaces.objects[kind, call] = made
+        return made, is_new
+
     def make(self, kind: Class, call: Call, node: ast.AST, frame: Frame) -> Value:
         """Return an object of a class that is made with these values."""
-        key = (kind, call)
-        made = self.spaces.objects.get(key)
-        if made is None:
-            made = self.spaces.objects[key] = Object(kind)
+        made, _ = self.object_of(kind, call)
         if (
             self.unknown_base(kind)
             or self.find(kind, "__new__")
@@ -863,6 +880,24 @@ class Objects:
             return NEVER
         self.note(f"reads `{name}` of a `{thing.kind.node.name}`, which is not known", node, frame)
         return unknown(f"`{name}`", value.roots)
+
+
+def _nesting(values: Iterable[Value]) -> dict[Class, int]:
+    """Return how deep objects of each class stand in each other in what some values are made of."""
+    found: dict[Class, int] = {}
+    waiting = [*values]
+    while waiting:
+        for thing in waiting.pop().things:
+            if isinstance(thing, Object):
+                for kind, count in thing.nesting.items():
+                    found[kind] = max(count, found.get(kind, 0))
+            elif isinstance(thing, Fixed):
+                waiting += thing.items
+            elif isinstance(thing, (Bound, Method, Super)):
+                waiting.append(thing.receiver)
+            elif isinstance(thing, Partial):
+                waiting += (thing.function, *thing.positional, *(each for _, each in thing.named))
+    return found
 
 
 def _given(decorator: ast.expr) -> list[ast.expr]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -99,6 +99,8 @@ class Object:
     """What is assigned, as far as it was followed."""
     buffers: Members = field(default_factory=Members, repr=False)
     """The names of what was registered as a buffer."""
+    nesting: Mapping[Class, int] = field(default_factory=dict, repr=False)
+    """How many objects of a class it is made with that are made with each other, itself included."""
 
 
 class Function(NamedTuple):
