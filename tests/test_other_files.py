@@ -97,6 +97,7 @@ _ELSEWHERE = {
         False,
     ),
     "a function is added to those to choose from": ("modeling_toy.TABLE.update(b=Counting())", True),
+    "a function has the name of such a method": ("TABLE = torch.sort(torch.ones(3))", False),
     "a table of its own gets one": ("TABLE = {}\nTABLE.update(b=Counting())", False),
     "an attention is registered": (
         "from transformers import AttentionInterface\nAttentionInterface.register('b', SEEN.append)",

@@ -104,6 +104,8 @@ def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iter
         is_imported = node not in in_functions
         for root, path in _replaced(node):
             for each in imports.get(root, ()):
+                if each.name is None and _is_function_of(node, root):
+                    continue
                 yield Patch(quoted(node), _row(node), each, path, is_imported)
             is_own = root == "self" and len(path) < 2
             if _sets_attribute(node) and path and root not in imports and not is_own:
@@ -172,6 +174,12 @@ def _replaced(node: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
         if isinstance(node.func, ast.Attribute) and node.func.attr not in known.READING_METHODS:
             is_filled = node.func.attr in FILLING or _is_namespace(node.func.value)
             yield from _chain(node.func.value) if is_filled else ()
+
+
+def _is_function_of(node: ast.AST, module: str) -> bool:
+    """Tell whether a place calls a function of a module, such as ``torch.sort``."""
+    holder = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    return isinstance(holder, ast.Name) and holder.id == module
 
 
 def _sets_attribute(node: ast.AST) -> bool:
