@@ -27,6 +27,8 @@ class Observed:
     """The name of the block's class."""
     definition: Path
     """The file that defines it."""
+    columns: tuple[int, ...] = ()
+    """Where the call begins and ends within its rows, from 0 in bytes; empty where that is not known."""
     is_left_out: bool = False
     """Whether its blocks feed one another and are not recomputed with checkpointing."""
     keywords: frozenset[str] = frozenset()
@@ -134,7 +136,16 @@ class Observations:
             rows = {1 + old: 1 + new for old, new in _pairs(_lines(before), _lines(after))}
             seen = self._by_path.get(before.path, [])
             self._by_path[before.path] = [
-                replace(each, first=rows[each.first], last=rows[each.last]) for each in seen
+                replace(
+                    each,
+                    first=rows[each.first],
+                    last=rows[each.last],
+                    # Within a line that has changed, it may be elsewhere.
+                    columns=each.columns
+                    if all(before.line(row) == after.line(rows[row]) for row in (each.first, each.last))
+                    else (),
+                )
+                for each in seen
             ]
             self._changed = tuple(
                 replace(each, row=rows[each.row]) if each.path == before.path else each

@@ -109,7 +109,8 @@ class Story:
         if self.first.parameters:
             of = f" of {names[0]}" if more else ""
             yield f"    parameters{of}: {first_of(self.first.parameters, _PARAMETERS)}"
-        yield from (f"    at {shown(place.path)}:{place.line}:1" for place in self.first.places)
+        lines = dict.fromkeys((place.path, place.line) for place in self.first.places)
+        yield from (f"    at {shown(path)}:{line}:1" for path, line in lines)
         yield from (f"    {advice(hint)}" for hint in self.hints)
         for setting, users in self.settings.items():
             of = "" if len(users) == more + 1 else f" of {', '.join(users)}"
