@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from gclint.verify.worker.examination.tensors import tensors_in
@@ -72,6 +73,18 @@ def is_layer(module: nn.Module) -> bool:
 def is_layer_class(kind: type) -> bool:
     """Return whether the instances of a class are checkpointing layers."""
     return issubclass(kind, GradientCheckpointingLayer)
+
+
+def on_calls(before: Any, after: Any = None) -> list[Any]:
+    """Have functions called before and after each call of any module, and return what ends that.
+
+    They are hooks of all modules together, which a model does not see where it looks for those of its own.
+    The second one gets the keyword arguments as well; older releases of torch pass them in no such way.
+    """
+    made = [register_module_forward_pre_hook(before)]
+    if after is not None:
+        made.append(register_module_forward_hook(after, with_kwargs=True))
+    return made
 
 
 def stacks(model: nn.Module) -> dict[nn.Module, int]:
@@ -165,10 +178,7 @@ class BlockFinder:
         self._lists = {each: module for module in model.modules() for each in module.children()}
 
     def __enter__(self) -> BlockFinder:
-        for module in self._model.modules():
-            self._hooks.append(module.register_forward_pre_hook(self._before))
-            if module in self._candidates:
-                self._hooks.append(module.register_forward_hook(self._after, with_kwargs=True))
+        self._hooks = on_calls(self._before, self._after)
         self._mode.__enter__()
         return self
 
@@ -218,7 +228,8 @@ class BlockFinder:
             self._entered.add(module)
 
     def _after(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        self._open.remove(module)
+        if module in self._candidates:
+            self._open.remove(module)
         if module in self._stacks:
             taken = tuple(each for _, each in tensors_in((args, kwargs)) if each.is_floating_point())
             returned = tuple(each for _, each in tensors_in(output) if each.is_floating_point())

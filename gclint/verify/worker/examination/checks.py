@@ -75,7 +75,7 @@ def _double_recomputation(case: Case) -> Iterator[Symptom]:
         return
     nested = {name for name in case.recomputed for other in case.recomputed if name.startswith(f"{other}.")}
     often = {
-        each.name: case.run.backward[each.name] / case.times(each)
+        each.name: case.again(each) / case.times(each)
         for each in case.blocks
         if each.name in case.recomputed - nested and case.times(each)
     }
@@ -94,7 +94,7 @@ def _saved_bytes(case: Case) -> Iterator[Symptom]:
     if not case.has(0) or not (case.blocks or case.stacked) or case.run.conditions.scenario.use_cache:
         return
     before, after = case.reference.steps[0].saved_bytes, case.run.steps[0].saved_bytes
-    if after >= before and not case.lost:
+    if before is not None and after is not None and after >= before and not case.lost:
         nothing = "checkpointing saves nothing: " if case.recomputed else "nothing is recomputed: "
         yield Symptom(
             "saved bytes",

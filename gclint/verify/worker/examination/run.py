@@ -52,6 +52,10 @@ class Conditions:
     """How to compute experts, if the release has several ways."""
     noise: int = 0
     """If not 0, noise is added to the recomputation; each number adds a different one."""
+    measured: bool = True
+    """Whether to measure what autograd saves, with hooks that not every model allows."""
+    bare: bool = False
+    """Whether to leave out all that watches the model: only what it computes is known then."""
 
 
 OTHER_COMPUTATIONS = {
@@ -70,7 +74,8 @@ class Step:
     own_loss: float | None
     outputs: dict[str, Tensor]
     gradients: dict[str, Tensor | None]
-    saved_bytes: int
+    saved_bytes: int | None
+    """None where it was not measured, or other threads saved more."""
     seconds: float
     peak_bytes: int | None
     held_bytes: int = 0

@@ -34,6 +34,8 @@ _NOT_OF_MODELS = (
     "transformers.utils.",
     "functools",
     "contextlib",
+    "concurrent.",
+    "threading",
     __name__.rpartition(".")[0],
 )
 _INSPECTION = f"{__name__.rpartition('.')[0]}.inspection."
