@@ -64,8 +64,6 @@ class Case:
     reference: Run
     run: Run
     blocks: tuple[Block, ...]
-    stacked: frozenset[str] = frozenset()
-    """The names of modules in stacks that feed one another, whether they are worth recomputing or not."""
     kinds: Mapping[str, type] = field(default_factory=dict)
     """The classes of the model's modules."""
     source: str = ""
@@ -325,6 +323,11 @@ class Case:
     def times(self, block: Block) -> int:
         """Return how often a block should be recomputed in all steps of the run."""
         return self.reference.recorded[block.name]
+
+    def most(self, block: Block) -> int:
+        """Return the same with the runs without gradients that the recomputation repeats."""
+        times = self.times(block)
+        return times + min(self.run.unrecorded[block.name], self.run.forward[block.name] - times)
 
     def _lost(self, step: int) -> tuple[str, ...]:
         return tuple(

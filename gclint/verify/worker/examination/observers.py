@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from threading import get_ident
 from typing import Any
 
@@ -33,8 +33,8 @@ class Phases:
         self.backward = False
         self.runs: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
         """The runs of each block by name, in backward passes (True) and otherwise."""
-        self.recorded: Counter[str] = Counter()
-        """The runs of each block in forward passes that recorded a gradient."""
+        self.recorded: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
+        """Those that recorded a gradient."""
         self.is_threaded = False
         """Whether a module recorded gradients in another thread, where the hooks of this one see nothing."""
         self._thread = get_ident()
@@ -59,12 +59,10 @@ class Phases:
         is_recorded = torch.is_grad_enabled()
         if is_recorded and not self.backward and get_ident() != self._thread:
             self.is_threaded = True
-        if self.backward and not is_recorded:
-            return  # What a block does without gradients is no recomputation, but a part of one.
         for name in self._blocks.get(module, ()):
             self.runs[self.backward][name] += 1
-            if not self.backward and is_recorded:
-                self.recorded[name] += 1
+            if is_recorded:
+                self.recorded[self.backward][name] += 1
             if self.backward and self.runs[True][name] > ENDLESS * max(self.runs[False][name], 1):
                 raise EndlessRecomputation(name)
 
@@ -157,7 +155,9 @@ class SavedBytes:
     The hooks are called by autograd itself, so this works on any device and does not depend on blocks.
     """
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(self, model: torch.nn.Module, note: Callable[[int], None] = lambda _size: None) -> None:
+        """Prepare; ``note`` is called with the size of each storage when it is saved for the first time."""
+        self._note = note
         self._known = {each.untyped_storage().data_ptr() for each in state_tensors(model).values()}
         self._sizes: dict[int, int] = {}
         self._held: dict[int, int] = {}
@@ -196,6 +196,8 @@ class SavedBytes:
         except (NotImplementedError, RuntimeError):
             return  # Sparse tensors and those of function transforms have no storage of their own.
         if address not in self._known:
+            if sizes is self._sizes and address not in sizes:
+                self._note(size)
             sizes[address] = size
 
 

@@ -105,6 +105,8 @@ class Run:
     """How often each block did so with gradients recorded."""
     backward: Counter[str] = field(default_factory=Counter)
     """How often each block ran in backward passes."""
+    unrecorded: Counter[str] = field(default_factory=Counter)
+    """How often each block did so without recording gradients."""
     calls: list[Call] = field(default_factory=list)
     side_effects: SideEffects = field(default_factory=SideEffects)
     values: dict[str, Tensor] = field(default_factory=dict)
@@ -121,6 +123,8 @@ class Run:
     """The blocks that were found, if they were looked for."""
     stacked: frozenset[str] = frozenset()
     """The modules in stacks that feed one another, if they were looked for."""
+    uncounted: tuple[str, ...] = ()
+    """The stacks that are not counted, in words, if they were looked for."""
     scales: dict[str, float] = field(default_factory=dict)
     """The sizes of the outputs, by which the loss divides them."""
     replay: Replay = field(default_factory=Replay)

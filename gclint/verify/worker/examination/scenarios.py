@@ -102,8 +102,9 @@ class Scenarios:
             reference = self._otherwise(scenario, reference, replace(specimen, keeps_cache=True), note)
         self._scales = reference.scales
         self._plain_runs[scenario] = reference
-        self._runner.blocks, stacked = reference.blocks, reference.stacked
-        self._runner.watched = stacked.union(each.name for each in reference.blocks)
+        self._runner.blocks = reference.blocks
+        self._runner.watched = reference.stacked.union(each.name for each in reference.blocks)
+        self._findings.notes += reference.uncounted
         once = replace(scenario, steps=1)
         again = self._runner.run(Conditions(once, "plain"), reference.scales)
         self._plain_runs[once] = again
@@ -117,7 +118,7 @@ class Scenarios:
         kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
         self._findings.add_classes(kinds.values())
         source = file_of(kinds[""])
-        self._case = Case(reference, again, blocks, stacked, kinds, source, unstable, lone=lone)
+        self._case = Case(reference, again, blocks, kinds, source, unstable, lone=lone)
         if not self._case.is_meaningful:
             return not_compared(self._case)
         if unstable:

@@ -155,11 +155,11 @@ class Steps:
         run, subject, conditions = self._run, self._subject, self._run.conditions
         is_plain = conditions.mode == "plain"
         seed(number)
-        saved, clock = SavedBytes(subject.model), Clock(subject.device)
-        phases = Phases(subject.model, self._blocks)
+        finder = BlockFinder(subject.model) if conditions.finds_blocks and number == 0 else None
+        saved = SavedBytes(subject.model) if finder is None else SavedBytes(subject.model, finder.note_saved)
+        clock, phases = Clock(subject.device), Phases(subject.model, self._blocks)
         trace = Trace(self._watched, phases, run.calls, hold=saved.hold)
         self._traces.append(trace)
-        finder = BlockFinder(subject.model) if conditions.finds_blocks and number == 0 else None
         # The later steps show the cost of a step.
         replays = None if is_plain or number or conditions.bare or self._inspector else Replays(subject.model)
         snapshot = None
@@ -186,8 +186,9 @@ class Steps:
             if snapshot is not None:
                 run.side_effects = _both(run.side_effects, snapshot.side_effects())
             run.forward += phases.runs[False]
-            run.recorded += phases.recorded
+            run.recorded += phases.recorded[False]
             run.backward += phases.runs[True]
+            run.unrecorded += phases.runs[True] - phases.recorded[True]
             if replays is not None:
                 run.replay = replays.replay
         is_measured = conditions.measured and not conditions.bare and not phases.is_threaded
@@ -195,7 +196,7 @@ class Steps:
         run.steps.append(_seen(loss, outputs, gradients, saved if is_measured else None, clock))
         if finder is not None:
             run.blocks = finder.blocks(run.steps[0].trained)
-            run.stacked = finder.stacked
+            run.stacked, run.uncounted = finder.stacked, finder.uncounted
             run.recorded += Counter({each.name: each.runs for each in run.blocks})
             self._blocks = run.blocks
 
