@@ -298,7 +298,7 @@ class Scenarios:
             lost = dict.fromkeys(each.check for each in symptoms if each not in kept)
             self._findings.notes.append(
                 f"not reported, since it is so only while gclint watches the model: {', '.join(lost)} "
-                f"({case.run.mode} {scenario.name})"
+                f"({case.run.mode})"
             )
         return kept
 
