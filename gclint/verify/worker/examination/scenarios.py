@@ -108,6 +108,8 @@ class Scenarios:
         once = replace(scenario, steps=1)
         again = self._runner.run(Conditions(once, "plain"), reference.scales)
         self._plain_runs[once] = again
+        # In the first step of the reference, the blocks were not known yet.
+        reference.backward += again.backward
         doubt = _unusable(reference) or _unusable(again)
         if doubt is not None:
             return doubt
