@@ -32,6 +32,8 @@ class Evidence(Enum):
     UNSEEN = "run, but the damage was not seen"
     """The code that it is about did what it says, and nothing came of it in the runs."""
     CONTRADICTED = "contradicted by run"
+    NOT_RUN = "not run"
+    """No run came to the code that it is about."""
 
 
 @dataclass(frozen=True, order=True)

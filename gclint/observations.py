@@ -29,6 +29,8 @@ class Observed:
     """The name of the block's class."""
     definition: Path
     """The file that defines it."""
+    columns: tuple[int, ...] = ()
+    """Where the call begins and ends within its rows, from 0 in bytes; empty where that is not known."""
     is_left_out: bool = False
     """Whether its blocks feed one another and are not recomputed with checkpointing."""
     keywords: frozenset[str] = frozenset()
@@ -118,10 +120,21 @@ class Observations:
     def follow(self, path: Path, before: str, after: str) -> None:
         """Update the observations of a file whose text has changed."""
         if path in self._by_path or self.changed(path):
-            rows = {1 + old: 1 + new for old, new in _pairs(*map(_LINE_END.split, (before, after)))}
-            seen = self._by_path.get(path, [])
+            old_lines, new_lines = map(_LINE_END.split, (before, after))
+            rows = {1 + old: 1 + new for old, new in _pairs(old_lines, new_lines)}
+
+            def stays(row: int) -> bool:
+                return old_lines[row - 1] == new_lines[rows[row] - 1]
+
             self._by_path[path] = [
-                replace(each, first=rows[each.first], last=rows[each.last]) for each in seen
+                replace(
+                    each,
+                    first=rows[each.first],
+                    last=rows[each.last],
+                    # Within a line that has changed, it may be elsewhere.
+                    columns=each.columns if stays(each.first) and stays(each.last) else (),
+                )
+                for each in self._by_path.get(path, [])
             ]
             self._changed = tuple(
                 replace(each, row=rows[each.row]) if each.path == path else each for each in self._changed

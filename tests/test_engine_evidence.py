@@ -13,8 +13,9 @@ from gclint.proof.evidence import Hint, weigh
 from gclint.rule import all_rules
 from gclint.run.check import CheckResult
 from gclint.settings import Settings
+from gclint.verify.worker.branches import marked
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Failure, InputEmbedding, Place, RunSite
+from gclint.verify.worker.protocol import ClassResult, Coverage, Failure, InputEmbedding, Place, RunSite
 from tests.toys import NO_FIX
 
 _SOURCE = """\
@@ -274,3 +275,128 @@ def test_a_fix_at_one_of_two_places_repairs_a_part(path: Path) -> None:
     for others in ((), (replace(finding, start=_SOURCE.rindex("return")),)):
         (hint,) = _hints(path, failure, _result(fixed, *others))
         assert (hint.paths, hint.is_whole) == ((path,), False)
+
+
+_TWO = """\
+class Block(nn.Module):
+    def forward(self, hidden_states, states=None):
+        return hidden_states
+
+class Stack(nn.Module):
+    def forward(self, hidden_states, states):
+        é, h = self.one(hidden_states, states), self.two(states, states=hidden_states)
+        if hidden_states is None:
+            h = self.one(hidden_states, states=states)
+        h = self.one(h, states=states) if states is None else self.two(self.one(h, states=h), states)
+        return h
+"""
+_CALLS = {
+    "first": "self.one(hidden_states, states)",
+    "second": "self.two(states, states=hidden_states)",
+    "never": "self.one(hidden_states, states=states)",
+    "never this arm": "self.one(h, states=states)",
+    "outer": "self.two(self.one(h, states=h), states)",
+    "inner": "self.one(h, states=h)",
+}
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    path = tmp_path / "modeling_two.py"
+    path.write_text(_TWO, encoding="utf-8")
+    return path
+
+
+def _called(path: Path, call: str, *, tells_columns: bool = True, by_keyword: bool = False) -> RunSite:
+    """Return a call of the file as a run saw it."""
+    before, _, _ = _TWO.partition(_CALLS[call])
+    row, line = before.count("\n") + 1, before.rpartition("\n")[2]
+    start = len(line.encode())
+    columns = (start, start + len(_CALLS[call])) if tells_columns else ()
+    place = Place(str(path), row, row, columns)
+    block = "Two" if _CALLS[call].startswith("self.two") else "One"
+    site = RunSite(place, block, Place(str(path), 1, 3), True, True, calls=1, recomputed=True)
+    return replace(site, keyword_activations=("states",) if by_keyword else ())
+
+
+def _flagged(path: Path, call: str, argument: str) -> Finding:
+    start = _TWO.index(argument, _TWO.index(_CALLS[call]))
+    symbol = "Two" if _CALLS[call].startswith("self.two") else "One"
+    return Finding("GC003", "a-rule", "goes wrong", path, start, start + len(argument), symbol, NO_FIX)
+
+
+def _covered(path: Path) -> tuple[Coverage, ...]:
+    """Return what is executed if nothing is None."""
+    branches = marked(_TWO).branches
+    missed = tuple(each for each in branches if (each.line, each.kind) in ((9, "body"), (10, "body")))
+    assert len(missed) == 2
+    return (Coverage(str(path), False, (2, 6), missed),)
+
+
+def test_calls_on_one_line_are_told_apart_by_their_columns(two: Path) -> None:
+    first, second = _called(two, "first"), _called(two, "second", by_keyword=True)
+    finding = _flagged(two, "second", "states=hidden_states")
+    assert _evidence(two, _run(two, first, second), finding) is Evidence.UNSEEN
+    assert _evidence(two, _run(two, first), finding) is None
+    lost = replace(_failure(two), places=(second.place,))
+    assert _evidence(two, _run(two, first, second, failures=(lost,)), finding) is Evidence.CONFIRMED
+    other = replace(_failure(two), places=(first.place,))
+    weighed = _weigh(two, _run(two, first, second, failures=(other,)), finding)
+    assert [each.evidence for each in weighed if each.message == "goes wrong"] == [Evidence.UNSEEN]
+
+
+def test_the_call_in_an_argument_of_another_one_is_the_flagged_one(two: Path) -> None:
+    inner, outer = _called(two, "inner"), _called(two, "outer", by_keyword=True)
+    finding = _flagged(two, "inner", "states=h")
+    assert _evidence(two, _run(two, outer, inner), finding) is Evidence.CONTRADICTED
+    of_outer = _flagged(two, "outer", "states)")
+    assert _evidence(two, _run(two, outer, inner), of_outer) is Evidence.UNSEEN
+
+
+def test_where_columns_are_not_known_another_block_on_the_line_decides_nothing(two: Path) -> None:
+    first = _called(two, "first", tells_columns=False)
+    second = _called(two, "second", tells_columns=False, by_keyword=True)
+    finding = _flagged(two, "second", "states=hidden_states")
+    assert _evidence(two, _run(two, first), finding) is None
+    lost = replace(_failure(two), places=(first.place,))
+    assert _weigh(two, _run(two, first, failures=(lost,)), finding)[0].evidence is None
+    assert _evidence(two, _run(two, replace(second, block="Other"), second), finding) is Evidence.UNSEEN
+
+
+@pytest.mark.parametrize(
+    ("call", "argument", "is_run"),
+    [
+        ("second", "states=hidden_states", True),
+        ("never", "states=states", False),
+        ("never this arm", "states=states", False),
+        ("inner", "states=h", True),
+    ],
+)
+def test_a_flagged_call_that_no_run_came_to_is_not_run(
+    two: Path, call: str, argument: str, is_run: bool
+) -> None:
+    run = replace(_run(two, _called(two, "outer")), coverage=_covered(two))
+    evidence = _evidence(two, run, _flagged(two, call, argument))
+    assert (evidence is Evidence.NOT_RUN) is not is_run
+    # One class that comes to it is enough.
+    whole = replace(run, coverage=(replace(_covered(two)[0], missed=()),))
+    (weighed,) = weigh(
+        Project(Settings(), [two]), _result(_flagged(two, call, argument)), [run, whole], all_rules()
+    ).findings
+    assert weighed.evidence is not Evidence.NOT_RUN
+    # Of a file that is nested too deeply, and of a class whose process died, nothing is known.
+    for unknown in ((Coverage(str(two), False, (), (), is_marked=False),), ()):
+        blind = replace(_run(two), coverage=unknown)
+        assert _evidence(two, blind, _flagged(two, call, argument)) is None
+    none = replace(_run(two), outcome="not run", category="reference")
+    assert _evidence(two, none, _flagged(two, call, argument)) is Evidence.NOT_RUN
+
+
+def test_the_calls_of_a_class_that_no_run_came_to_are_not_run(two: Path) -> None:
+    finding = replace(_flagged(two, "first", "states"), code="GC001", symbol="Block", start=6, end=11)
+    (covered,) = _covered(two)
+    for entered, evidence in (((6,), Evidence.NOT_RUN), ((2, 6), None)):
+        run = replace(_run(two), coverage=(replace(covered, entered=entered),))
+        assert _evidence(two, run, finding) is evidence
+    # Only what is said of calls can be not run.
+    assert _evidence(two, run, replace(finding, code="GC113")) is None

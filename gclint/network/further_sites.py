@@ -90,8 +90,9 @@ def _is_about(observed: Observed, site: RunSite) -> bool:
     if site.scope.module.file.path != observed.path:
         return False
     first, last = site.rows
+    columns = (site.call.col_offset, site.call.end_col_offset)
     # Python 3.10 reports only the first row of a call.
-    return first == observed.first and observed.last in (first, last)
+    return first == observed.first and observed.last in (first, last) and observed.columns in ((), columns)
 
 
 def _block(module: Module, observed: Observed) -> ClassInfo | None:

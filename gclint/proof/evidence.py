@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gclint.code.file import UnreadableFile
+from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.project import Project
 from gclint.code.suppressions import Suppressions
 from gclint.copies.generated import is_modular
@@ -16,6 +16,7 @@ from gclint.rule import Rule, all_rules, codes_by_word
 from gclint.run.check import CheckResult
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.coverage import is_reached
 from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
 
 _ONLY_SEEN = "this was seen in a run, and the text alone does not say how to repair it"
@@ -82,20 +83,44 @@ class _Scales:
         return Weighed(tuple(in_reading_order([*weighed, *seen.values()])), hints)
 
     def _evidence(
-        self, finding: Finding, sites: Iterable[RunSite], runs: Iterable[ClassResult]
+        self, finding: Finding, sites: Collection[RunSite], runs: Collection[ClassResult]
     ) -> Evidence | None:
         rule = self._rules.get(finding.code)
         if rule is None:
             return None
         if self._is_shown(rule, finding, runs):
             return Evidence.CONFIRMED
+        if rule.is_about_calls and self._is_left_out(finding, runs):
+            return Evidence.NOT_RUN
         matching = [site for site in sites if self._is_about(rule, finding, site)]
+        here = [site.place for site in matching if self._covers(site.place, finding)]
+        others = [
+            place
+            for place in here
+            if any(map(place.encloses, here)) or _is_of_another(rule, finding, place, sites)
+        ]
+        matching = [site for site in matching if site.place not in others]
         return rule.evidence(matching, self._text) if matching else None
 
+    def _is_left_out(self, finding: Finding, runs: Collection[ClassResult]) -> bool:
+        """Return whether no run came to a call, or to the calls of the class that a finding is about."""
+        own = [run for run in runs if self._project.identify(Path(run.source)) == finding.path]
+        if not own or finding.heirs:
+            return False
+        file = self._project.file(finding.path)
+        here = [
+            each
+            for run in runs
+            for each in run.coverage
+            if not each.is_inside and self._project.identify(Path(each.path)) == finding.path
+        ]
+        if not here:
+            return all(run.outcome == "not run" for run in own)
+        return is_reached(here, file.text, *_in_bytes(file, finding.start)) is False
+
     def _is_shown(self, rule: Rule, finding: Finding, runs: Iterable[ClassResult]) -> bool:
-        row = self._project.file(finding.path).position(finding.start).row
         return any(
-            is_shown(rule, finding, row, run, failure, self._project)
+            is_shown(rule, finding, self._covers, run, failure, self._project)
             for run in runs
             for failure in run.failures
         )
@@ -107,10 +132,14 @@ class _Scales:
         return any(self._covers(place, finding) for place in rule.places(finding, site))
 
     def _covers(self, place: Place, finding: Finding) -> bool:
+        """Return whether a finding is in a piece of code: on its lines, and within its columns."""
         if self._project.identify(Path(place.path)) != finding.path:
             return False
-        row = self._project.file(finding.path).position(finding.start).row
-        return place.line <= row <= place.end_line
+        file = self._project.file(finding.path)
+        first, last = _in_bytes(file, finding.start), _in_bytes(file, finding.end)
+        if not place.columns:
+            return place.line <= first[0] <= place.end_line
+        return (place.line, place.columns[0]) < last and first < (place.end_line, place.columns[1])
 
     def _text(self, place: Place) -> str:
         file = self._project.file(Path(place.path))
@@ -187,12 +216,32 @@ def _rests_on_run(finding: Finding) -> bool:
     return is_provable or finding.evidence is not None
 
 
+def _in_bytes(file: SourceFile, offset: int) -> tuple[int, int]:
+    """Return the row, from 1, and the column, from 0 in bytes of UTF-8, of an offset."""
+    at = file.position(offset)
+    return at.row, len(file.line(at.row)[: at.column - 1].encode(errors="surrogatepass"))
+
+
+def _is_of_another(rule: Rule, finding: Finding, place: Place, sites: Iterable[RunSite]) -> bool:
+    """Return whether a call at a place whose columns are not known runs other blocks than the flagged one.
+
+    There may be several calls on a line, and not every Python tells them apart.
+    """
+    blocks = {site.block for site in sites if site.place == place and not place.columns}
+    return rule.is_about_calls and bool(blocks) and finding.symbol not in blocks
+
+
 def is_shown(
-    rule: Rule, finding: Finding, row: int, run: ClassResult, failure: Failure, project: Project
+    rule: Rule,
+    finding: Finding,
+    covers: Callable[[Place, Finding], bool],
+    run: ClassResult,
+    failure: Failure,
+    project: Project,
 ) -> bool:
     """Return whether a failure is the damage of a defect: at its place, or in a run of its model.
 
-    The row is that of the finding in the text that was run.
+    ``covers`` tells whether a finding is in a piece of the text that was run.
     """
     if failure.cause not in (rule.causes if rule.shown_by is None else rule.shown_by):
         return False
@@ -200,7 +249,7 @@ def is_shown(
         return rule.concerns(finding, failure, run)
     for place in failure.places:
         path = project.identify(Path(place.path))
-        if path == finding.path and place.line <= row <= place.end_line:
+        if covers(place, finding) and not _is_of_another(rule, finding, place, run.sites):
             return True
         blocks = {site.block for site in run.sites if site.place == place}
         for heir in finding.heirs:
@@ -223,7 +272,7 @@ def _defines(project: Project, heir: Heir, place: Place) -> bool:
 
 _LEFT_OUT = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
 """Why checkpointing does not recompute a block that does not inherit from the base class."""
-_Key = tuple[Path, int, int, str, Path]
+_Key = tuple[Path, int, int, tuple[int, ...], str, Path]
 
 
 def observe(project: Project, paths: Iterable[Path], run: Runner) -> Mapping[Path, FileRun]:
@@ -245,7 +294,7 @@ def observations(project: Project, runs: Sequence[ClassResult]) -> Observations:
         for site in run.sites:
             if site.calls:
                 one = _observed(project, run, site)
-                key = (one.path, one.first, one.last, one.block, one.definition)
+                key = (one.path, one.first, one.last, one.columns, one.block, one.definition)
                 found[key] = _united(found[key], one) if key in found else one
     return Observations(found.values(), _feeding(project, runs), _changed(project, runs))
 
@@ -277,6 +326,7 @@ def _observed(project: Project, run: ClassResult, site: RunSite) -> Observed:
         site.place.end_line,
         site.block,
         project.identify(Path(site.definition.path)),
+        site.place.columns,
         # What an override disables, for example, is another matter.
         is_left_out=is_left_out and not causes.isdisjoint(_LEFT_OUT),
         keywords=frozenset(site.keyword_activations),

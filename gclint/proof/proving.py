@@ -22,6 +22,7 @@ from gclint.rule import Rule
 from gclint.run.fix import FixResult, fixed_together
 from gclint.verify.changed import changed_parts, changed_places
 from gclint.verify.files import FileRun, Runner
+from gclint.verify.worker import modes
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.coverage import listed, unreached
 from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Mode, RunSite
@@ -316,14 +317,8 @@ class _Prover:
     def _sites_of(self, unit: _Unit, finding: Finding, names: set[str]) -> list[RunSite]:
         """Return the calls that a finding is about, before the repair: those at its row, if there are any."""
         sites = self._sites(unit, self._before, names)
-        row = self._row(finding)
         heirs = {heir.symbol for heir in finding.heirs}
-        here = [
-            site
-            for site in sites
-            if self._project.identify(Path(site.place.path)) == finding.path
-            and site.place.line <= row <= site.place.end_line
-        ]
+        here = [site for site in sites if self._covers(site.place, finding)]
         # A finding of a later pass is in another row than it was in the text that was run.
         return [*here, *(site for site in sites if site.block in heirs)] if here else sites
 
@@ -356,18 +351,22 @@ class _Prover:
         self, unit: _Unit, finding: Finding, rule: Rule
     ) -> Iterator[tuple[ClassResult, ClassResult]]:
         """Yield the classes that showed a defect before the repair, before and after it."""
-        row = self._row(finding)
         for path in unit.run_files:
             later = _by_name(self._after[path])
             for run in self._before[path].results:
-                shown = (is_shown(rule, finding, row, run, each, self._project) for each in run.failures)
+                shown = (
+                    is_shown(rule, finding, self._covers, run, each, self._project) for each in run.failures
+                )
                 if run.name in later and any(shown):
                     yield run, later[run.name]
 
-    def _row(self, finding: Finding) -> int:
-        """Return the row of a finding in the text before the repair."""
+    def _covers(self, place: modes.Place, finding: Finding) -> bool:
+        """Return whether a place is on the row of a finding in the text before the repair."""
         before = self._texts[finding.path][0] if finding.path in self._texts else ""
-        return before.count("\n", 0, finding.start) + 1
+        row = before.count("\n", 0, finding.start) + 1
+        return (
+            self._project.identify(Path(place.path)) == finding.path and place.line <= row <= place.end_line
+        )
 
     def _stopped(self, unit: _Unit, rule: Rule) -> bool:
         """Return whether classes failed before they reached any block, as the defect makes them."""

@@ -49,9 +49,8 @@ def result_lines(result: ClassResult) -> Iterator[str]:
         yield _not_run(result)
     elif result.outcome == "passed":
         yield (
-            f"{shown(result.source)}: {result.name} passed: {result.recomputed} of {result.blocks} blocks "
-            f"were recomputed, and the gradients of {result.compared} of {result.parameters} parameters "
-            "compared"
+            f"{shown(result.source)}: {result.name} passed: {_recomputed(result)} recomputed, and the "
+            f"gradients of {result.compared} of {result.parameters} parameters compared"
         )
     for story in stories([result], None):
         yield from story.lines()
@@ -62,6 +61,12 @@ def result_lines(result: ClassResult) -> Iterator[str]:
     if result.scenarios:
         yield f"    scenarios: {', '.join(result.scenarios)}"
     yield from (f"    note: {note}" for note in result.notes)
+
+
+def _recomputed(result: ClassResult) -> str:
+    if not result.blocks:
+        return "what it checkpoints outside of stacks was"
+    return f"{result.recomputed} of {result.blocks} blocks were"
 
 
 def _not_run(result: ClassResult) -> str:
@@ -109,7 +114,8 @@ class Story:
         if self.first.parameters:
             of = f" of {names[0]}" if more else ""
             yield f"    parameters{of}: {first_of(self.first.parameters, _PARAMETERS)}"
-        yield from (f"    at {shown(place.path)}:{place.line}:1" for place in self.first.places)
+        lines = dict.fromkeys((place.path, place.line) for place in self.first.places)
+        yield from (f"    at {shown(path)}:{line}:1" for path, line in lines)
         yield from (f"    {advice(hint)}" for hint in self.hints)
         for setting, users in self.settings.items():
             of = "" if len(users) == more + 1 else f" of {', '.join(users)}"

@@ -85,6 +85,25 @@ def test_a_call_that_begins_on_the_same_row_is_another_one(tmp_path: Path, rows:
     assert bool(_observed(tmp_path, _two("nn.Module"), rows=rows, **_LEFT_OUT)) is is_found
 
 
+@pytest.mark.parametrize(("shift", "is_found"), [(0, True), (1, False)])
+def test_another_call_on_the_same_row_runs_other_blocks(tmp_path: Path, shift: int, is_found: bool) -> None:
+    text = _two("nn.Module")
+    line = next(each for each in text.splitlines() if "= layer(" in each)
+    columns = (line.index("layer(") + shift, len(line))
+    assert bool(_observed(tmp_path, text, columns=columns, **_LEFT_OUT)) is is_found
+
+
+def test_columns_are_forgotten_where_a_line_has_changed(tmp_path: Path) -> None:
+    before, after = tmp_path / "before.py", tmp_path / "after.py"
+    before.write_text("f(x), g(x)\nf(x)\n", encoding="utf-8")
+    after.write_text("f(x, y), g(x)\n# a comment\nf(x)\n", encoding="utf-8")
+    project = Project(Settings(), [before, after])
+    (old, new) = (project.file(each) for each in (before, after))
+    seen = Observations(Observed(old.path, row, row, "Toy", old.path, (0, 4)) for row in (1, 2))
+    seen.follow(old, new)
+    assert [(each.first, each.columns) for each in seen.of(old.path)] == [(1, ()), (3, (0, 4))]
+
+
 def _site(path: Path, row: int, *, recomputed: bool | None) -> RunSite:
     """Return a call of a block that a run came to."""
     return RunSite(

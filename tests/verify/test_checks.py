@@ -55,6 +55,32 @@ def test_convolutions_are_no_trunk() -> None:
     assert not sites["ToyAttention"].is_trunk
 
 
+def _notes(name: str) -> str:
+    result = examine_planted(name)
+    assert result.outcome == "passed"
+    return "\n".join(result.notes)
+
+
+def test_a_stack_that_is_not_counted_is_named() -> None:
+    assert "not counted, since they save" in _notes("little_stack")
+    assert "others.0, others.1, others.2 (ToyMlp)" in _notes("little_stack")
+    assert "not counted" not in _notes("healthy")
+
+
+def test_what_is_wrong_only_while_a_model_is_watched_is_noted() -> None:
+    assert "only while gclint watches the model: gradients, outputs (reentrant)" in _notes(
+        "measures_its_stack"
+    )
+
+
+@pytest.mark.parametrize("name", ["saved_tensors_without_hooks", "layers_in_threads"])
+def test_where_saved_bytes_cannot_be_measured_none_are_claimed(name: str) -> None:
+    result = examine_planted(name)
+    assert any("what autograd saves was not measured" in each for each in result.notes)
+    assert result.costs == ()
+    assert all(each.saved_bytes is None for each in result.verdicts)
+
+
 def test_what_stands_alone_is_known_and_not_judged() -> None:
     result = examine_planted("lone_block")
     adapter = {site.block: site for site in result.sites}["ToyAdapter"]

@@ -250,6 +250,67 @@ def test_a_module_between_blocks_is_one_if_it_is_as_large(mixes: Any, size: int,
     assert [each.name for each in _found(_of(mixes, size), _through)] == names
 
 
+def _stack_of(kinds: str) -> Any:
+    """Return a model with a stack of blocks that mix nothing, each of the class with this letter."""
+    import torch
+
+    def make(self: Any) -> None:
+        torch.nn.Module.__init__(self)
+        self.up, self.act, self.down = torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Linear(4, 4)
+
+    def run(self: Any, states: Any) -> Any:
+        return states + self.down(self.act(self.up(states)))
+
+    def make_bare(self: Any) -> None:
+        torch.nn.Module.__init__(self)
+        self.act = torch.nn.Tanh()
+
+    module = torch.nn.Module
+    base = type("Base", (module,), {"__init__": make, "forward": run})
+    bare = {"__init__": make_bare, "forward": lambda self, states: states + self.act(states)}
+    made = {each: type(each, (base,), {}) for each in "AB"}
+    made["C"] = type("C", (module,), {"__init__": make, "forward": run})
+    made["D"] = type("D", (module,), bare)
+    model: Any = torch.nn.Module()
+    model.embed = torch.nn.Linear(4, 4)
+    model.layers = torch.nn.ModuleList([made[each]() for each in kinds])
+    return model
+
+
+@pytest.mark.parametrize(
+    ("kinds", "beside", "counted", "why"),
+    [
+        ("AA", 0, ["layers.0", "layers.1"], ()),
+        # A base of the project is enough, one of the framework is not.
+        ("AB", 0, ["layers.0", "layers.1"], ()),
+        ("AC", 0, [], ("share no class",)),
+        ("ACA", 0, ["layers.0", "layers.2"], ("share no class",)),
+        # What has no parameters has nothing to train.
+        ("DD", 0, [], ()),
+        ("AA", 100_000, [], ("save 0% of the bytes",)),
+        ("AAAA", 300, ["layers.0", "layers.1", "layers.2", "layers.3"], ()),
+        ("AAAA", 3000, [], ("save ",)),
+    ],
+)
+def test_a_stack_counts_by_its_classes_and_by_what_it_saves(
+    kinds: str, beside: int, counted: list[str], why: tuple[str, ...]
+) -> None:
+    import torch
+
+    from gclint.verify.worker.examination.blocks import BlockFinder
+    from gclint.verify.worker.examination.observers import SavedBytes
+
+    model = _stack_of(kinds)
+    with BlockFinder(model) as finder, SavedBytes(model, finder.note_saved):
+        large = torch.ones(max(beside, 1), requires_grad=True).tanh()
+        _through(model)
+    found = finder.blocks([name for name, _ in model.named_parameters()])
+    assert [each.name for each in found if each.is_trunk] == counted
+    assert len(finder.uncounted) == len(why)
+    assert all(each in said for each, said in zip(why, finder.uncounted, strict=True))
+    del large
+
+
 @pytest.mark.parametrize(
     ("weigh", "is_found"),
     [

@@ -20,7 +20,7 @@ def test_where_the_interpreter_knows_only_the_first_line_of_a_call_that_is_its_p
     # As in Python 3.10.
     code: Any = SimpleNamespace(co_code=b"")
     frame: Any = SimpleNamespace(f_lasti=4, f_lineno=7)
-    assert _span(code, frame) == (7, 7)
+    assert _span(code, frame) == (7, 7, ())
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 knows only the first line")
@@ -34,7 +34,7 @@ def test_a_call_on_several_lines_has_all_of_them() -> None:
         frame.f_code,
         frame,
     )
-    assert found == (start + 1, start + 4)
+    assert found == (start + 1, start + 4, (12, 5))
 
 
 _MODULE = """\

@@ -280,7 +280,8 @@ def test_json_holds_everything(gclint: Gclint) -> None:
     assert found["environments"][0]["transformers"] == "5.23.0"
     passed, failed = found["results"]
     assert (passed["name"], passed["outcome"], passed["source"]) == ("A", "passed", str(path.absolute()))
-    assert failed["failures"][0]["places"] == [{"path": str(path.absolute()), "line": 7, "end_line": 8}]
+    place = {"path": str(path.absolute()), "line": 7, "end_line": 8, "columns": []}
+    assert failed["failures"][0]["places"] == [place]
 
 
 def test_the_default_results_are_kept_outside_of_the_project(gclint: Gclint) -> None:

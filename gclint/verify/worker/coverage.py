@@ -7,6 +7,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from typing import Any
 
 from gclint.verify.worker.branches import Branch, Marked, marked
 from gclint.verify.worker.protocol import ClassResult, Coverage, Part, RunSite, Unreached
@@ -43,6 +44,48 @@ def _has(coverage: Coverage, branch: Branch) -> bool:
     return branch.function in coverage.entered and not any(
         each == branch or each.line < branch.line <= each.last for each in coverage.missed
     )
+
+
+def is_reached(found: Collection[Coverage], text: str, line: int, column: int) -> bool | None:
+    """Tell whether code has been executed, or the ``forward`` of a class whose definition is there.
+
+    Args:
+        found: what was executed of the file.
+        text: its text.
+        line: where the code begins.
+        column: the same, in bytes.
+
+    Returns:
+        None where the text does not tell.
+    """
+    if not all(each.is_marked for each in found):
+        return None
+    with suppress(RecursionError, SyntaxError, ValueError):
+        code = marked(text)
+        around = [
+            branch
+            for branch, (first, *own) in zip(code.branches, code.nodes, strict=True)
+            if any(_holds(each, line, column) for each in (own if branch.kind != "function" else [first]))
+        ]
+        if around:
+            last = max(around, key=lambda each: (each.line, each.column))
+            return any(
+                last.line in one.entered if last.kind == "function" else _has(one, last) for one in found
+            )
+        forwards = [
+            each.lineno
+            for owner in ast.walk(code.tree)
+            if isinstance(owner, ast.ClassDef) and owner.lineno == line
+            for each in owner.body
+            if isinstance(each, _FUNCTIONS) and each.name == "forward"
+        ]
+        return any(not set(one.entered).isdisjoint(forwards) for one in found) if forwards else None
+    return None
+
+
+def _holds(node: Any, line: int, column: int) -> bool:
+    first, last = (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
+    return first <= (line, column) < last
 
 
 def unreached(

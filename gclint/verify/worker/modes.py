@@ -19,3 +19,12 @@ class Place:
     path: str
     line: int
     end_line: int
+    columns: tuple[int, ...] = ()
+    """Where it begins and ends in these lines, from 0 in bytes of UTF-8; empty where that is not known."""
+
+    def encloses(self, other: Place) -> bool:
+        """Return whether another place, of which the columns are known as well, is a part of this one."""
+        if self.path != other.path or self == other or not (self.columns and other.columns):
+            return False
+        (start, end), (first, last) = self.columns, other.columns
+        return (self.line, start) <= (other.line, first) and (other.end_line, last) <= (self.end_line, end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from gclint.verify.worker.examination.tensors import tensors_in
@@ -35,8 +37,12 @@ _CONTRACTIONS = {
     "multi_head_attention_forward": 0,
 }
 """Operations that contract two tensors, and the position of the first one."""
+_FRAMEWORK = re.compile(r"(builtins|typing|abc|torch|transformers(?!\.models))(\.|$)")
+"""The modules whose classes are bases of everything, or of all models and layers."""
 _LARGE = 0.5
 """The least size of a block, as a share of that of the smallest other one in its list, unlike adapters."""
+_SHARE = 0.1
+"""The least share of what autograd saves that a stack saves if it counts, whatever it is built of."""
 _FARTHEST = 3000
 """The most graph nodes to visit between the output of one block and the input of the next."""
 
@@ -54,7 +60,8 @@ class Block:
     is_layer: bool
     """Whether the class is a ``GradientCheckpointingLayer``."""
     is_trunk: bool
-    """Whether the blocks are stacked, feed one another, and mix tokens or take turns with others that do."""
+    """Whether the blocks are stacked, feed one another, and mix tokens, take turns with others that do, or
+    save much."""
     runs: int
     """How often it ran in a step of the reference with gradients recorded."""
     parameters: frozenset[str]
@@ -72,6 +79,18 @@ def is_layer(module: nn.Module) -> bool:
 def is_layer_class(kind: type) -> bool:
     """Return whether the instances of a class are checkpointing layers."""
     return issubclass(kind, GradientCheckpointingLayer)
+
+
+def on_calls(before: Any, after: Any = None) -> list[Any]:
+    """Have functions called before and after each call of any module, and return what ends that.
+
+    They are hooks of all modules together, which a model does not see where it looks for those of its own.
+    The second one gets the keyword arguments as well; older releases of torch pass them in no such way.
+    """
+    made = [register_module_forward_pre_hook(before)]
+    if after is not None:
+        made.append(register_module_forward_hook(after, with_kwargs=True))
+    return made
 
 
 def stacks(model: nn.Module) -> dict[nn.Module, int]:
@@ -161,14 +180,13 @@ class BlockFinder:
         self._mode = _Contractions(self._open)
         self._hooks: list[Any] = []
         self._linked: set[nn.Module] = set()
+        self._saved: Counter[nn.Module | None] = Counter()
+        """The bytes that were saved while each candidate ran; for None, all of them."""
         self._names = {module: name for name, module in model.named_modules()}
         self._lists = {each: module for module in model.modules() for each in module.children()}
 
     def __enter__(self) -> BlockFinder:
-        for module in self._model.modules():
-            self._hooks.append(module.register_forward_pre_hook(self._before))
-            if module in self._candidates:
-                self._hooks.append(module.register_forward_hook(self._after, with_kwargs=True))
+        self._hooks = on_calls(self._before, self._after)
         self._mode.__enter__()
         return self
 
@@ -208,6 +226,26 @@ class BlockFinder:
         """The names of the modules in stacks that feed one another, whether or not they mix tokens."""
         return frozenset(self._names[each] for each in self._linked)
 
+    @property
+    def uncounted(self) -> tuple[str, ...]:
+        """The stacks that feed one another, but are no trunk: what each is, and why it does not count."""
+        trunk = self._trunk()
+        found: dict[tuple[int, str], list[nn.Module]] = {}
+        for group in self._groups(trunk):
+            trunk |= group
+            number = self._stacks[next(iter(group))]
+            why = "share no class" if len(group) == 1 else f"save {self._share(group):.0%} of the bytes"
+            found.setdefault((number, why), []).extend(group)
+        return tuple(
+            f"not counted, since they {why}: {', '.join(sorted(self._names[each] for each in group))} "
+            f"({', '.join(sorted({type(each).__name__ for each in group}))})"
+            for (_, why), group in found.items()
+        )
+
+    def note_saved(self, size: int) -> None:
+        """Record that autograd saves so many bytes."""
+        self._saved.update(dict.fromkeys((None, *self._open), size))
+
     def _before(self, module: nn.Module, _arguments: Any) -> None:
         # Without gradients, there is nothing to recompute. A module that this pass creates is in no block.
         for block in self._around.get(module, ()) if torch.is_grad_enabled() else ():
@@ -218,7 +256,8 @@ class BlockFinder:
             self._entered.add(module)
 
     def _after(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        self._open.remove(module)
+        if module in self._candidates:
+            self._open.remove(module)
         if module in self._stacks:
             taken = tuple(each for _, each in tensors_in((args, kwargs)) if each.is_floating_point())
             returned = tuple(each for _, each in tensors_in(output) if each.is_floating_point())
@@ -235,7 +274,34 @@ class BlockFinder:
             layers = [module for module in path if is_layer(module)]
             chosen = layers[-1:] or [module for module in path if module in self._linked][:1]
             found.update(module for module in chosen if module in self._linked)
-        return found | self._siblings(found)
+        found |= self._siblings(found)
+        for group in self._groups(found):
+            if len(group) > 1 and self._share(group) >= _SHARE:
+                found |= group
+        return found
+
+    def _groups(self, trunk: set[nn.Module]) -> Iterator[set[nn.Module]]:
+        """Yield the linked modules of each stack that share a class or base and have parameters, outer first.
+
+        What is in a layer or in the trunk, or holds any of these, is left out; meanwhile, the trunk may grow.
+        """
+        left: dict[int, list[nn.Module]] = {}
+        for module in self._stacks:
+            holds = any(is_layer(each) or each in trunk for each in module.modules())
+            inside = any(is_layer(each) or each in trunk for each in self._around[module])
+            if module in self._linked and not (holds or inside) and _size(module):
+                left.setdefault(self._stacks[module], []).append(module)
+        for members in left.values():
+            while members:
+                group = {members[0]}
+                while more := {each for each in members if any(_are_kin(each, one) for one in group)} - group:
+                    group |= more
+                members = [each for each in members if each not in group]
+                if not any(each in trunk for module in group for each in self._around[module]):
+                    yield group
+
+    def _share(self, group: set[nn.Module]) -> float:
+        return sum(self._saved[each] for each in group) / max(self._saved[None], 1)
 
     def _siblings(self, trunk: set[nn.Module]) -> set[nn.Module]:
         """Return the linked modules that take turns in a list with others of a trunk, and are as large.
@@ -285,6 +351,13 @@ class BlockFinder:
         if len(lists) > 1 and type(one.module) is type(other.module):
             return _keeps_shape(one) and _keeps_shape(other)
         return _keeps_shape(one, other)
+
+
+def _are_kin(one: nn.Module, other: nn.Module) -> bool:
+    """Return whether two modules have the same class, or share a base that is not one of the framework."""
+    mine, yours = type(one), type(other)
+    bases = {*mine.__mro__} & {*yours.__mro__}
+    return mine is yours or any(not _FRAMEWORK.match(each.__module__) for each in bases)
 
 
 def _size(module: nn.Module) -> int:

@@ -64,8 +64,6 @@ class Case:
     reference: Run
     run: Run
     blocks: tuple[Block, ...]
-    stacked: frozenset[str] = frozenset()
-    """The names of modules in stacks that feed one another, whether they are worth recomputing or not."""
     kinds: Mapping[str, type] = field(default_factory=dict)
     """The classes of the model's modules."""
     source: str = ""
@@ -199,9 +197,8 @@ class Case:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no block ran that could be recomputed, and checkpointing saved nothing else."""
-        before, after = self.reference.steps[0].saved_bytes, self.run.steps[0].saved_bytes
-        return not (self.blocks or self.recomputed) and after >= before
+        """Whether nothing at all was recomputed, neither a block nor what else was checkpointed."""
+        return not (self.recomputed or self.run.replay.again)
 
     def expected(self, block: Block) -> frozenset[str]:
         """Return the parameters of a block that have a gradient to compare."""
@@ -316,14 +313,21 @@ class Case:
     def recomputed(self) -> frozenset[str]:
         """The names of the blocks that ran as often in the backward passes as before with gradients."""
         return frozenset(
-            each.name
-            for each in (*self.blocks, *self.lone)
-            if self.run.backward[each.name] >= self.times(each)
+            each.name for each in (*self.blocks, *self.lone) if self.again(each) >= self.times(each)
         )
+
+    def again(self, block: Block) -> int:
+        """Return how often a block ran again in backward passes, beside what it does there by itself."""
+        return self.run.backward[block.name] - self.reference.backward[block.name]
 
     def times(self, block: Block) -> int:
         """Return how often a block should be recomputed in all steps of the run."""
         return self.reference.recorded[block.name]
+
+    def most(self, block: Block) -> int:
+        """Return the same with the runs without gradients that the recomputation repeats."""
+        times = self.times(block)
+        return times + min(self.run.unrecorded[block.name], self.run.forward[block.name] - times)
 
     def _lost(self, step: int) -> tuple[str, ...]:
         return tuple(

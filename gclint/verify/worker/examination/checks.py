@@ -75,7 +75,7 @@ def _double_recomputation(case: Case) -> Iterator[Symptom]:
         return
     nested = {name for name in case.recomputed for other in case.recomputed if name.startswith(f"{other}.")}
     often = {
-        each.name: case.run.backward[each.name] / case.times(each)
+        each.name: case.again(each) / case.most(each)
         for each in case.blocks
         if each.name in case.recomputed - nested and case.times(each)
     }
@@ -91,17 +91,17 @@ def _double_recomputation(case: Case) -> Iterator[Symptom]:
 
 def _saved_bytes(case: Case) -> Iterator[Symptom]:
     # With a cache, its content is kept as well, and the reference has none.
-    if not case.has(0) or not (case.blocks or case.stacked) or case.run.conditions.scenario.use_cache:
+    if not (case.has(0) and case.blocks) or case.run.conditions.scenario.use_cache:
         return
     before, after = case.reference.steps[0].saved_bytes, case.run.steps[0].saved_bytes
-    if after >= before and not case.lost:
-        nothing = "checkpointing saves nothing: " if case.recomputed else "nothing is recomputed: "
+    if before is not None and after is not None and after >= before and not case.lost:
+        nothing = "checkpointing saves nothing: " if case.recomputed else ""
         yield Symptom(
             "saved bytes",
-            f"{nothing if case.recomputed or not case.blocks else ''}autograd keeps {after:,} bytes for "
+            f"{nothing}autograd keeps {after:,} bytes for "
             f"the backward pass, compared to {before:,} without checkpointing",
-            blocks=tuple(sorted(case.stacked)),
-            cause=Cause.NOTHING_SAVED if case.blocks else Cause.NOT_A_LAYER,
+            blocks=tuple(sorted(each.name for each in case.blocks)),
+            cause=Cause.NOTHING_SAVED,
         )
 
 

@@ -109,6 +109,7 @@ def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
     """Return everything that a run showed."""
     run = case.run
     ran = [block.name for block in case.blocks if run.forward[block.name]]
+    saved = run.steps[0].saved_bytes if run.steps else None
     return Verdict(
         run.conditions.scenario.name,
         run.mode,
@@ -116,7 +117,7 @@ def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
         case.compared + len(case.vanishing),
         (*(name for name in case.blurred if name not in case.vanishing), *case.changing, *case.not_finite),
         tuple(name for name in ran if name in case.recomputed) if run.error is None else (),
-        run.steps[0].saved_bytes + run.steps[0].held_bytes if run.steps else None,
+        None if saved is None else saved + run.steps[0].held_bytes,
     )
 
 

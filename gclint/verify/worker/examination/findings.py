@@ -143,8 +143,7 @@ class Doubt:
 
 _IDLE = Doubt(
     "nothing to recompute",
-    "no block that checkpointing could recompute has run with gradients, and autograd keeps as many bytes as "
-    "without checkpointing",
+    "nothing was recomputed: no block that checkpointing could recompute has run with gradients",
 )
 
 

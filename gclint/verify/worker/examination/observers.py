@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from threading import get_ident
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from gclint.verify.worker.examination.blocks import Block
+from gclint.verify.worker.examination.blocks import Block, on_calls
 from gclint.verify.worker.examination.fault import EndlessRecomputation
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import tensors_in
@@ -32,8 +33,11 @@ class Phases:
         self.backward = False
         self.runs: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
         """The runs of each block by name, in backward passes (True) and otherwise."""
-        self.recorded: Counter[str] = Counter()
-        """The runs of each block in forward passes that recorded a gradient."""
+        self.recorded: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
+        """Those that recorded a gradient."""
+        self.is_threaded = False
+        """Whether a module recorded gradients in another thread, where the hooks of this one see nothing."""
+        self._thread = get_ident()
         self._blocks: dict[nn.Module, list[str]] = {}
         for block in blocks:
             self._blocks.setdefault(model.get_submodule(block.inside), []).append(block.name)
@@ -44,7 +48,7 @@ class Phases:
         self._blocks.setdefault(module, []).append(name)
 
     def __enter__(self) -> Phases:
-        self._hooks = [module.register_forward_pre_hook(self._count) for module in self._blocks]
+        self._hooks = on_calls(self._count)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -52,10 +56,13 @@ class Phases:
             hook.remove()
 
     def _count(self, module: nn.Module, _arguments: Any) -> None:
-        for name in self._blocks[module]:
+        is_recorded = torch.is_grad_enabled()
+        if is_recorded and not self.backward and get_ident() != self._thread:
+            self.is_threaded = True
+        for name in self._blocks.get(module, ()):
             self.runs[self.backward][name] += 1
-            if not self.backward and torch.is_grad_enabled():
-                self.recorded[name] += 1
+            if is_recorded:
+                self.recorded[self.backward][name] += 1
             if self.backward and self.runs[True][name] > ENDLESS * max(self.runs[False][name], 1):
                 raise EndlessRecomputation(name)
 
@@ -75,15 +82,17 @@ class RecomputeNoise:
         self._hooks: list[Any] = []
 
     def __enter__(self) -> RecomputeNoise:
-        self._hooks = [module.register_forward_pre_hook(self._add_noise) for module in self._norms]
+        self._hooks = on_calls(self._add_noise)
         return self
 
     def __exit__(self, *_: object) -> None:
         for hook in self._hooks:
             hook.remove()
 
-    def _add_noise(self, _module: nn.Module, arguments: tuple[Any, ...]) -> Any:
-        if not (self._phases.backward and arguments and isinstance(arguments[0], Tensor)):
+    def _add_noise(self, module: nn.Module, arguments: tuple[Any, ...]) -> Any:
+        if not (module in self._norms and self._phases.backward):
+            return None
+        if not (arguments and isinstance(arguments[0], Tensor)):
             return None
         first, *others = arguments
         noise = torch.randn(first.shape, generator=self._generator).to(first)
@@ -146,7 +155,9 @@ class SavedBytes:
     The hooks are called by autograd itself, so this works on any device and does not depend on blocks.
     """
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(self, model: torch.nn.Module, note: Callable[[int], None] = lambda _size: None) -> None:
+        """Prepare; ``note`` is called with the size of each storage when it is saved for the first time."""
+        self._note = note
         self._known = {each.untyped_storage().data_ptr() for each in state_tensors(model).values()}
         self._sizes: dict[int, int] = {}
         self._held: dict[int, int] = {}
@@ -185,6 +196,8 @@ class SavedBytes:
         except (NotImplementedError, RuntimeError):
             return  # Sparse tensors and those of function transforms have no storage of their own.
         if address not in self._known:
+            if sizes is self._sizes and address not in sizes:
+                self._note(size)
             sizes[address] = size
 
 

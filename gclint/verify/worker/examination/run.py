@@ -52,6 +52,10 @@ class Conditions:
     """How to compute experts, if the release has several ways."""
     noise: int = 0
     """If not 0, noise is added to the recomputation; each number adds a different one."""
+    measured: bool = True
+    """Whether to measure what autograd saves, with hooks that not every model allows."""
+    bare: bool = False
+    """Whether to leave out all that watches the model: only what it computes is known then."""
 
 
 OTHER_COMPUTATIONS = {
@@ -70,7 +74,8 @@ class Step:
     own_loss: float | None
     outputs: dict[str, Tensor]
     gradients: dict[str, Tensor | None]
-    saved_bytes: int
+    saved_bytes: int | None
+    """None where it was not measured, or other threads saved more."""
     seconds: float
     peak_bytes: int | None
     held_bytes: int = 0
@@ -100,6 +105,8 @@ class Run:
     """How often each block did so with gradients recorded."""
     backward: Counter[str] = field(default_factory=Counter)
     """How often each block ran in backward passes."""
+    unrecorded: Counter[str] = field(default_factory=Counter)
+    """How often each block did so without recording gradients."""
     calls: list[Call] = field(default_factory=list)
     side_effects: SideEffects = field(default_factory=SideEffects)
     values: dict[str, Tensor] = field(default_factory=dict)
@@ -116,6 +123,8 @@ class Run:
     """The blocks that were found, if they were looked for."""
     stacked: frozenset[str] = frozenset()
     """The modules in stacks that feed one another, if they were looked for."""
+    uncounted: tuple[str, ...] = ()
+    """The stacks that are not counted, in words, if they were looked for."""
     scales: dict[str, float] = field(default_factory=dict)
     """The sizes of the outputs, by which the loss divides them."""
     replay: Replay = field(default_factory=Replay)

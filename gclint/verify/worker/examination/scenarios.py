@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
@@ -25,7 +26,7 @@ from gclint.verify.worker.examination.run import (
 )
 from gclint.verify.worker.examination.runner import Rounding, Runner, stability
 from gclint.verify.worker.examination.subject import Subject
-from gclint.verify.worker.examination.trace import Call, file_of
+from gclint.verify.worker.examination.trace import file_of
 from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.importing import forget_executed, undecided
 from gclint.verify.worker.modes import CHECKPOINTED
@@ -38,6 +39,8 @@ _NUMBERS = frozenset(
     ("missing gradients", "gradients", "loss", "outputs", "second step", "buffers", "state", FROZEN)
 )
 """The checks that compare what may differ between plain runs: numbers, and what was counted or timed."""
+_WATCHED = frozenset(("recomputation", "double recomputation", "saved bytes", "cache", VALUES))
+"""The checks of what only an observer sees."""
 _REFERENCE = "reference"
 """The category of models that cannot be judged, since they do not work without checkpointing either."""
 _OF_EMBEDDINGS = frozenset((Cause.HOOK, Cause.LEAF, Cause.NO_INPUT_GRADIENT))
@@ -63,8 +66,6 @@ class Scenarios:
         """Plain runs that were inspected."""
         self._case: Case | None = None
         """The plain run of the first scenario, with its repetition."""
-        self._plain_calls: list[Call] = []
-        """The calls of blocks in a plain step."""
         self._broken: set[Mode] = set()
         self._untrainable: set[Mode] = set()
 
@@ -101,23 +102,25 @@ class Scenarios:
             reference = self._otherwise(scenario, reference, replace(specimen, keeps_cache=True), note)
         self._scales = reference.scales
         self._plain_runs[scenario] = reference
-        self._runner.blocks, stacked = reference.blocks, reference.stacked
-        self._runner.watched = stacked.union(each.name for each in reference.blocks)
+        self._runner.blocks = reference.blocks
+        self._runner.watched = reference.stacked.union(each.name for each in reference.blocks)
+        self._findings.notes += reference.uncounted
         once = replace(scenario, steps=1)
-        again = self._runner.run(Conditions(once, "plain", traced=True), reference.scales)
+        again = self._runner.run(Conditions(once, "plain"), reference.scales)
         self._plain_runs[once] = again
+        # In the first step of the reference, the blocks were not known yet.
+        reference.backward += again.backward
         doubt = _unusable(reference) or _unusable(again)
         if doubt is not None:
             return doubt
         unstable = differences(reference, again)
         self._findings.add_not_covered(self._subject.specimen.not_covered)
-        self._plain_calls = again.calls
         blocks = tuple(each for each in reference.blocks if not each.is_lone)
         lone = tuple(each for each in reference.blocks if each.is_lone)
         kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
         self._findings.add_classes(kinds.values())
         source = file_of(kinds[""])
-        self._case = Case(reference, again, blocks, stacked, kinds, source, unstable, lone=lone)
+        self._case = Case(reference, again, blocks, kinds, source, unstable, lone=lone)
         if not self._case.is_meaningful:
             return not_compared(self._case)
         if unstable:
@@ -127,7 +130,12 @@ class Scenarios:
             )
         runs = [reference, *self._checkpointed(scenario, reference)]
         if not self._findings.costs:
-            self._findings.costs += [_cost(each) for each in runs if each.steps]
+            self._findings.costs += [cost for each in runs for cost in _costs(each)]
+        if not all(each.steps[0].saved_bytes is not None for each in runs if each.steps):
+            self._findings.notes.append(
+                "what autograd saves was not measured: the model allows no hooks on saved tensors, or runs "
+                "modules in other threads"
+            )
         return None
 
     def _otherwise(self, scenario: Scenario, failed: Run, specimen: Specimen, note: str) -> Run:
@@ -211,7 +219,8 @@ class Scenarios:
             runs.append(run)
             if run.error is not None and run.stage == ENABLING:
                 # The run does not reach the calls; they would be these.
-                run.calls += self._plain_calls
+                plain = replace(self._known_case().run.conditions, traced=True)
+                run.calls += self._runner.run(plain, self._scales).calls
             case = replace(self._known_case(), reference=reference, run=run)
             self._findings.sites.add(case)
             self._findings.add_executed(run.executed)
@@ -227,9 +236,11 @@ class Scenarios:
 
     def _note_unusable(self, case: Case, mode: Mode) -> None:
         """Record whether an ordinary run shows that a mode cannot be used."""
-        if case.run.error is not None:
+        seen = {each.check for each in self._findings.verdicts[-1].observations}
+        is_dead = case.run.error is not None and case.run.error.is_death
+        if is_dead or "error" in seen:
             self._broken.add(mode)
-        if case.run.error is not None or case.lost or case.wrong:
+        if is_dead or not seen.isdisjoint(("error", "missing gradients", "gradients")):
             self._untrainable.add(mode)
 
     def _judge(self, case: Case, scenario: Scenario, *, is_reported: bool) -> Case:
@@ -243,6 +254,8 @@ class Scenarios:
                 symptoms = []
         if symptoms and scenario.reference is not None:
             symptoms = self._confirmed(case, scenario, symptoms)
+        if any(each.check not in _WATCHED for each in symptoms):
+            symptoms = self._without_watching(case, scenario, symptoms)
         inspected = self._inspected(case, scenario) if symptoms else case
         if inspected.divergent is None:
             # Another kernel rounds differently, or writes to memory that is not read.
@@ -266,6 +279,30 @@ class Scenarios:
             self._inspected_plain[scenario] = self._runner.run(conditions, case.reference.scales)
         plain = self._inspected_plain[scenario].inspection
         return replace(case, inspection=run.inspection, plain=plain.forward if plain is not None else None)
+
+    def _without_watching(self, case: Case, scenario: Scenario, symptoms: list[Symptom]) -> list[Symptom]:
+        """Return what is also wrong if nothing watches the model, which may notice that.
+
+        What only an observer sees, such as how often a block runs, cannot be seen without.
+        """
+        if case.run.error is not None and case.run.error.is_death:
+            return symptoms
+        reference, run = (
+            self._runner.run(
+                replace(each.conditions, bare=True, traced=False, finds_blocks=False), each.scales
+            )
+            for each in (case.reference, case.run)
+        )
+        bare = replace(case, reference=reference, run=run)
+        found = {each.check for each in _symptoms(bare, scenario)} if reference.error is None else set()
+        kept = [each for each in symptoms if each.check in found or each.check in _WATCHED]
+        if len(kept) < len(symptoms):
+            lost = dict.fromkeys(each.check for each in symptoms if each not in kept)
+            self._findings.notes.append(
+                f"not reported, since it is so only while gclint watches the model: {', '.join(lost)} "
+                f"({case.run.mode})"
+            )
+        return kept
 
     def _confirmed(self, case: Case, scenario: Scenario, symptoms: list[Symptom]) -> list[Symptom]:
         """Return what is also wrong in comparison with a plain run of the same scenario."""
@@ -392,6 +429,7 @@ def _are_same(one: Fault, other: Fault | None) -> bool:
     return other is not None and (one.kind, one.message) == (other.kind, other.message)
 
 
-def _cost(run: Run) -> Cost:
-    last = run.steps[-1]
-    return Cost(run.mode, run.steps[0].saved_bytes, last.seconds, last.peak_bytes)
+def _costs(run: Run) -> Iterator[Cost]:
+    """Yield what a run cost, if that is known."""
+    if run.steps and (saved := run.steps[0].saved_bytes) is not None:
+        yield Cost(run.mode, saved, run.steps[-1].seconds, run.steps[-1].peak_bytes)

@@ -155,18 +155,18 @@ class Steps:
         run, subject, conditions = self._run, self._subject, self._run.conditions
         is_plain = conditions.mode == "plain"
         seed(number)
-        saved, clock = SavedBytes(subject.model), Clock(subject.device)
-        phases = Phases(subject.model, self._blocks)
+        finder = BlockFinder(subject.model) if conditions.finds_blocks and number == 0 else None
+        saved = SavedBytes(subject.model) if finder is None else SavedBytes(subject.model, finder.note_saved)
+        clock, phases = Clock(subject.device), Phases(subject.model, self._blocks)
         trace = Trace(self._watched, phases, run.calls, hold=saved.hold)
         self._traces.append(trace)
-        finder = BlockFinder(subject.model) if conditions.finds_blocks and number == 0 else None
         # The later steps show the cost of a step.
-        replays = None if is_plain or number or self._inspector else Replays(subject.model)
+        replays = None if is_plain or number or conditions.bare or self._inspector else Replays(subject.model)
         snapshot = None
         try:
             with (
-                phases,
-                trace if conditions.traced or not is_plain else nullcontext(),
+                nullcontext() if conditions.bare else phases,
+                trace if conditions.traced or not (is_plain or conditions.bare) else nullcontext(),
                 nullcontext() if replays is None else Checkpoints((replays,)),
                 RecomputeNoise(subject.model, self._blocks, phases, conditions.noise)
                 if conditions.noise
@@ -186,14 +186,17 @@ class Steps:
             if snapshot is not None:
                 run.side_effects = _both(run.side_effects, snapshot.side_effects())
             run.forward += phases.runs[False]
-            run.recorded += phases.recorded
+            run.recorded += phases.recorded[False]
             run.backward += phases.runs[True]
+            run.unrecorded += phases.runs[True] - phases.recorded[True]
             if replays is not None:
                 run.replay = replays.replay
-        run.steps.append(_seen(loss, outputs, subject.take_gradients(), saved, clock))
+        is_measured = conditions.measured and not conditions.bare and not phases.is_threaded
+        gradients = subject.take_gradients()
+        run.steps.append(_seen(loss, outputs, gradients, saved if is_measured else None, clock))
         if finder is not None:
             run.blocks = finder.blocks(run.steps[0].trained)
-            run.stacked = finder.stacked
+            run.stacked, run.uncounted = finder.stacked, finder.uncounted
             run.recorded += Counter({each.name: each.runs for each in run.blocks})
             self._blocks = run.blocks
 
@@ -209,7 +212,8 @@ class Steps:
                 scenario, number * scenario.forwards + batch, exact=self._run.conditions.exact
             )
             look = self._inspector.forward() if self._inspector is not None else nullcontext()
-            with clock, saved, finder or nullcontext():
+            is_measured = self._run.conditions.measured and not self._run.conditions.bare
+            with clock, saved if is_measured else nullcontext(), finder or nullcontext():
                 with look:
                     found = outputs_of(subject.model(**inputs))
                 if scenario.usual_outputs:
@@ -241,7 +245,7 @@ def _seen(
     loss: Tensor,
     outputs: dict[str, Tensor],
     gradients: dict[str, Tensor | None],
-    saved: SavedBytes,
+    saved: SavedBytes | None,
     clock: Clock,
 ) -> Step:
     own = outputs.get(OWN)
@@ -250,10 +254,10 @@ def _seen(
         float(own.detach()) if own is not None and own.numel() == 1 else None,
         {name: each.detach() for name, each in outputs.items()},
         gradients,
-        saved.total,
+        None if saved is None else saved.total,
         clock.seconds,
         clock.peak_bytes,
-        saved.held,
+        0 if saved is None else saved.held,
         frozenset(name for name, each in outputs.items() if each.requires_grad),
     )
 

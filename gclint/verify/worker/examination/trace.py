@@ -34,6 +34,8 @@ _NOT_OF_MODELS = (
     "transformers.utils.",
     "functools",
     "contextlib",
+    "concurrent.",
+    "threading",
     __name__.rpartition(".")[0],
 )
 _INSPECTION = f"{__name__.rpartition('.')[0]}.inspection."
@@ -252,7 +254,7 @@ def is_asked_by_model() -> bool:
 def innermost_place() -> Place | None:
     """Return the line of the model that is being executed."""
     frame = next(filter(_is_of_model, _frames()), None)
-    return None if frame is None else Place(frame.f_code.co_filename, *_span(frame.f_code, frame))
+    return None if frame is None else Place(frame.f_code.co_filename, *_span(frame.f_code, frame)[:2])
 
 
 def bound(kind: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -294,10 +296,10 @@ def _is_not_of_model(frame: FrameType) -> bool:
     return f"{_module(frame)}.".startswith(_NOT_OF_MODELS)
 
 
-def _span(code: CodeType, frame: FrameType) -> tuple[int, int]:
+def _span(code: CodeType, frame: FrameType) -> tuple[int, int, tuple[int, ...]]:
     if hasattr(code, "co_positions") and frame.f_lasti >= 0:
-        first, last, _, _ = next(islice(code.co_positions(), frame.f_lasti // 2, None))
+        first, last, *columns = next(islice(code.co_positions(), frame.f_lasti // 2, None))
         if first is not None and last is not None:
-            return first, last
+            return first, last, () if None in columns else tuple(columns)
     # Python 3.10 knows only the first line.
-    return frame.f_lineno, frame.f_lineno
+    return frame.f_lineno, frame.f_lineno, ()

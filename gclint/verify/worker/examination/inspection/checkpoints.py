@@ -191,6 +191,8 @@ class Replay:
     different: int = 0
     first: str = ""
     """The type and shape of the first different one."""
+    again: int = 0
+    """How many checkpoints ran again."""
 
 
 class Replays(Observer):
@@ -206,15 +208,18 @@ class Replays(Observer):
         self._next: dict[Region, int] = {}
         self._compared = self._different = 0
         self._shown = ""
+        self._again: set[Region] = set()
 
     @property
     def replay(self) -> Replay:
         """The results so far."""
-        return Replay(self._compared, self._different, self._shown)
+        return Replay(self._compared, self._different, self._shown, len(self._again))
 
     def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
         """Start again at the first tensor."""
         self._next[region] = 0
+        if region.is_again:
+            self._again.add(region)
 
     def end(self, region: Region, result: Any, is_complete: bool) -> None:
         """Compare the outputs in reentrant mode."""
