@@ -132,8 +132,8 @@ _WITHOUT_GRADIENT = _words(
         "are of another type, or are cut off": "bool byte char data detach detach_ int long short tolist",
         "are about shapes and types": "dim numel",
         "make a new tensor": """
-            arange empty eye from_numpy full linspace logspace new_empty new_full new_ones new_tensor new_zeros
-            ones rand randint randint_like randn randperm tensor tril_indices triu_indices zeros
+            arange empty eye from_numpy full linspace logspace new_empty new_full new_ones new_tensor
+            new_zeros ones rand randint randint_like randn randperm tensor tril_indices triu_indices zeros
         """,
         "compares all at once": "equal",
         "take integers": """
