@@ -75,9 +75,9 @@ class Freezing(Entries):
     def _call_method(
         self, receiver: Value, thing: Thing, name: str, call: Call, node: ast.expr, frame: Frame
     ) -> Value:
-        is_attribute = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        if name == "requires_grad_" and is_attribute and _is_false(call.argument(0, "requires_grad")):
-            self._freeze(node.func.value, frame)
+        method = node.func if isinstance(node, ast.Call) and name == "requires_grad_" else None
+        if isinstance(method, ast.Attribute) and _is_false(call.argument(0, "requires_grad")):
+            self._freeze(method.value, frame)
         return super()._call_method(receiver, thing, name, call, node, frame)
 
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:

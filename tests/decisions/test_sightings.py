@@ -94,14 +94,10 @@ def test_another_call_on_the_same_row_runs_other_blocks(tmp_path: Path, shift: i
 
 
 def test_columns_are_forgotten_where_a_line_has_changed(tmp_path: Path) -> None:
-    before, after = tmp_path / "before.py", tmp_path / "after.py"
-    before.write_text("f(x), g(x)\nf(x)\n", encoding="utf-8")
-    after.write_text("f(x, y), g(x)\n# a comment\nf(x)\n", encoding="utf-8")
-    project = Project(Settings(), [before, after])
-    (old, new) = (project.file(each) for each in (before, after))
-    seen = Observations(Observed(old.path, row, row, "Toy", old.path, (0, 4)) for row in (1, 2))
-    seen.follow(old, new)
-    assert [(each.first, each.columns) for each in seen.of(old.path)] == [(1, ()), (3, (0, 4))]
+    path = tmp_path / "modeling_toy.py"
+    seen = Observations(Observed(path, row, row, "Toy", path, (0, 4)) for row in (1, 2))
+    seen.follow(path, "f(x), g(x)\nf(x)\n", "f(x, y), g(x)\n# a comment\nf(x)\n")
+    assert [(each.first, each.columns) for each in seen.of(path)] == [(1, ()), (3, (0, 4))]
 
 
 def _site(path: Path, row: int, *, recomputed: bool | None) -> RunSite:
