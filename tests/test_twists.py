@@ -66,6 +66,7 @@ _TWISTS = {
     "text": _Twist("y = len(f'{hidden_states * 2}')", "y = len(f'{hidden_states.shape}')"),
     "repr": _Twist("y = len('%s' % self.attention(hidden_states))", "y = len('%s' % hidden_states.shape[0])"),
     "str": _Twist("y = 'grad_fn' in str(self.attention(hidden_states))", "y = str(hidden_states.shape)"),
+    "address": _Twist("y = mask.data_ptr() % 3", "y = mask.shape[0] % 3"),
     "at least": _Twist("torch.atleast_1d(mask).add_(1)", "y = torch.atleast_1d(mask) + 1"),
     "array": _Twist(
         "self.array.fill(1)", "y = self.array[0] * 2", init="import numpy\nself.array = numpy.zeros(3)"

@@ -114,11 +114,11 @@ CHANGING: Final = _names("""
 """Operations that change an argument in some overload, or may do so in training mode."""
 
 METHODS_ONLY_READ: Final = _names("""
-    const_data_ptr data_ptr dense_dim device dim dim_order dtype element_size equal get_device is_coalesced
-    is_complex is_conj is_contiguous is_cpu is_cuda is_distributed is_floating_point is_ipu is_maia is_meta
-    is_mkldnn is_mps is_mtia is_neg is_nested is_nonzero is_pinned is_quantized is_same_size is_set_to
-    is_shared is_signed is_sparse is_sparse_csr is_vulkan is_xla is_xpu item itemsize layout nbytes ndim
-    ndimension nelement numel shape size sparse_dim storage_offset stride tolist
+    dense_dim device dim dim_order dtype element_size equal get_device is_coalesced is_complex is_conj
+    is_contiguous is_cpu is_cuda is_distributed is_floating_point is_ipu is_maia is_meta is_mkldnn is_mps
+    is_mtia is_neg is_nested is_nonzero is_pinned is_quantized is_same_size is_set_to is_shared is_signed
+    is_sparse is_sparse_csr is_vulkan is_xla is_xpu item itemsize layout nbytes ndim ndimension nelement numel
+    shape size sparse_dim storage_offset stride tolist
 """)
 """Attributes and methods of tensors that only read, and return no tensor."""
 
