@@ -65,7 +65,7 @@ class Patch(NamedTuple):
 
 
 class Part(NamedTuple):
-    """An attribute that something gets which is neither imported nor the object of the method."""
+    """An attribute that something gets which is neither imported, nor ``self``, nor a class of the file."""
 
     code: str
     row: int
@@ -107,7 +107,7 @@ def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iter
                 if each.name is None and _is_function_of(node, root):
                     continue
                 yield Patch(quoted(node), _row(node), each, path, is_imported)
-            is_own = root == "self" and len(path) < 2
+            is_own = root in ("self", *file.outline.classes) and len(path) < 2
             if _sets_attribute(node) and path and root not in imports and not is_own:
                 yield Part(quoted(node), _row(node), path[-1], is_imported)
         for text in _names_given(node):
