@@ -285,6 +285,12 @@ MODULE_SETTINGS = names(
     """
 )
 """Methods of modules that code calls where it makes them, and that leave their attributes as they are."""
+MODULE_CHANGES = MODULE_SETTINGS.difference(
+    names("zero_grad gradient_checkpointing_enable gradient_checkpointing_disable")
+) | names(
+    "_apply compile ipu load_state_dict mtia set_extra_state set_submodule share_memory to_empty type xpu"
+)
+"""Methods of modules that may change what these hold, and what is computed with it."""
 SHARING = frozenset(("set_",))
 """Methods after which a tensor shares the memory of an argument, which the schemas do not tell."""
 READING_METHODS = names(

@@ -538,7 +538,7 @@ class Surroundings(Freezing):
         before, self._is_reading = self._is_reading, is_getting or (is_method and name in _READING)
         if isinstance(thing, Unknown) and not self._is_reading:  # Such as a method of what a block holds.
             self._hand(Value(frozenset((thing,)), function.roots), node, frame)
-            self._hand(self._receiver(node, frame), node, frame, with_parts=True)
+            self._hand(self._receiver(node, frame), node, frame, with_parts=name in known.MODULE_CHANGES)
         try:
             return super()._call(thing, function, call, node, frame)
         finally:
@@ -598,7 +598,7 @@ class Surroundings(Freezing):
         is_module = isinstance(thing, (Object, Made)) or (
             isinstance(thing, Box) and thing.kind in known.STACKS
         )
-        if is_module and self._may_change_parts(thing, name):
+        if is_module and name in known.MODULE_CHANGES:
             self.change(receiver, node, frame)
             parts = frozenset(self._within_objects(_objects_of(receiver)))
             for root in receiver.roots:
@@ -611,13 +611,6 @@ class Surroundings(Freezing):
         finally:
             self._method = before
         return self._as_view(found) if name in tensors.VIEWS else found
-
-    def _may_change_parts(self, thing: Thing, name: str) -> bool:
-        """Tell whether a method that a module has from torch may change what the module holds."""
-        if name in known.MODULE_SETTINGS:
-            return name not in _OF_GRADIENTS
-        is_read = name in known.MODULE_READS or name in ("forward", "__call__")
-        return isinstance(thing, Object) and not is_read and self.find(thing.kind, name) is None
 
     def _compute(self, last: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         found = super()._compute(last, call, node, frame)
@@ -759,8 +752,6 @@ _WITH_STATISTICS = names(
 """Modules that change nothing but what they keep, which matters inside of blocks alone."""
 _READING = tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS
 """Methods that change nothing, whatever has them."""
-_OF_GRADIENTS = frozenset(("zero_grad", "gradient_checkpointing_enable", "gradient_checkpointing_disable"))
-"""Methods of modules that change nothing of what the forward pass computes."""
 _MODES = frozenset(("train", "eval", "apply"))
 _ENTERING = frozenset(("__enter__", "__exit__"))
 _SETTING_UP = frozenset(("torch", "contextlib"))
