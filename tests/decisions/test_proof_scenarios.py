@@ -196,7 +196,7 @@ def _modes(made: list[Any], scenario: str) -> list[str]:
         each.mode
         for each in made
         if each.scenario.name == scenario and each.mode != "plain"
-        if not (each.inspected or each.perturbed or each.exact)
+        if not (each.inspected or each.perturbed or each.exact or each.bare)
     ]
 
 
