@@ -12,7 +12,7 @@ from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN, VALUES
 from gclint.verify.worker.examination.evidence import fingerprint, verdict
 from gclint.verify.worker.examination.explaining.switching import failure_of_hook
-from gclint.verify.worker.examination.fault import Fault
+from gclint.verify.worker.examination.fault import ENDLESS, Fault
 from gclint.verify.worker.examination.findings import Doubt, Findings, not_compared
 from gclint.verify.worker.examination.observers import has_experts
 from gclint.verify.worker.examination.run import (
@@ -283,9 +283,11 @@ class Scenarios:
     def _without_watching(self, case: Case, scenario: Scenario, symptoms: list[Symptom]) -> list[Symptom]:
         """Return what is also wrong if nothing watches the model, which may notice that.
 
-        What only an observer sees, such as how often a block runs, cannot be seen without.
+        What only an observer sees, such as how often a block runs, cannot be seen without; and what dies
+        without one shows nothing.
         """
-        if case.run.error is not None and case.run.error.is_death:
+        error = case.run.error
+        if error is not None and (error.is_death or error.kind == ENDLESS):
             return symptoms
         reference, run = (
             self._runner.run(
@@ -293,6 +295,8 @@ class Scenarios:
             )
             for each in (case.reference, case.run)
         )
+        if any(each.error is not None and each.error.is_death for each in (reference, run)):
+            return symptoms
         bare = replace(case, reference=reference, run=run)
         found = {each.check for each in _symptoms(bare, scenario)} if reference.error is None else set()
         kept = [each for each in symptoms if each.check in found or each.check in _WATCHED]
