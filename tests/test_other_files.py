@@ -166,6 +166,35 @@ def test_blocks_get_no_gradients_from_what_is_frozen_where_it_is_made(code: str,
     assert _safe(tmp_path, text) is (code in _TRAINING)
 
 
+_TOWER = """
+class Lookup(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(3, 3)
+
+    def forward(self, ids):
+        return self.embed(ids)
+
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList([Lookup() for _ in range(2)])
+
+    def forward(self, ids):
+        return self.parts[0](ids)
+
+
+"""
+
+
+@pytest.mark.parametrize("is_frozen", [True, False])
+def test_what_is_frozen_holds_other_parts_in_lists(is_frozen: bool, tmp_path: Path) -> None:
+    made = f"self.embed = Tower()\nself.embed.requires_grad_({not is_frozen})"
+    text = _text(loop=_EMBEDDED, made=made).replace("class ToyLayer", f"{_TOWER}class ToyLayer", 1)
+    assert _safe(tmp_path, text) is not is_frozen
+
+
 @pytest.mark.parametrize(
     ("code", "is_asking"),
     [

@@ -67,9 +67,14 @@ def changed_in_place(info: ClassInfo, names: Collection[str]) -> list[str]:
     return list(_said(info, notes))
 
 
+def classes_run(info: ClassInfo) -> set[ClassInfo]:
+    """Return the class of a block and those of its parts, each with its bases."""
+    return {base for part in (info, *info.all_parts) for base in part.mro}
+
+
 def _may_change_in_place(info: ClassInfo) -> bool:
     """Return whether any code that a block runs may change a tensor; it only saves following most blocks."""
-    classes = {base for part in (info, *info.all_parts) for base in part.mro}
+    classes = classes_run(info)
     functions = (each for file in {each.file for each in classes} for each in file.outline.functions.values())
     code = [*(method for each in classes for method in each.methods()), *functions]
     return any(_is_in_place(node) for each in code for node in nodes_of(each))

@@ -12,6 +12,7 @@ from gclint.code.project import Project
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.code.surroundings import files_mentioning
+from gclint.edit.recomputed import classes_run
 from gclint.edit.users import module_word
 from gclint.model.patches import Hook, Part, Patch, is_relied_on, may_be_run, patches
 from gclint.model.replacements import RUN
@@ -69,7 +70,7 @@ def _is_of(network: Network, file: SourceFile, patch: Patch, homes: Collection[S
 
 def _parts_run(blocks: Collection[ClassInfo]) -> frozenset[str]:
     """Return the attributes of ``self`` that methods of blocks, or of their parts, call."""
-    classes = {base for info in blocks for part in (info, *info.all_parts) for base in part.mro}
+    classes = {each for info in blocks for each in classes_run(info)}
     called = (
         node.func
         for each in classes

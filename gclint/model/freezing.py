@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 
 from gclint.code.walk import last_name
@@ -12,7 +13,18 @@ from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.reading import ANY
 from gclint.model.spaces import Spaces
-from gclint.model.values import CONSTANT, Call, Constant, Made, Object, Thing, Value, of
+from gclint.model.values import (
+    CONSTANT,
+    Box,
+    Call,
+    Constant,
+    Fixed,
+    Made,
+    Object,
+    Thing,
+    Value,
+    of,
+)
 
 _TENSORS = frozenset(("weight", "bias", "parameters", "named_parameters"))
 """The attributes of a part of torch's that are, or give, its parameters."""
@@ -27,28 +39,31 @@ class Freezing(Entries):
         super().__init__(spaces, is_quiet=is_quiet, most_steps=most_steps)
         self._frozen: defaultdict[Object, set[str]] = defaultdict(set)
 
+    def within(self, objects: Iterable[Object]) -> set[Object]:
+        """Return objects with all that they hold."""
+        found, waiting = set[Object](), [of(each) for each in objects]
+        while waiting:
+            for thing in waiting.pop().things:
+                if isinstance(thing, Object) and thing not in found:
+                    found.add(thing)
+                    waiting += thing.attributes.values()
+                elif isinstance(thing, (Box, Fixed)):
+                    waiting.append(self.item(of(thing)))
+        return found
+
     def _freeze(self, node: ast.expr, frame: Frame) -> None:
         """Take note that what an expression stands for is frozen, if that is done where a model is made."""
         if not any(getattr(each, "name", "") == "__init__" for each in self.stack):
             return
         while isinstance(node, ast.Attribute) and node.attr in _TENSORS:
             node = node.value
-        for each in self.quietly(node, frame).things:
-            if isinstance(each, Object):
-                self._add(each, ANY)
+        frozen = [(each, ANY) for each in self.within(_objects_among(self.quietly(node, frame)))]
         if isinstance(node, ast.Attribute):
-            for each in self.quietly(node.value, frame).things:
-                if isinstance(each, Object):
-                    self._add(each, node.attr)
-
-    def _add(self, thing: Object, name: str) -> None:
-        if name not in self._frozen[thing]:
-            self._frozen[thing].add(name)
-            self.spaces.version += 1
-        for each in thing.attributes.values() if name == ANY else ():
-            for part in each.things:
-                if isinstance(part, Object) and ANY not in self._frozen[part]:
-                    self._add(part, ANY)
+            frozen += [(each, node.attr) for each in _objects_among(self.quietly(node.value, frame))]
+        for thing, name in frozen:
+            if name not in self._frozen[thing]:
+                self._frozen[thing].add(name)
+                self.spaces.version += 1
 
     def attribute(
         self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
@@ -91,6 +106,10 @@ class Freezing(Entries):
         source = node.iter.func if isinstance(node.iter, ast.Call) else None
         if isinstance(source, ast.Attribute) and source.attr in _TENSORS and any(map(_freezes, node.body)):
             self._freeze(source, frame)
+
+
+def _objects_among(value: Value) -> list[Object]:
+    return [each for each in value.things if isinstance(each, Object)]
 
 
 def _as_frozen(thing: Thing) -> Thing:

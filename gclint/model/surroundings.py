@@ -512,19 +512,7 @@ class Surroundings(Freezing):
 
     def _parts(self, blocks: frozenset[Block]) -> set[Object]:
         """Return the objects of classes with all that they hold."""
-        return self._within_objects(self._objects[blocks])
-
-    def _within_objects(self, objects: Iterable[Object]) -> set[Object]:
-        """Return objects with all that they hold."""
-        found, waiting = set[Object](), [of(each) for each in objects]
-        while waiting:
-            for thing in waiting.pop().things:
-                if isinstance(thing, Object) and thing not in found:
-                    found.add(thing)
-                    waiting += thing.attributes.values()
-                elif isinstance(thing, (Box, Fixed)):
-                    waiting.append(self.item(of(thing)))
-        return found
+        return self.within(self._objects[blocks])
 
     def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Follow that items of something are used up: what blocks get is no iterator, or is noted."""
@@ -589,7 +577,7 @@ class Surroundings(Freezing):
             # What is unknown of the model is no block; others change no settings, nor views, which raises.
             if not (is_unknown and root == OWN) and root != OF_SETTINGS and not is_view(root):
                 objects = _objects_of(value) if root in value.roots else frozenset()
-                objects = frozenset(self._within_objects(objects)) if with_parts else objects
+                objects = frozenset(self.within(objects)) if with_parts else objects
                 self._touch(root, objects, _around(Matter.HANDED, quoted(node), node, frame), frame)
 
     def _call_method(
@@ -600,7 +588,7 @@ class Surroundings(Freezing):
         )
         if is_module and name in known.MODULE_CHANGES:
             self.change(receiver, node, frame)
-            parts = frozenset(self._within_objects(_objects_of(receiver)))
+            parts = frozenset(self.within(_objects_of(receiver)))
             for root in receiver.roots:
                 self._touch(root, parts, _around(Matter.CHANGED, quoted(node), node, frame), frame)
             if name in _MODES:
