@@ -68,7 +68,7 @@ class Calls(Protocols):
         """Return what a call gives, after following what it may run."""
         found: list[Value] = []
         for each in function.things:
-            self.count(node, frame)
+            self.count()
             found.append(self._call(each, function, call, node, frame))
         return join(found)
 

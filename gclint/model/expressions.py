@@ -65,7 +65,7 @@ class Expressions(Calls):
 
     def value(self, node: ast.expr, frame: Frame) -> Value:
         """Follow an expression, and return what it may be."""
-        self.count(node, frame)
+        self.count()
         follow = getattr(self, _method_of(type(node).__name__), None)
         if follow is None:
             self.note(f"has an expression that is not known, `{type(node).__name__}`", node, frame)

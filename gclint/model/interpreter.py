@@ -71,7 +71,7 @@ class Interpreter(Expressions):
         for statement in statements:
             if frame.is_dead:
                 return
-            self.count(statement, frame)
+            self.count()
             follow = getattr(self, _method_of(type(statement).__name__), None)
             if follow is None:
                 self.note("uses a statement that is not known", statement, frame)

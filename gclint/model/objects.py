@@ -151,9 +151,9 @@ class Objects:
 
     # -- what is noted
 
-    def count(self, node: ast.AST, frame: Frame) -> None:
-        """Count a step."""
-        self._steps += 1
+    def count(self, steps: int = 1) -> None:
+        """Count steps; raise :class:`TooLong` beyond the most."""
+        self._steps += steps
         if self._steps > self._most_steps:
             raise TooLong
 

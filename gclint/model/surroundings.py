@@ -71,6 +71,8 @@ from gclint.model.values import (
 
 _HELD = "what is held by"
 """How names of variables begin, which no code can have, whose roots are those of what blocks were given."""
+_HELD_FOR_A_STEP = 10
+"""How many values that are held take as long as a step."""
 _MAKING = (
     ast.Call,
     ast.BinOp,
@@ -379,7 +381,8 @@ class Surroundings(Freezing):
         if roots and self.stack:
             variables = self._home(frame).names
             name = self._holders.setdefault(blocks, f"{_HELD} {len(self._holders)}")
-            variables[name] = Value(PLAIN.things, variables.get(name, NEVER).roots.union(roots))
+            held = variables[name] = Value(PLAIN.things, variables.get(name, NEVER).roots.union(roots))
+            self.count(len(held.roots) // _HELD_FOR_A_STEP)
 
     def _age(self, made: Collection[Root], frame: Frame) -> None:
         """Tell what was made at some places before from what is made there now."""

@@ -338,10 +338,8 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
 
 def _is_collected(site: RunSite, value: ast.expr) -> bool:
     """Return whether a variable holds a list or tuple that the loop fills."""
-    return isinstance(value, ast.Name) and any(
-        not each.path and (each.added or isinstance(each.value, (ast.Tuple, ast.List)))
-        for each in site.scope.bindings(value.id)
-    )
+    body = site.scope.body
+    return isinstance(value, ast.Name) and body is not None and value.id in body.collections
 
 
 _STREAM = "it is the output of the previous block in the loop"

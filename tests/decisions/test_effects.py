@@ -268,7 +268,7 @@ _INPUT = ("changes its input",)
     _effect("a view of an argument", "x = mask.view(-1)\nx += 1", ("mask.view(-1)", "mask.exp()"), *_INPUT),
     _effect("a part of an argument", "x = mask[0]\nx.add_(1)", ("mask[0]", "mask + 1"), *_INPUT),
     _effect("an argument by a method", "hidden_states.mul_(2)", ("mul_(", "mul("), *_INPUT),
-    _effect("an argument's flag", "mask.zero_()", ("zero_()", "data_ptr()"), *_INPUT),
+    _effect("an argument's flag", "mask.zero_()", ("zero_()", "dim()"), *_INPUT),
     _effect(
         "an argument that may be copied",
         "x = mask.contiguous()\nx += 1",

@@ -197,7 +197,6 @@ def test_checkpointing_has_to_save_bytes(saved: int, fails: bool) -> None:
         ({"scenario": "cache"}, False),
         # There is nothing that could be saved.
         ({"blocks": ()}, False),
-        ({"blocks": (), "stacked": frozenset({"stages.0"})}, True),
     ],
 )
 def test_bytes_count_only_where_blocks_are_and_caches_are_not(facts: Any, fails: bool) -> None:
@@ -212,27 +211,15 @@ def test_what_lost_its_gradients_saves_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "cause"),
-    [({}, "NOTHING_SAVED"), ({"blocks": (), "stacked": frozenset({"stages.0"})}, "NOT_A_LAYER")],
+    ("again", "words"),
+    # That nothing is recomputed is said already.
+    [(None, "checkpointing saves nothing: "), ({}, "autograd keeps 100 bytes")],
 )
-def test_what_saves_nothing_without_blocks_has_none(facts: Any, cause: str) -> None:
-    assert _cause(case({}, one_step(saved=100), **facts), "saved bytes") == cause
-
-
-@pytest.mark.parametrize(
-    ("again", "facts", "words"),
-    [
-        (None, {}, "checkpointing saves nothing: "),
-        # That nothing is recomputed is said already.
-        ({}, {}, "autograd keeps 100 bytes"),
-        ({}, {"blocks": (), "stacked": frozenset({"stages.0"})}, "nothing is recomputed: "),
-    ],
-)
-def test_saving_nothing_is_said_otherwise_if_nothing_was_recomputed(
-    again: Any, facts: Any, words: str
-) -> None:
-    run = {**one_step(saved=100), "again": again}
-    assert symptoms(case({}, run, **facts))["saved bytes"].message.startswith(words)
+def test_saving_nothing_is_said_otherwise_if_nothing_was_recomputed(again: Any, words: str) -> None:
+    seen = symptoms(case({}, {**one_step(saved=100), "again": again}))["saved bytes"]
+    assert seen.message.startswith(words)
+    assert seen.cause is not None
+    assert seen.cause.name == "NOTHING_SAVED"
 
 
 @pytest.mark.parametrize(

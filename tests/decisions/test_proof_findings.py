@@ -79,16 +79,18 @@ def test_gradients_without_numbers_are_no_proof() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "saved", "outcome"),
+    ("facts", "again", "outcome"),
     [
-        ({}, 40, "passed"),
-        ({"blocks": ()}, 40, "passed"),
-        ({"blocks": ()}, 99, "passed"),
-        ({"blocks": ()}, 100, "not run"),
+        ({}, 0, "passed"),
+        # A function without blocks is checkpointed.
+        ({"blocks": ()}, 1, "passed"),
+        ({"blocks": ()}, 0, "not run"),
     ],
 )
-def test_without_anything_to_recompute_nothing_is_proven(facts: Any, saved: int, outcome: str) -> None:
-    result = proofs.result(case({}, one_step(saved=saved), **facts))
+def test_without_anything_that_was_recomputed_nothing_is_proven(facts: Any, again: int, outcome: str) -> None:
+    from gclint.verify.worker.examination.inspection.checkpoints import Replay
+
+    result = proofs.result(case({}, {"replay": Replay(again=again)}, **facts))
     assert (result.outcome, result.category) == (
         outcome,
         None if outcome == "passed" else "nothing to recompute",

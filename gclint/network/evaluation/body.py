@@ -91,6 +91,16 @@ class Body:
         """All nodes, each before those below it."""
         return tuple(node for root in self.roots for node in walk(root))
 
+    @cached_property
+    def collections(self) -> frozenset[str]:
+        """The names that are bound to a list or tuple, or to which items are added."""
+        return frozenset(
+            name
+            for name, bindings in self.bindings.items()
+            for each in bindings
+            if not each.path and (each.added or isinstance(each.value, (ast.Tuple, ast.List)))
+        )
+
     @property
     def own_nodes(self) -> Iterator[ast.AST]:
         """The nodes, without the bodies of nested functions and classes."""

@@ -17,7 +17,8 @@ _DEVICES = frozenset(("cuda", "hip", "hpu", "mlu", "mps", "musa", "npu", "tpu", 
 _KERNELS = frozenset(("flash_attention_2", "flash_attention_3"))
 """The implementations of attention that need it."""
 _ASKING = re.compile(
-    r"is_\w*available\w*|is_(?:in_)?\w*(?:tracing|scripting|compiling|onnx_export|fx_proxy)|is_flash_attn\w*"
+    r"is_(?:(?!available)\w)*available\w*|is_flash_attn\w*"
+    r"|is_(?:in_)?\w*(?:tracing|scripting|compiling|onnx_export|fx_proxy)"
 )
 """The functions that ask for that, for a library, or for another use than training."""
 _KIND = re.compile(r"^type$|device|attn_implementation")

@@ -212,8 +212,8 @@ def _warning(case: Case) -> Iterator[Symptom]:
 def frozen_base(case: Case) -> Iterator[Symptom]:
     """Check that adapters in a frozen base get the gradients that they get without checkpointing."""
     where = "with a frozen base, "
-    for check in (_error, _missing_gradients, _gradients):
-        for symptom in check(case):
+    for name in ("error", "missing gradients", "gradients"):
+        for symptom in CHECKS[name](case):
             yield replace(symptom, check=FROZEN, message=f"{where}{symptom.message}", kind=symptom.check)
             where = ""
 
