@@ -27,7 +27,6 @@ _SETTLED = 3_000_000_000
 _HAS_CHANGE_TIMES = os.name == "posix"  # On Windows, `st_ctime` is the time of creation.
 _LARGEST = 10_000_000
 """How many bytes of a file are read at most: a hundred thousand lines of code have half as many."""
-_TOO_LARGE = f"it has more than {_LARGEST // 1_000_000} MB, which is more than any source file"
 _DIGITS = 40
 """The length of digests, which is more than enough; a cache stores thousands of them."""
 _LEFT_OUT = "__pycache__"
@@ -42,15 +41,15 @@ def digest(data: bytes) -> str:
 # -- questions
 
 
-def read_bytes(path: Path | str) -> bytes:
-    """Return the content of a regular file; links are followed.
+def read_bytes(path: Path | str, most: int = _LARGEST) -> bytes:
+    """Return the content of a regular file of at most so many bytes; links are followed.
 
     Anything else is an error: reading a named pipe would block, and opening a device may have effects.
 
     Raises:
-        OSError: it cannot be read, or is not a regular file.
+        OSError: it cannot be read, is larger, or is not a regular file.
     """
-    return _read_noted("content", path)
+    return _read_noted("content", path, most)
 
 
 def read_unnoted(path: Path | str) -> bytes:
@@ -301,7 +300,7 @@ def is_settled(status: os.stat_result, now: int) -> bool:
 # -- implementation of the questions
 
 
-def _read(path: Path | str) -> tuple[bytes, os.stat_result]:
+def _read(path: Path | str, most: int = _LARGEST) -> tuple[bytes, os.stat_result]:
     try:
         _require_regular(path, os.stat(path))
     except ValueError:  # It contains a NUL character.
@@ -311,22 +310,23 @@ def _read(path: Path | str) -> tuple[bytes, os.stat_result]:
         # It may have been replaced meanwhile.
         status = os.fstat(handle)
         _require_regular(path, status)
-        pieces = [os.read(handle, min(status.st_size, _LARGEST) + 1)]
+        pieces = [os.read(handle, min(status.st_size, most) + 1)]
         read = len(pieces[0])
         # Its size need not be known in advance, and it may grow while it is read.
-        while pieces[-1] and read != status.st_size and read <= _LARGEST:
-            pieces.append(os.read(handle, _LARGEST + 1 - read))
+        while pieces[-1] and read != status.st_size and read <= most:
+            pieces.append(os.read(handle, most + 1 - read))
             read += len(pieces[-1])
-        if read > _LARGEST:
-            raise OSError(errno.EFBIG, _TOO_LARGE, str(path))
+        if read > most:
+            message = f"it has more than {most // 1_000_000} MB, which is more than gclint reads"
+            raise OSError(errno.EFBIG, message, str(path))
         return b"".join(pieces), status
     finally:
         os.close(handle)
 
 
-def _read_noted(kind: str, path: Path | str) -> bytes:
+def _read_noted(kind: str, path: Path | str, most: int = _LARGEST) -> bytes:
     try:
-        data, status = _read(path)
+        data, status = _read(path, most)
     except OSError as error:
         _note(kind, path, _failure(error))
         raise

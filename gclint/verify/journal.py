@@ -204,7 +204,7 @@ def read(path: Path) -> tuple[Header, Results]:
         UnusableResults: it is something else.
         OSError: it cannot be read.
     """
-    header, results, _ = _parsed(read_bytes(path), path)
+    header, results, _ = _parsed(read_bytes(path, _LARGEST), path)
     return header, results
 
 

@@ -497,6 +497,13 @@ def test_a_run_that_goes_on_has_to_finish_again(
             merge([Path("results.jsonl")])
 
 
+def test_results_of_a_whole_release_are_read_though_no_source_file_is_so_large() -> None:
+    large = replace(_A, notes=("a note " * 2_000_000,))
+    _written(_OLD, _FOUND, large, finish=True)
+    assert read(Path("results.jsonl"))[1].is_finished
+    assert merge([Path("results.jsonl")]).sorted() == [large]
+
+
 @pytest.mark.parametrize("finish", [True, False])
 def test_a_run_that_begins_anew_keeps_nothing(finish: bool) -> None:
     _written(_OLD, _FOUND, _A, finish=True)
