@@ -12,6 +12,7 @@ import textwrap
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -129,7 +130,8 @@ _FRESH = _words(
 
 _WITHOUT_GRADIENT = _words(
     {
-        "are of another type, or are cut off": "bool byte char data detach detach_ int long short tolist",
+        "are of another type": "bool byte char int long numpy short tolist",
+        "are cut off": "data detach detach_",
         "are about shapes and types": "dim numel",
         "make a new tensor": """
             arange empty eye from_numpy full linspace logspace new_empty new_full new_ones new_tensor
@@ -199,6 +201,7 @@ class Tables:
     modules: frozenset[str]
     functional: frozenset[str]
     undifferentiable: frozenset[str]
+    with_indices: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -241,6 +244,7 @@ def tables() -> Tables:
         modules=_modules(),
         functional=_functional() - changing,
         undifferentiable=_WITHOUT_GRADIENT | frozenset(filter(_gives_no_gradient, fresh)),
+        with_indices=frozenset(filter(_gives_indices, fresh)),
     )
 
 
@@ -331,19 +335,30 @@ def observed(name: str) -> Seen:
 
 def _gives_no_gradient(name: str) -> bool:
     """Tell whether no result of any call requires grad, although some argument does."""
-    calls = 0
+    found = [any(each.requires_grad for each in results) for results in _computed(name)]
+    return bool(found) and not any(found)
+
+
+def _gives_indices(name: str) -> bool:
+    """Tell whether of two results the first one may require grad, and the second one never does."""
+    found = {tuple(each.requires_grad for each in results) for results in _computed(name)}
+    return (True, False) in found and all(len(each) <= 2 and each[1:] != (True,) for each in found)
+
+
+@cache
+def _computed(name: str) -> Sequence[Sequence[Any]]:
+    """Return the tensors that calls have given of which some argument requires grad."""
+    found = []
     for function, arguments in _trials(name):
         given = [*arguments[0], *arguments[1].values()]
         for each in _tensors(given):
             each.requires_grad_(each.is_floating_point() or each.is_complex())
-        try:
-            results = list(_tensors([function(*arguments[0], **arguments[1])]))
-        except Exception:  # These arguments are not for it.
+        if not any(each.requires_grad for each in _tensors(given)):
             continue
-        if any(each.requires_grad for each in results):
-            return False
-        calls += bool(results) and any(each.requires_grad for each in _tensors(given))
-    return calls > 0
+        # These arguments may not be for it.
+        with suppress(Exception):
+            found.append(list(_tensors([function(*arguments[0], **arguments[1])])))
+    return [each for each in found if each]
 
 
 Arguments = tuple[list[Any], dict[str, Any]]
@@ -507,6 +522,7 @@ argument, as those of `Dropout`, `Flatten` and `Identity` do.
     "undifferentiable": (
         "Operations whose results never require grad, unless a new tensor is asked for that does."
     ),
+    "with_indices": "Operations that may give two tensors, of which only the first may require grad.",
     "functional": """\
 Functions of `torch.nn.functional` that change nothing without `inplace=` and `out=`.
 

@@ -132,6 +132,9 @@ _AFTER = {
     "self.load_state_dict(self.saved)": True,
     "self.layers.load_state_dict({})": True,
     "self.layers.train(False)": True,
+    "self.layers[0].norm.reset_parameters()": True,
+    "for each in self.layers:\n    each.norm.load_state_dict({})": True,
+    "self.layers[0].norm.extra_repr": False,
     "for name, each in self.state_dict().items():\n    each.add_(1)": True,
     "for name, each in self.state_dict().items():\n    each = each + 1": False,
 }
@@ -139,7 +142,9 @@ _AFTER = {
 
 @pytest.mark.parametrize(("code", "is_harmful"), _AFTER.items())
 def test_methods_of_modules_behind_a_loop(code: str, is_harmful: bool, tmp_path: Path) -> None:
-    assert _safe(tmp_path, _text(loop=f"{_MASKED}\n{code}")) is not is_harmful
+    init = "self.norm = nn.LayerNorm(3)\nself.attention = ToyAttention(config)"
+    body = "return hidden_states + self.attention(self.norm(hidden_states)) * mask"
+    assert _safe(tmp_path, _text(body, f"{_MASKED}\n{code}", init)) is not is_harmful
 
 
 _FREEZING = (
@@ -150,20 +155,82 @@ _FREEZING = (
     "for each in self.embed.parameters():\n    each.requires_grad_(False)",
     "self.embed = nn.Embedding.from_pretrained(torch.ones(3, 3))",
     "self.requires_grad_(False)",
+    "self.embed.requires_grad_(config.is_trained)",
+    "self.embed.weight.detach_()",
+    "self.embed.weight = nn.Parameter(torch.ones(3, 3), requires_grad=False)",
+    "setattr(self.embed.weight, 'requires_grad', False)",
+    "self.embed.weight.requires_grad &= config.is_trained",
+    "for name, each in self.named_parameters():\n    if 'embed' in name:\n        each.requires_grad = False",
+    "for each in self.modules():\n    if each is not self:\n        each.weight.requires_grad = False",
+    "[each.requires_grad_(False) for each in self.embed.parameters()]",
+    "self.embed.apply(lambda each: each.requires_grad_(False))",
+    "freeze(self.embed)",
 )
 _TRAINING = (
     "self.embed.requires_grad_(True)",
     "self.other = nn.Embedding(3, 3)\nself.other.requires_grad_(False)",
     "for each in self.embed.parameters():\n    each.requires_grad = True",
     "self.embed = nn.Embedding.from_pretrained(torch.ones(3, 3), freeze=False)",
+    "self.other = nn.Linear(3, 3)\nfor each in self.other.parameters():\n    if config.is_frozen:\n"
+    "        each.requires_grad = False",
+    "self.other = nn.Linear(3, 3)\nself.other.weight = nn.Parameter(torch.ones(3, 3), requires_grad=False)",
+    "self.other = nn.Parameter(torch.ones(3, 3), requires_grad=False)",
+    "self.embed.requires_grad_()",
 )
+_FUNCTION = """
+def freeze(module):
+    for each in module.parameters():
+        each.requires_grad = False
+
+
+"""
 _EMBEDDED = f"hidden_states = self.embed(input_ids)\n{_MASKED.strip()}"
 
 
 @pytest.mark.parametrize("code", [*_FREEZING, *_TRAINING])
 def test_blocks_get_no_gradients_from_what_is_frozen_where_it_is_made(code: str, tmp_path: Path) -> None:
     text = _text(loop=_EMBEDDED, made=f"self.embed = nn.Embedding(3, 3)\n{code}")
+    text = text.replace("class ToyLayer", f"{_FUNCTION}class ToyLayer", 1)
     assert _safe(tmp_path, text) is (code in _TRAINING)
+
+
+_CUTTING = (
+    "hidden_states = hidden_states.sort()[1]",
+    "_, hidden_states = hidden_states.sort()",
+    "hidden_states = torch.topk(hidden_states, 2).indices / 2",
+    "hidden_states = torch.max(hidden_states, dim=-1).indices.float()",
+    "hidden_states = nn.functional.max_pool1d(hidden_states, 2, return_indices=True)[1].float()",
+    "hidden_states = hidden_states.type(torch.long).float()",
+    "hidden_states = hidden_states.to(dtype=torch.int64).float()",
+    "hidden_states = hidden_states.type('torch.LongTensor').float()",
+    "hidden_states = hidden_states.type_as(input_ids).float()",
+    "hidden_states = hidden_states.sum(-1, dtype=torch.long).float()",
+    "kind = torch.uint8\nhidden_states = hidden_states.to(kind).half()",
+    "hidden_states = torch.bucketize(hidden_states, torch.ones(3)).float()",
+    "hidden_states = nn.Parameter(hidden_states, requires_grad=False)",
+    "hidden_states = torch.from_numpy(hidden_states.numpy())",
+    "import numpy as np\nhidden_states = torch.as_tensor(np.asarray(hidden_states.detach()))",
+    "hidden_states = torch.no_grad()(self.part)(hidden_states)",
+    "run = torch.inference_mode()(lambda x: self.part(x))\nhidden_states = run(hidden_states)",
+)
+_KEEPING = (
+    "hidden_states = hidden_states.sort()[0]",
+    "hidden_states, _ = torch.topk(hidden_states, 2)",
+    "hidden_states = hidden_states.max(-1).values",
+    "hidden_states = torch.max(hidden_states, hidden_states * 2)",
+    "hidden_states = hidden_states.gather(-1, hidden_states.topk(2)[1])",
+    "hidden_states = hidden_states.to(torch.float16)",
+    "hidden_states = hidden_states.to(input_ids.device)",
+    "hidden_states = hidden_states.type_as(self.embed.weight)",
+    "hidden_states = self.part(hidden_states)",
+)
+
+
+@pytest.mark.parametrize("code", [*_CUTTING, *_KEEPING])
+def test_blocks_get_no_gradients_from_what_is_cut_off(code: str, tmp_path: Path) -> None:
+    loop = f"hidden_states = self.embed(input_ids)\n{code}\n{_MASKED.strip()}"
+    made = "self.embed = nn.Embedding(3, 3)\nself.part = ToyAttention(config)"
+    assert _safe(tmp_path, _text(loop=loop, made=made)) is (code in _KEEPING)
 
 
 _TOWER = """

@@ -9,7 +9,7 @@ from gclint.code.names import names
 from gclint.code.walk import last_name
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
-from gclint.model.gradients import is_constant, records
+from gclint.model.gradients import UNRECORDED, gives_integers, is_constant, is_false, records
 from gclint.model.notes import Kind, Root, quoted
 from gclint.model.objects import ITERATOR, Pending, is_operation
 from gclint.model.protocols import CONTAINING, TRUTH, Protocols
@@ -380,7 +380,10 @@ class Calls(Protocols):
                 return self.deny(call, node, frame)  # It runs what it gets, or changes its weight meanwhile.
             return of(Made(name + _IN_PLACE if _is_in_place(last, call) else name))
         if name in _PARAMETERS:
-            return self.tensor((TENSOR,), roots)
+            is_frozen = is_false(call.argument(1, "requires_grad"))
+            return Value(CONSTANT.things, roots) if is_frozen else self.tensor((TENSOR,), roots)
+        if name in UNRECORDED:
+            return self._unrecorded(name, call, node, frame)
         if name in known.LOGGERS:
             return of(Made("logging.Logger"))
         if name in known.MAKERS or parent in known.TABLES:
@@ -419,18 +422,34 @@ class Calls(Protocols):
             )
         if parent in known.TORCH:
             return self._compute(last, call, node, frame)
-        return self.deny(call, node, frame)
+        denied = self.deny(call, node, frame)
+        return Value(CONSTANT.things, denied.roots) if name.startswith("numpy.") else denied
+
+    def _unrecorded(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
+        """Return what makes a context without gradients, what a function becomes in one, or what it gives."""
+        if len(call.positional) > 1:
+            self.unrecorded += 1
+            try:
+                return self.call(
+                    call.positional[0],
+                    Call(call.positional[1:], call.named, call.rest, call.options),
+                    node,
+                    frame,
+                )
+            finally:
+                self.unrecorded -= 1
+        return of(Partial(of(External(name)), call.positional, ()) if call.positional else External(name))
 
     def _compute(self, last: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what a function of torch gives."""
         roots = shared(call.all())
         if _draws_with_its_own(call):
             return self.deny(call, node, frame, Kind.GENERATOR)
+        if gives_integers(last, call):
+            return CONSTANT
         if _gives_several(last, call):
-            pieces = self._pieces(
-                node, self.tensor(call.all(), roots if last in tensors.VIEWS else frozenset())
-            )
-            return of(pieces, roots=roots if last in tensors.VIEWS else ())
+            own = roots if last in tensors.VIEWS else frozenset()
+            return self._several(last, self.tensor(call.all(), own), node)
         if last in tensors.CHANGING and not last.endswith("_"):
             self.change(Value(roots=roots), node, frame)
             self.mix(join(call.all()), call.all())
@@ -659,6 +678,8 @@ class Calls(Protocols):
                 return self._call_made(thing.name, call, node, frame)
             if name in known.MODULE_READS:
                 return self._read_module(name, receiver, node)
+            if name == "apply":
+                self._call_back(call, node, frame)
             if self.quiet and name in known.MODULE_SETTINGS:
                 return receiver
             is_drawing = thing.name in known.GENERATORS
@@ -710,10 +731,14 @@ class Calls(Protocols):
             return self.deny(call, node, frame, Kind.GENERATOR)
         if name in tensors.CHANGING:
             self.change(receiver, node, frame)
+            if name == "requires_grad_" and is_false(call.argument(0, "requires_grad")):
+                return Value(CONSTANT.things, receiver.roots)
             self.mix(receiver, (TENSOR,) if name == "requires_grad_" else call.all())
             return self.tensor((receiver, *call.all()), receiver.roots)
-        if _gives_several(name, call) and name not in tensors.VIEWS:
-            return of(self._pieces(node, self.tensor((receiver, *call.all()))))
+        if gives_integers(name, call):
+            return Value(CONSTANT.things, receiver.roots if name in tensors.VIEWS else frozenset())
+        if _gives_several(name, call, 0) and name not in tensors.VIEWS:
+            return self._several(name, self.tensor((receiver, *call.all())), node)
         if name in tensors.UNDIFFERENTIABLE and name not in tensors.METHODS_ONLY_READ:
             return Value(CONSTANT.things, receiver.roots if name in tensors.VIEWS else frozenset())
         if name in tensors.FRESH:
@@ -736,6 +761,12 @@ class Calls(Protocols):
         for name in filter(None, path.split(".")):
             value = self.item(value) if name.isdigit() else self.attribute(value, name, node, frame)
         return value
+
+    def _several(self, name: str, value: Value, node: ast.expr) -> Value:
+        """Return what an operation gives that gives more than one tensor."""
+        if name in tensors.WITH_INDICES or name in tensors.FUNCTIONAL:
+            return of(Fixed((value, CONSTANT)))
+        return of(self._pieces(node, value), roots=value.roots)
 
     def _pieces(self, node: ast.expr, value: Value) -> Box:
         box = self.box(node, "tuple")
@@ -882,12 +913,21 @@ def _first(call: Call) -> tuple[Value, ...]:
     return call.positional[:1] or call.all()
 
 
-def _gives_several(name: str, call: Call) -> bool:
-    """Tell whether an operation gives more than one tensor."""
-    along = len(call.positional) > 1 or "dim" in dict(call.named)
-    if name.startswith("atleast_") and not along:
+def _gives_several(name: str, call: Call, first: int = 1) -> bool:
+    """Tell whether an operation gives more than one tensor.
+
+    Args:
+        name: the last part of its name.
+        call: what it gets.
+        first: the position of its first argument behind the tensor.
+    """
+    named = dict(call.named)
+    along = call.positional[first] if len(call.positional) > first else named.get("dim")
+    if name.startswith("atleast_") and along is None:
         return False  # Of one tensor it gives one.
-    return name in known.PAIRS or (name in known.PAIRS_ALONG and along)
+    if name in known.PAIRS_ALONG:  # Of two tensors it gives the larger or smaller values.
+        return along is not None and not all(isinstance(each, Tensor) for each in along.things)
+    return name in known.PAIRS or not is_false(named.get("return_indices", of(Constant(False))))
 
 
 def _is_in_place(name: str, call: Call) -> bool:

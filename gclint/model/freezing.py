@@ -7,10 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gclint.code.walk import last_name
 from gclint.model.entries import Entries
 from gclint.model.frames import Frame
-from gclint.model.gradients import is_constant
+from gclint.model.gradients import is_constant, is_false
 from gclint.model.reading import ANY
 from gclint.model.spaces import Spaces
 from gclint.model.values import (
@@ -28,6 +27,9 @@ from gclint.model.values import (
 
 _TENSORS = frozenset(("weight", "bias", "parameters", "named_parameters"))
 """The attributes of a part of torch's that are, or give, its parameters."""
+_PARTS = _TENSORS | frozenset(("modules", "named_modules", "children", "named_children"))
+"""These, and the methods of a module that give its parts."""
+_FREEZING = frozenset(("requires_grad_", "detach_"))
 _FROZEN = "torch.nn.Embedding.from_pretrained"
 
 
@@ -38,6 +40,8 @@ class Freezing(Entries):
         """Start without knowing of any."""
         super().__init__(spaces, is_quiet=is_quiet, most_steps=most_steps)
         self._frozen: defaultdict[Object, set[str]] = defaultdict(set)
+        self._taken_from: dict[str, ast.expr] = {}
+        """What the variables of loops over parts or parameters go over."""
 
     def within(self, objects: Iterable[Object]) -> set[Object]:
         """Return objects with all that they hold."""
@@ -51,19 +55,38 @@ class Freezing(Entries):
                     waiting.append(self.item(of(thing)))
         return found
 
-    def _freeze(self, node: ast.expr, frame: Frame) -> None:
-        """Take note that what an expression stands for is frozen, if that is done where a model is made."""
-        if not any(getattr(each, "name", "") == "__init__" for each in self.stack):
+    def _freeze(self, node: ast.AST, frame: Frame) -> None:
+        """Take note that what an expression stands for is frozen, if that is done where a model is made.
+
+        If it is not known what that is, it may be anything in the innermost object that is being made.
+        """
+        making = [
+            call.positional[0]
+            for function, call in zip(self.stack, self.calls, strict=True)
+            if getattr(function, "name", "") == "__init__" and call.positional
+        ]
+        if not making:
             return
-        while isinstance(node, ast.Attribute) and node.attr in _TENSORS:
-            node = node.value
-        frozen = [(each, ANY) for each in self.within(_objects_among(self.quietly(node, frame)))]
-        if isinstance(node, ast.Attribute):
-            frozen += [(each, node.attr) for each in _objects_among(self.quietly(node.value, frame))]
-        for thing, name in frozen:
+        frozen = self._parts_of(node, frame) if isinstance(node, ast.expr) else []
+        for thing, name in frozen or [(each, ANY) for each in self.within(_objects_among(making[-1]))]:
             if name not in self._frozen[thing]:
                 self._frozen[thing].add(name)
                 self.spaces.version += 1
+
+    def _parts_of(self, node: ast.expr, frame: Frame) -> list[tuple[Object, str]]:
+        """Return the objects that an expression stands for, or the attribute of objects."""
+        left = dict(self._taken_from)
+        while True:
+            if isinstance(node, ast.Attribute) and node.attr in _PARTS:
+                node = node.value
+            elif isinstance(node, ast.Name) and node.id in left:
+                node = left.pop(node.id)
+            else:
+                break
+        found = [(each, ANY) for each in self.within(_objects_among(self.quietly(node, frame)))]
+        if isinstance(node, ast.Attribute):
+            found += [(each, node.attr) for each in _objects_among(self.quietly(node.value, frame))]
+        return found
 
     def attribute(
         self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
@@ -84,28 +107,32 @@ class Freezing(Entries):
 
     def _call_external(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         found = super()._call_external(name, call, node, frame)
-        is_frozen = name == _FROZEN and not _is_false(call.argument(1, "freeze"))
+        is_frozen = name == _FROZEN and not is_false(call.argument(1, "freeze"))
         return of(Made("torch.nn.Embedding", is_frozen=True)) if is_frozen else found
 
     def _call_method(
         self, receiver: Value, thing: Thing, name: str, call: Call, node: ast.expr, frame: Frame
     ) -> Value:
-        method = node.func if isinstance(node, ast.Call) and name == "requires_grad_" else None
-        if isinstance(method, ast.Attribute) and _is_false(call.argument(0, "requires_grad")):
-            self._freeze(method.value, frame)
+        if name in _FREEZING and _may_freeze(call.argument(0, "requires_grad"), name):
+            method = node.func if isinstance(node, ast.Call) else node
+            self._freeze(method.value if isinstance(method, ast.Attribute) else node, frame)
         return super()._call_method(receiver, thing, name, call, node, frame)
 
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
-        """Assign an attribute, by which a parameter may be frozen."""
-        if name == "requires_grad" and _is_false(given) and isinstance(node, ast.Attribute):
-            self._freeze(node.value, frame)
+        """Assign an attribute, by which a parameter may be frozen, or replaced by one that is."""
+        is_frozen = name in _TENSORS and bool(given.things) and is_constant(given)
+        if is_frozen or (name == "requires_grad" and _may_freeze(given)):
+            self._freeze(node.value if isinstance(node, ast.Attribute) else node, frame)
         super().set_attribute(value, name, given, node, frame)
 
     def _follow_for(self, node: ast.For, frame: Frame) -> None:
-        super()._follow_for(node, frame)
+        before = dict(self._taken_from)
         source = node.iter.func if isinstance(node.iter, ast.Call) else None
-        if isinstance(source, ast.Attribute) and source.attr in _TENSORS and any(map(_freezes, node.body)):
-            self._freeze(source, frame)
+        if isinstance(source, ast.Attribute) and source.attr in _PARTS:
+            bound = (each.id for each in ast.walk(node.target) if isinstance(each, ast.Name))
+            self._taken_from.update(dict.fromkeys(bound, source))
+        super()._follow_for(node, frame)
+        self._taken_from = before
 
 
 def _objects_among(value: Value) -> list[Object]:
@@ -116,15 +143,8 @@ def _as_frozen(thing: Thing) -> Thing:
     return replace(thing, is_frozen=True) if isinstance(thing, Made) else thing
 
 
-def _is_false(value: Value | None) -> bool:
-    return value is not None and value.things == {Constant(False)}
-
-
-def _freezes(node: ast.stmt) -> bool:
-    """Tell whether a statement freezes a parameter, whatever it is about."""
-    if isinstance(node, ast.Assign):
-        is_false = isinstance(node.value, ast.Constant) and node.value.value is False
-        return is_false and any(last_name(each) == "requires_grad" for each in node.targets)
-    call = node.value if isinstance(node, ast.Expr) else None
-    given = call.args[:1] if isinstance(call, ast.Call) and last_name(call.func) == "requires_grad_" else []
-    return any(isinstance(each, ast.Constant) and each.value is False for each in given)
+def _may_freeze(given: Value | None, method: str = "") -> bool:
+    """Tell whether that may be set to False which says whether something requires grad."""
+    if given is None:
+        return method == "detach_"
+    return given.things != {Constant(True)}

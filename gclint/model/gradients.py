@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from gclint.model.values import (
     Box,
+    Call,
     Class,
     Constant,
     External,
@@ -24,9 +25,32 @@ from gclint.model.values import (
     Value,
 )
 
-_UNRECORDED = frozenset(("torch.no_grad", "torch.inference_mode"))
+UNRECORDED = frozenset(("torch.no_grad", "torch.inference_mode"))
 _RECORDED = frozenset(("torch.enable_grad",))
 _SWITCHING = frozenset(("torch.set_grad_enabled",))
+_INTEGERS = frozenset(
+    f"torch.{name}"
+    for name in (
+        *(
+            "bool",
+            "uint8",
+            "uint16",
+            "uint32",
+            "uint64",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "short",
+            "int",
+            "long",
+        ),
+        *("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor"),
+    )
+)
+"""The types of tensors that cannot require grad."""
+_LIKE = frozenset(("to", "type_as"))
+"""The methods that convert a tensor to the type of another one."""
 _CONSTANT = (Plain, Constant, Setting, Class, External, Module, Made, Function)
 
 
@@ -38,13 +62,31 @@ def records(made: Value, node: ast.expr) -> bool | None:
         node: the code that does so.
     """
     names_of = {each.name if isinstance(each, External) else "" for each in made.things}
-    if names_of and names_of <= _UNRECORDED:
+    if names_of and names_of <= UNRECORDED:
         return False
     if names_of and names_of <= _RECORDED:
         return True
     given = node.args[0] if isinstance(node, ast.Call) and node.args else None
     is_switch = bool(names_of) and names_of <= _SWITCHING and isinstance(given, ast.Constant)
     return bool(given.value) if is_switch and isinstance(given, ast.Constant) else None
+
+
+def gives_integers(name: str, call: Call) -> bool:
+    """Tell whether an operation is given a type of integers, or may be given a tensor of one."""
+    like = call.argument(0, "other") if name in _LIKE else None
+    if like is not None and any(isinstance(each, (Tensor, Unknown)) for each in like.things):
+        return is_constant(like)
+    given = (each for value in call.all() for each in value.things)
+    return any(
+        (isinstance(each, External) and each.name in _INTEGERS)
+        or (isinstance(each, Constant) and each.value in _INTEGERS)
+        for each in given
+    )
+
+
+def is_false(value: Value | None) -> bool:
+    """Tell whether a value is ``False``."""
+    return value is not None and value.things == {Constant(False)}
 
 
 def is_constant(*values: Value) -> bool:

@@ -115,7 +115,7 @@ COMPUTING = frozenset(MASKING) | names(
     xlstm.xlstm_large.model.soft_cap einops.rearrange einops.repeat einops.reduce einops.einsum einops.pack
     einops.unpack
     transformers.pytorch_utils.softmax_backward_data transformers.pytorch_utils.meshgrid
-    torch.cuda.amp.custom_fwd torch.bucketize torchvision.ops.roi_align torch.nn.utils.rnn.pad_sequence
+    torch.cuda.amp.custom_fwd torchvision.ops.roi_align torch.nn.utils.rnn.pad_sequence
     """
 )
 """Functions that change nothing, and whose results may share memory with their arguments."""

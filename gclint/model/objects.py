@@ -46,6 +46,8 @@ from gclint.model.values import (
 )
 
 _MOST_STEPS = 150_000
+_RESULTS = ("values", "indices")
+"""The names of the two tensors that an operation such as ``sort`` gives."""
 _MOST_NESTED = 1
 """How many objects of a class that hold each other are told apart."""
 _FIGURES = names("shape dtype device ndim is_cuda layout itemsize nbytes names")
@@ -713,6 +715,8 @@ class Objects:
             return PLAIN if name in _OF_FUNCTIONS else unknown(f"`{name}` of a function")
         if name in _FIGURES:
             return PLAIN
+        if isinstance(thing, Fixed) and name in _RESULTS:
+            return thing.items[_RESULTS.index(name)] if len(thing.items) == len(_RESULTS) else NEVER
         if name == "data":
             return Value(CONSTANT.things, value.roots)
         if name in _SAME:

@@ -123,7 +123,7 @@ _SOURCES = names(
     "inspect.getsource inspect.getsourcelines inspect.getfullargspec inspect.getmro inspect.getattr_static"
 )
 """Functions that look at a class or function itself, and not at what it wraps."""
-_ASKING = names("hasattr isinstance issubclass type")
+_ASKING = names("dir hasattr isinstance issubclass type")
 _LAYER = "GradientCheckpointingLayer"
 
 
@@ -530,6 +530,10 @@ class Surroundings(Freezing):
         if isinstance(thing, Unknown) and not self._is_reading:  # Such as a method of what a block holds.
             self._hand(Value(frozenset((thing,)), function.roots), node, frame)
             self._hand(self._receiver(node, frame), node, frame, with_parts=name in known.MODULE_CHANGES)
+        if thing == Made(known.PART) and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            holder = self.quietly(node.func.value, frame)
+            if any(isinstance(each, Made) and self.is_plain_module(each.name) for each in holder.things):
+                self._hand(holder, node, frame)  # It is no part of a module of torch, but a method.
         try:
             return super()._call(thing, function, call, node, frame)
         finally:
@@ -677,8 +681,10 @@ class Surroundings(Freezing):
 
     def _asks(self, function: str, call: Call) -> bool:
         """Tell whether a function of Python asks for what becomes different."""
-        if len(call.positional) < 2 or not self._may_be_block(call.positional[0]):
+        if not call.positional or not self._may_be_block(call.positional[0]):
             return False
+        if len(call.positional) == 1:
+            return function == "dir"
         if function == "hasattr":
             asked = texts(call.positional[1])
             return asked is None or not asked.isdisjoint(_OF_LAYERS)

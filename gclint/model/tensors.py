@@ -205,12 +205,18 @@ UNDIFFERENTIABLE: Final = _names("""
     legendre_polynomial_p less less_equal linspace logical_and logical_not logical_or logical_xor logspace
     long lt matrix_rank modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1
     multinomial ne new_empty new_empty_strided new_full new_ones new_tensor new_zeros nonzero nonzero_static
-    not_equal numel one_hot ones ones_like rand rand_like randint randint_like randn randn_like randperm
+    not_equal numel numpy one_hot ones ones_like rand rand_like randint randint_like randn randn_like randperm
     scaled_modified_bessel_k0 scaled_modified_bessel_k1 searchsorted shifted_chebyshev_polynomial_t
     shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w short signbit
     spherical_bessel_j0 tensor tolist tril_indices triu_indices unique unique_consecutive zeros zeros_like
 """)
 """Operations whose results never require grad, unless a new tensor is asked for that does."""
+
+WITH_INDICES: Final = _names("""
+    adaptive_max_pool1d adaptive_max_pool2d cholesky_ex cummax cummin frexp inv_ex kthvalue lu_factor max
+    max_pool2d_with_indices median min mode nanmedian solve_ex sort topk
+""")
+"""Operations that may give two tensors, of which only the first may require grad."""
 
 FUNCTIONAL: Final = _names("""
     adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
