@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from gclint.code.names import names
 from gclint.model.values import (
     Box,
     Call,
@@ -28,25 +29,12 @@ from gclint.model.values import (
 UNRECORDED = frozenset(("torch.no_grad", "torch.inference_mode"))
 _RECORDED = frozenset(("torch.enable_grad",))
 _SWITCHING = frozenset(("torch.set_grad_enabled",))
-_INTEGERS = frozenset(
-    f"torch.{name}"
-    for name in (
-        *(
-            "bool",
-            "uint8",
-            "uint16",
-            "uint32",
-            "uint64",
-            "int8",
-            "int16",
-            "int32",
-            "int64",
-            "short",
-            "int",
-            "long",
-        ),
-        *("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor"),
-    )
+_INTEGERS = names(
+    """
+    torch.bool torch.uint8 torch.uint16 torch.uint32 torch.uint64 torch.int8 torch.int16 torch.int32
+    torch.int64 torch.short torch.int torch.long torch.BoolTensor torch.ByteTensor torch.CharTensor
+    torch.ShortTensor torch.IntTensor torch.LongTensor
+    """
 )
 """The types of tensors that cannot require grad."""
 _LIKE = frozenset(("to", "type_as"))
