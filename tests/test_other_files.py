@@ -176,6 +176,7 @@ _TRAINING = (
     "self.other = nn.Linear(3, 3)\nself.other.weight = nn.Parameter(torch.ones(3, 3), requires_grad=False)",
     "self.other = nn.Parameter(torch.ones(3, 3), requires_grad=False)",
     "self.embed.requires_grad_()",
+    "self.register_buffer('weight', torch.ones(3))",
 )
 _FUNCTION = """
 def freeze(module):

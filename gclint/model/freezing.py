@@ -55,7 +55,7 @@ class Freezing(Entries):
                     waiting.append(self.item(of(thing)))
         return found
 
-    def _freeze(self, node: ast.AST, frame: Frame) -> None:
+    def _freeze(self, node: ast.expr | None, frame: Frame) -> None:
         """Take note that what an expression stands for is frozen, if that is done where a model is made.
 
         If it is not known what that is, it may be anything in the innermost object that is being made.
@@ -67,7 +67,7 @@ class Freezing(Entries):
         ]
         if not making:
             return
-        frozen = self._parts_of(node, frame) if isinstance(node, ast.expr) else []
+        frozen = [] if node is None else self._parts_of(node, frame)
         for thing, name in frozen or [(each, ANY) for each in self.within(_objects_among(making[-1]))]:
             if name not in self._frozen[thing]:
                 self._frozen[thing].add(name)
@@ -115,14 +115,15 @@ class Freezing(Entries):
     ) -> Value:
         if name in _FREEZING and _may_freeze(call.argument(0, "requires_grad"), name):
             method = node.func if isinstance(node, ast.Call) else node
-            self._freeze(method.value if isinstance(method, ast.Attribute) else node, frame)
+            self._freeze(method.value if isinstance(method, ast.Attribute) else None, frame)
         return super()._call_method(receiver, thing, name, call, node, frame)
 
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute, by which a parameter may be frozen, or replaced by one that is."""
-        is_frozen = name in _TENSORS and bool(given.things) and is_constant(given)
+        is_of_torch = name in _TENSORS and any(isinstance(each, Made) for each in value.things)
+        is_frozen = is_of_torch and bool(given.things) and is_constant(given)
         if is_frozen or (name == "requires_grad" and _may_freeze(given)):
-            self._freeze(node.value if isinstance(node, ast.Attribute) else node, frame)
+            self._freeze(node.value if isinstance(node, ast.Attribute) else None, frame)
         super().set_attribute(value, name, given, node, frame)
 
     def _follow_for(self, node: ast.For, frame: Frame) -> None:
