@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from gclint.code.suppressions import Ignore, Suppressions, Word
 from gclint.finding import Applicability, Finding, Fix, Refusal
+from gclint.level import Level
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.rule import CommentRule
@@ -51,7 +52,7 @@ class UnusedIgnore(CommentRule):
 
     code = "GC000"
     name = "unused-ignore"
-    level = "note"
+    level = Level.NOTE
     precision = "very-high"
     fixes = (Applicability.SAFE,)
 

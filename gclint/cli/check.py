@@ -90,7 +90,7 @@ _verify = option_group("Verify repairs")
 )
 @_repair("--diff", is_flag=True, help="Print what --fix would change, without writing anything.")
 @_repair("--summary", metavar="FILE", type=PATH_TYPE, help="Write a Markdown summary of the repairs to FILE.")
-@setting_options(_rules, "select", "extend-select", "ignore", "per-file-ignores", "preview")
+@setting_options(_rules, "select", "extend-select", "ignore", "per-file-ignores", "levels", "preview")
 @setting_options(_files, "include", "exclude", "extend-exclude")
 @_files(
     "--stdin-filename",
@@ -108,6 +108,7 @@ _verify = option_group("Verify repairs")
 )
 @_cache("--no-cache", is_flag=True, help="Neither read nor write the cache.")
 @_output("--statistics", is_flag=True, help="Print the number of findings per rule instead of the findings.")
+@setting_options(_output, "fail-level")
 @_output("--exit-zero", is_flag=True, help="Exit with 0 even if findings remain.")
 @_changes(
     "--changed-only", is_flag=True, help="Report only findings in files that changed or depend on a change."
@@ -141,7 +142,8 @@ def check_command(
     PATHS are files and folders, by default the current folder. In folders, files named modeling_*.py
     and modular_*.py are checked, and those that --include adds. A single '-' is standard input.
 
-    The exit status is 0 if no findings are left, 1 if there are some, and 2 if something went wrong.
+    The exit status is 1 if errors or warnings are left, 0 if there are none, or only notes, and 2 if
+    something went wrong.
     """
     given = pop_settings(flags)
     context.meta[QUIET] = flags["quiet"]
@@ -214,6 +216,7 @@ class _Run:
             shows_fixes=options.show_fixes,
             quiet=options.quiet,
             baseline=options.baseline,
+            fail_level=self.settings.fail_level,
         )
         report = self._printed(report)
         if self.store is not None and options.only_reports:
@@ -367,7 +370,11 @@ class _Run:
         if self.options.write_baseline or self.options.exit_zero:
             return 0
         is_stale = report.recognised is not None and bool(report.recognised.stale)
-        return int(bool(report.findings) or is_stale or bool(self.options.diff and report.repairs.changed))
+        return int(
+            any(map(report.fails, report.findings))
+            or is_stale
+            or bool(self.options.diff and report.repairs.changed)
+        )
 
     def _keep(self, store: Store, report: Report) -> None:
         """Store the report for the next time that the same command runs."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from gclint.code.paths import shown
 from gclint.finding import Applicability, Part, in_reading_order
 from gclint.report.findings import count_by_rule, is_fixable, is_provable, obstacle, placed
+from gclint.report.levels import counted_by_level
 from gclint.report.printing import is_coloured, write_lines
 from gclint.report.report import Repairs, Report
 from gclint.wording import counted, first_of
@@ -161,6 +162,8 @@ def summary_lines(report: Report) -> Iterator[str]:
     fixed = f"Fixed {counted(found, 'finding')}" if found else None
     if left:
         outcome = f"{fixed}; {left} left" if fixed else f"Found {counted(left, 'finding')}"
+        if not report.unignored:  # Their levels are not known any more.
+            outcome += f": {counted_by_level(report.left)}"
         unwritten = f", {lost} in files that cannot be written" if lost else ""
         yield f"{outcome} ({_fixable(report)}{unwritten})."
     elif report.problems and not report.files:

@@ -17,6 +17,7 @@ from gclint.cache.codec import decoded, encoded
 from gclint.cache.consulted import Damaged, consulted, still_holds
 from gclint.facts import digest, read_unnoted
 from gclint.finding import Finding
+from gclint.level import Level
 from gclint.report import full
 from gclint.report.formats import written_as
 from gclint.report.printing import write_lines
@@ -40,6 +41,7 @@ _KEPT: Mapping[str, Any] = {
     "overlooked": tuple[Path, ...],
     "outside": tuple[Path, ...],
     "unparsed": tuple[Path, ...],
+    "fail_level": Level,
     "exit_status": int,
 }
 """What of a report is data, with its types; all else in it is as it is in any report without repairs."""

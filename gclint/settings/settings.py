@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from gclint.facts import is_dir
+from gclint.level import Level
 from gclint.releases import Releases
-from gclint.settings.definitions import BY_NAME, Ignores
+from gclint.settings.definitions import BY_NAME, Ignores, Levels
 from gclint.settings.patterns import from_folder, is_absolute, matches
 from gclint.verify.worker.known import Known
 
@@ -50,6 +51,7 @@ class Settings:
     extend_select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     per_file_ignores: Ignores = ()
+    levels: Levels = ()
     preview: bool = False
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -58,6 +60,7 @@ class Settings:
     target_version: Releases | None = None
     library: Path | None = None
     baseline: Path | None = None
+    fail_level: Level = Level.WARNING
     output_format: str = "full"
     of_rules: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The settings that rules declare: pairs of name and values."""

@@ -22,22 +22,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     ("files", "options", "summary"),
     [
         ({"modeling_a.py": reports.GOOD, "modeling_b.py": reports.GOOD}, (), "No findings in 2 files."),
-        ({"modeling_otter.py": reports.SAFE}, (), "Found 1 finding (1 fixable with --fix)."),
+        ({"modeling_otter.py": reports.SAFE}, (), "Found 1 finding: 1 warning (1 fixable with --fix)."),
         (
             {"modeling_otter.py": reports.two(reports.SAFE, reports.CACHE)},
             (),
-            "Found 2 findings (2 fixable with --fix).",
+            "Found 2 findings: 1 error, 1 warning (2 fixable with --fix).",
         ),
-        (_PAIR, ("--unsafe-fixes",), "Found 2 findings (2 fixable with --fix --unsafe-fixes)."),
+        (_PAIR, ("--unsafe-fixes",), "Found 2 findings: 2 warnings (2 fixable with --fix --unsafe-fixes)."),
         (
             {"modeling_otter.py": reports.UNSAFE},
             (),
-            "Found 1 finding (1 fixable with --fix --unsafe-fixes).",
+            "Found 1 finding: 1 warning (1 fixable with --fix --unsafe-fixes).",
         ),
         (
             {"modeling_otter.py": f"{reports.GOOD}# gclint: skip\n"},
             (),
-            "Found 1 finding (none fixable).",
+            "Found 1 finding: 1 note (none fixable).",
         ),
         ({"modeling_otter.py": reports.SAFE}, ("--fix",), "Fixed 1 finding; none left in 1 file."),
         ({"modeling_otter.py": reports.BROKEN}, (), "Nothing was checked."),
