@@ -313,7 +313,8 @@ class _Run:
         failed = {problem.path for problem in unwritten}
         lost = sum(number for path, number in ignored.items() if path in failed)
         report = replace(report, ignored=sum(ignored.values()) - lost, unignored=lost)
-        return replace(report, repairs=Repairs.of(result.applied, result.changed, failed)).also(unwritten)
+        repaired = (*result.applied, *result.gone)
+        return replace(report, repairs=Repairs.of(repaired, result.changed, failed)).also(unwritten)
 
     def _unknown_bases(self) -> tuple[str, ...]:
         if not self.options.is_for_people or self.options.diff or self.options.write_baseline:
