@@ -92,6 +92,7 @@ _verify = option_group("Verify repairs")
 @_repair("--summary", metavar="FILE", type=PATH_TYPE, help="Write a Markdown summary of the repairs to FILE.")
 @setting_options(_rules, "select", "extend-select", "ignore", "per-file-ignores", "levels", "preview")
 @setting_options(_files, "include", "exclude", "extend-exclude")
+@_files("--error-on-empty", is_flag=True, help="Exit with 2 if there is nothing to check in a given folder.")
 @_files(
     "--stdin-filename",
     metavar="PATH",
@@ -203,10 +204,12 @@ class _Run:
         with phase("survey"):
             settle_interrupted_fixes([path for path in project.read if path not in project.given])
         result, recognised = self.selection.narrowed(result)
-        report = self._written(result, ignored)
+        report, empty = self._written(result, ignored), tuple(self.found.empty)
         report = replace(
             report,
-            problems=(*self.found.problems, *report.problems),
+            problems=(*self.found.problems, *(empty if options.error_on_empty else ()), *report.problems),
+            # A commit may delete the last model.
+            empty=() if options.error_on_empty or options.staged else empty,
             proofs=proofs,
             recognised=recognised,
             unknown_bases=self._unknown_bases(),
@@ -234,8 +237,8 @@ class _Run:
         with phase("survey"):
             if incoming is not None:
                 found = incoming.survey(self.settings)
-            else:  # A commit may delete the last model.
-                found = survey(self.paths, self.settings, may_be_empty=options.staged)
+            else:
+                found = survey(self.paths, self.settings)
             settle_interrupted_fixes([*self.paths, *found.files], recover=writes)
             name_leftovers(self.paths, found.files)
         if options.verbose:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _OF_REPORTS = (
     "cache_dir",
+    "error_on_empty",
     "exit_zero",
     "jobs",
     "output_format",
@@ -48,6 +49,7 @@ class CheckOptions:
     staged: bool
     write_baseline: Path | None
     summary: Path | None
+    error_on_empty: bool
     exit_zero: bool
     quiet: bool
     verbose: bool

@@ -133,7 +133,7 @@ def _given(path: Path, paths: Sequence[Path], settings: Settings) -> list[Path]:
     from gclint.code.discovery import survey
 
     found = survey([*paths, path], settings)
-    for problem in found.problems:
+    for problem in (*found.problems, *found.empty):
         raise CannotRun(f"{problem.path}: {problem.message}")
     if paths:
         return [*found.files, path]

@@ -44,9 +44,11 @@ class Survey:
     """What was skipped deliberately, and why."""
     outside: list[Path] = field(default_factory=list)
     """Links in the given folders that lead out of the given paths, and may lead to models."""
+    empty: list[Problem] = field(default_factory=list)
+    """The given folders in which there is nothing to check."""
 
 
-def survey(paths: Sequence[Path], settings: Settings, *, may_be_empty: bool = False) -> Survey:
+def survey(paths: Sequence[Path], settings: Settings) -> Survey:
     """Return what ``paths`` lead to.
 
     A file in ``paths`` is checked whatever its name. In a folder and its subfolders, the files named
@@ -56,19 +58,18 @@ def survey(paths: Sequence[Path], settings: Settings, *, may_be_empty: bool = Fa
 
     Links are followed only to what is in the given paths, wherever these are: who wrote a link in a folder
     is not who chose the folder. For the same reason it is a problem if a given path leads, through a link in
-    the working directory, out of that and of the other given paths, and so is a folder without files to check
-    unless it ``may_be_empty``.
+    the working directory, out of that and of the other given paths.
     """
-    walk = _Walk(paths, settings, may_be_empty=may_be_empty)
+    walk = _Walk(paths, settings)
     for path in paths:
         walk.take(path)
-    return Survey(walk.files, walk.problems, walk.overlooked(), walk.skipped, walk.outside)
+    return Survey(walk.files, walk.problems, walk.overlooked(), walk.skipped, walk.outside, walk.empty)
 
 
 def discover(paths: Sequence[Path], settings: Settings) -> tuple[list[Path], list[Problem]]:
-    """Return the files to check and the problems that :func:`survey` finds."""
+    """Return the files to check, and the problems and empty folders that :func:`survey` finds."""
     found = survey(paths, settings)
-    return found.files, found.problems
+    return found.files, [*found.problems, *found.empty]
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,13 @@ class _Folder:
 
 
 class _Walk:
-    def __init__(self, paths: Sequence[Path], settings: Settings, *, may_be_empty: bool) -> None:
+    def __init__(self, paths: Sequence[Path], settings: Settings) -> None:
         self.files: list[Path] = []
         self.problems: list[Problem] = []
+        self.empty: list[Problem] = []
         self.skipped: list[tuple[Path, str]] = []
         self.outside: list[Path] = []
         self._settings = settings
-        self._may_be_empty = may_be_empty
         self._places = Places()
         self._taken: set[str] = set()
         self._visited: set[tuple[int, int]] = set()
@@ -140,8 +141,9 @@ class _Walk:
         # What was walked before, as a part of another folder, counts as found in this one, too.
         self._visited.clear()
         self._walk(path)
-        if self._found == found and len(self.problems) == failed and not self._may_be_empty:
-            self._fail_empty(path, [each for each in self._candidates[seen:] if looks_like_model(each)])
+        if self._found == found and len(self.problems) == failed:
+            others = [each for each in self._candidates[seen:] if looks_like_model(each)]
+            self.empty.append(Problem(path, self._why_empty(path, others)))
 
     def overlooked(self) -> list[Path]:
         """Return the files that look like models and were not taken."""
@@ -149,8 +151,8 @@ class _Walk:
         others = {str(self._places.location(path)): path for path in alike}
         return sorted(path for real, path in others.items() if real not in self._taken)
 
-    def _fail_empty(self, folder: Path, others: Sequence[Path]) -> None:
-        """Report that there is nothing to check in a folder, and which ``others`` look like models there."""
+    def _why_empty(self, folder: Path, others: Sequence[Path]) -> str:
+        """Return that there is nothing to check in a folder, and which ``others`` look like models there."""
         names = " or ".join((*_MODELING_FILES, *self._settings.include))
         message = f"there is no file named {names} in this folder"
         if others:
@@ -160,7 +162,7 @@ class _Walk:
                 f"({others[0].relative_to(folder)}{'' if one else ', …'}); "
                 f"check {'it' if one else 'them'} with --include '*.py'"
             )
-        self._fail(folder, message)
+        return message
 
     def _walk(self, top: Path) -> None:
         """Take the modeling files in a folder and in the folders in it, in the order of their names."""

@@ -68,6 +68,8 @@ def _notices(report: Report) -> Iterator[str]:
     for problem in report.problems:
         position = f":{problem.position.row}:{problem.position.column}" if problem.position else ""
         yield f"{problem.path}{position}: error: {problem.message}"
+    if not report.quiet:
+        yield from (f"{empty.path}: note: {empty.message}" for empty in report.empty)
     if report.overlooked and report.files and not report.quiet:
         yield _about(
             report.overlooked,
@@ -166,7 +168,7 @@ def summary_lines(report: Report) -> Iterator[str]:
             outcome += f": {counted_by_level(report.left)}"
         unwritten = f", {lost} in files that cannot be written" if lost else ""
         yield f"{outcome} ({_fixable(report)}{unwritten})."
-    elif report.problems and not report.files:
+    elif (report.problems or report.empty) and not report.files:
         yield "Nothing was checked."
     else:
         outcome = f"{fixed}; none left" if fixed else "No findings"

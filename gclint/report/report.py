@@ -127,6 +127,8 @@ class Report:
     """Consulted files that the running Python cannot parse."""
     overlooked: tuple[Path, ...] = ()
     """Files in the given folders that look like models, and were not checked because of their names."""
+    empty: tuple[Problem, ...] = ()
+    """The given folders in which there was nothing to check, and why."""
     outside: tuple[Path, ...] = ()
     """Links in the given folders that were not followed, since they lead out of the given paths."""
     shows_fixes: bool = False

@@ -136,3 +136,19 @@ def test_what_goes_with_another_fix_is_counted_as_fixed(folder: Folder) -> None:
     done = folder.run("--fix", "--unsafe-fixes", "--show-fixes")
     assert done.out.splitlines()[-1] == "Fixed 2 findings; none left in 1 file."
     assert done.out.count(": fixed GC") == 1
+
+
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)])
+def test_a_folder_without_models_is_a_note(folder: Folder, quiet: tuple[str, ...]) -> None:
+    folder.write({"src/configuration_otter.py": "x = 1\n", "models/modeling_otter.py": reports.GOOD})
+    note = "src: note: there is no file named modeling_*.py or modular_*.py in this folder\n"
+    done = folder.run("src", *quiet)
+    assert (done.status, done.err) == (0, "" if quiet else note)
+    assert done.out == ("" if quiet else "Nothing was checked.\n")
+    done = folder.run("src", "models", *quiet)
+    assert (done.status, done.err) == (0, "" if quiet else note)
+    strict = folder.run("src", "models", "--error-on-empty", *quiet)
+    assert (strict.status, strict.err) == (2, note.replace("note", "error"))
+    assert folder.run("models", "--error-on-empty", *quiet).status == 0
+    assert folder.run("nowhere", *quiet).status == 2
+    assert folder.run("src", "--output-format", "json", *quiet).data == []
