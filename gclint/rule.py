@@ -38,7 +38,7 @@ class Setting(RuleSetting):
 
     def of(self, network: Network) -> tuple[str, ...]:
         """Return the value for the file that ``network`` describes."""
-        given = network.project.settings.given(self.name)
+        given = network.project.settings.of(network.file.path).given(self.name)
         return self.default if given is None else given
 
 
@@ -200,8 +200,16 @@ def rule_words() -> tuple[RuleWords, ...]:
 
 
 def selected_rules(settings: Settings) -> list[Rule]:
-    """Return the rules to run."""
-    return [rule for rule in all_rules() if _is_selected(rule, settings)]
+    """Return the rules to run on some of the files; see :func:`selected_for`."""
+    wanted = (settings, *settings.inner.values())
+    return [rule for rule in all_rules() if any(_is_selected(rule, each) for each in wanted)]
+
+
+def selected_for(settings: Settings, path: Path, rules: Iterable[Rule]) -> list[Rule]:
+    """Return those of the selected ``rules`` that are to run on the file at ``path``."""
+    if not settings.inner:
+        return [*rules]
+    return [rule for rule in rules if _is_selected(rule, settings.of(path))]
 
 
 def unknown_selectors(settings: Settings) -> list[tuple[str, str]]:
@@ -230,9 +238,12 @@ def held_back(settings: Settings) -> list[Rule]:
 
 
 def ignored_codes(settings: Settings, path: Path, rules: Iterable[Rule]) -> frozenset[str]:
-    """Return the codes of those ``rules`` that are ignored in the file at ``path``."""
-    ignored = settings.ignored_in(path)
-    return frozenset(rule.code for rule in rules if any(_selects(each, rule) for each in ignored))
+    """Return the codes of those ``rules`` that are ignored in the file at ``path``, or not to run on it."""
+    rules, ignored = list(rules), settings.ignored_in(path)
+    selected = selected_for(settings, path, rules)
+    return frozenset(
+        rule.code for rule in rules if rule not in selected or any(_selects(each, rule) for each in ignored)
+    )
 
 
 def with_level(settings: Settings, finding: Finding) -> Finding:
@@ -242,7 +253,7 @@ def with_level(settings: Settings, finding: Finding) -> Finding:
     """
     found = [
         (0 if selector.upper() == EVERYTHING else len(selector), level)
-        for selector, level in settings.levels
+        for selector, level in settings.of(finding.path).levels
         if _selects(selector, finding)
     ]
     if not found:

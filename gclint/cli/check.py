@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from gclint.report.report import Report
     from gclint.run.check import CheckResult
     from gclint.run.memory import Memory
-    from gclint.settings import Settings
 
 # With fewer files, a run ends before a progress bar would be of use.
 _FILES_WORTH_A_PROGRESS_BAR = 50
@@ -178,6 +177,8 @@ class _Run:
             self.settings = settings_of(self.paths, options.python, config, given)
         self.rules, self.options = rules_of(self.settings), options.settled(self.settings)
         self.found = self._surveyed()
+        self.settings = self.found.settings
+        self.rules = rules_of(self.settings)
         self.project = Project(self.settings, self.found.files, within=self.paths)
         if incoming is not None:
             self.project.hold(incoming.path, incoming.data)
@@ -242,7 +243,7 @@ class _Run:
             settle_interrupted_fixes([*self.paths, *found.files], recover=writes)
             name_leftovers(self.paths, found.files)
         if options.verbose:
-            _print_survey(self.settings, found)
+            _print_survey(found)
             if writes:
                 _print_obstacle(self.paths)
         return found
@@ -411,15 +412,17 @@ class _Run:
         write_lines((f"Interrupted: {what}{'' if is_reading else ', and nothing written'}.",), sys.stderr)
 
 
-def _print_survey(settings: Settings, found: Survey) -> None:
+def _print_survey(found: Survey) -> None:
     """Print which settings are used, how many files are checked, and what is skipped and why."""
     from gclint.code.paths import shown
     from gclint.report.printing import write_lines
 
+    settings = found.settings
     where = shown(settings.file) if settings.file else "no settings file; using the defaults"
+    others = (f"Settings: {shown(each.file)}" for each in settings.inner.values() if each.file)
     skipped = (f"Skipped {shown(path)}: {reason}" for path, reason in found.skipped)
     last = f"Checking {counted(len(found.files), 'file')}."
-    write_lines((f"Settings: {where}", *skipped, last), sys.stderr)
+    write_lines((f"Settings: {where}", *others, *skipped, last), sys.stderr)
 
 
 def _print_obstacle(paths: Sequence[Path]) -> None:

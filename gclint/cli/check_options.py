@@ -186,8 +186,8 @@ class StandardInput:
 
         other = not_python(self.path)
         if other is not None and not settings.excludes(self.path):
-            return Survey([], [Problem(self.path, other)], [])
-        return Survey([] if settings.excludes(self.path) else [self.path], [], [])
+            return Survey([], [Problem(self.path, other)], [], settings=settings)
+        return Survey([] if settings.excludes(self.path) else [self.path], [], [], settings=settings)
 
     def take(self, project: Project, changed: Collection[Path]) -> None:
         """Take over the repaired text, if it is among the ``changed`` files."""

@@ -24,7 +24,7 @@ from gclint.interruption import SECONDS, Interrupted, TookTooLong, limited, numb
 from gclint.model.attributes import let_go
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
-from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes, with_level
+from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes, selected_for, with_level
 from gclint.run.carry import carry
 from gclint.run.jobs import spread
 from gclint.run.tree import Tree, attribute, may_belong_elsewhere
@@ -440,7 +440,7 @@ def _judge_patiently(
     problems: list[Problem] = []
     ran: set[str] = set()
     ignored = ignored_codes(project.settings, path, rules)
-    for rule in rules:
+    for rule in selected_for(project.settings, path, rules):
         try:
             # Ignored findings are needed all the same: as with a comment, their code must not change.
             findings += list(rule.check(network))

@@ -170,6 +170,8 @@ class Definition:
     """What the command line says about it."""
     metavar: str | None = None
     """What stands there for its value; None for a switch."""
+    is_of_run: bool = False
+    """Whether it concerns a whole run, so that settings files for some of its files cannot have it."""
     adds: bool = False
     """Whether values from the command line are added to those in the table, instead of replacing them."""
 
@@ -311,6 +313,7 @@ DEFINITIONS = (
         "Whether to include fixes that need a review, and to make them with `--fix`.",
         "true",
         "Include fixes that need a review.",
+        is_of_run=True,
     ),
     Definition(
         "target-version",
@@ -332,6 +335,7 @@ DEFINITIONS = (
         '"../transformers/src"',
         "Source of transformers, to look up base classes; it is never changed.  [default: the installed one]",
         "PATH",
+        is_of_run=True,
     ),
     Definition(
         "baseline",
@@ -341,6 +345,7 @@ DEFINITIONS = (
         '"gclint-baseline.json"',
         "Do not report the findings in FILE.",
         "FILE",
+        is_of_run=True,
     ),
     Definition(
         "fail-level",
@@ -351,6 +356,7 @@ DEFINITIONS = (
         "Exit with 1 if findings of this level or a graver one remain: error, warning or note.  "
         "[default: warning]",
         "LEVEL",
+        is_of_run=True,
     ),
     Definition(
         "output-format",
@@ -359,6 +365,7 @@ DEFINITIONS = (
         "The format in which `gclint check` prints findings.",
         '"concise"',
         "Format of the report.",
+        is_of_run=True,
     ),
 )
 """All settings except those of rules and of model classes, in the order in which they are shown."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,27 @@ class Settings:
     """The origin of each setting that is not the default, by its name in the table."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """Notes for the user about the settings, a line each."""
+    inner: Mapping[Path, Settings] = field(default_factory=dict, hash=False)
+    """The settings of files in folders that have a settings file of their own, by the folder."""
+    read: Callable[[Path], Settings | None] | None = field(default=None, compare=False, repr=False)
+    """Reads the settings file in a folder, if there is one; None if all files have these settings."""
+
+    def of(self, path: Path) -> Settings:
+        """Return the settings for a file or folder: those of the nearest settings file above it."""
+        if not self.inner:
+            return self
+        around = (self.inner.get(folder) for folder in absolute(path).parents)
+        return next((each for each in around if each is not None), self)
+
+    def around(self, folders: Iterable[Path]) -> Settings:
+        """Return these settings, together with those of the settings files in and above some folders."""
+        if self.read is None or self.start is None:
+            return self
+        inside = {each for folder in map(absolute, folders) for each in (folder, *folder.parents)}
+        new = [each for each in inside if self.start in each.parents and each not in self.inner]
+        found = {each: self.read(each) for each in sorted(new)}
+        own = {folder: settings for folder, settings in found.items() if settings is not None}
+        return replace(self, inner={**self.inner, **own})
 
     def given(self, name: str) -> tuple[str, ...] | None:
         """Return the value of a setting that a rule declares, or None if it is not set."""
@@ -91,22 +112,25 @@ class Settings:
 
     def excluded_by(self, path: Path) -> str | None:
         """Return the first pattern that matches ``path``, or a folder that contains it, to be skipped."""
-        patterns = (*self.exclude, *self.extend_exclude)
-        return next((each for each in patterns if self._is_among([each], path)), None)
+        own = self.of(path)
+        patterns = (*own.exclude, *own.extend_exclude)
+        return next((each for each in patterns if own._is_among([each], path)), None)
 
     def includes(self, path: Path) -> bool:
         """Return whether the file at ``path`` itself matches a pattern in ``include``, in any folder."""
-        return bool(self.include) and (
-            self._is_among(self.include, path, folders=False)
-            or any("/" not in each and matches(each, path, (path.name,)) for each in self.include)
+        own = self.of(path)
+        return bool(own.include) and (
+            own._is_among(own.include, path, folders=False)
+            or any("/" not in each and matches(each, path, (path.name,)) for each in own.include)
         )
 
     def ignored_in(self, path: Path) -> tuple[str, ...]:
         """Return the rules that ``per-file-ignores`` disables for ``path``: codes, prefixes and names."""
+        own = self.of(path)
         return tuple(
             selector
-            for pattern, selectors in self.per_file_ignores
-            if self._is_among([pattern.removeprefix("!")], path) != pattern.startswith("!")
+            for pattern, selectors in own.per_file_ignores
+            if own._is_among([pattern.removeprefix("!")], path) != pattern.startswith("!")
             for selector in selectors
         )
 
