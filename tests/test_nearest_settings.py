@@ -175,3 +175,25 @@ def test_a_link_is_judged_where_it_is_seen(projects: Folder, monkeypatch: pytest
     assert sorted(_found(projects)) == sorted(_EXPECTED)
     monkeypatch.chdir(projects.path / "c")
     assert sorted(_found(projects, "linked", "../b")) == ["linked GC002 error"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_to_settings_outside_is_refused(
+    folder: Folder, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "secret.toml"
+    outside.write_text('password = "x"\n')
+    folder.write({"a/modeling_a.py": _TWO, "modeling_b.py": _TWO, "shared.toml": 'select = ["GC002"]\n'})
+    link = folder.path / "a" / "gclint.toml"
+    link.symlink_to("../shared.toml")
+    assert folder.run().status == 2
+    (folder.path / ".git").mkdir()
+    assert "a GC002 error" in _found(folder)
+    assert "a GC001 warning" not in _found(folder)
+    link.unlink()
+    link.symlink_to(outside)
+    for paths in ((), ("a",)):
+        done = folder.run(*paths)
+        assert done.status == 2
+        assert "this link leads out of" in done.err
+        assert "password" not in done.err

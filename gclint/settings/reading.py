@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from gclint import toml
-from gclint.facts import is_file, read_text
+from gclint.facts import is_file, is_link, is_there, read_text, real_path
 from gclint.settings.definitions import (
     BY_NAME,
     FORMAT,
@@ -52,7 +52,11 @@ def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = Non
         return settings
     for folder in (start, *start.parents):
         for path in (folder / name for name in FILES):
-            settings = _settings_in(path, vocabulary, start) if is_file(path) else None
+            if not is_file(path):
+                continue
+            if path.name == OWN_FILE:
+                _require_inside(path)
+            settings = _settings_in(path, vocabulary, start)
             if settings is not None:
                 return settings
     root = working_directory()
@@ -63,15 +67,29 @@ def inner_settings(folder: Path, vocabulary: Vocabulary) -> Settings | None:
     """Return the settings for the files in a folder of a run, if that has a settings file; otherwise None.
 
     Raises:
-        SettingsError: a setting is invalid, or a file that mentions gclint is not TOML.
+        SettingsError: a setting is invalid, a file that mentions gclint is not TOML, or a link leads out of the
+            repository.
     """
     for path in (folder / name for name in FILES):
+        if not is_file(path):
+            continue
+        _require_inside(path)
         # Among the files of a run, there may be a project that is broken on purpose.
-        if is_file(path) and (path.name == OWN_FILE or _mentions_gclint(path)):
+        if path.name == OWN_FILE or _mentions_gclint(path):
             settings = _settings_in(path, vocabulary, folder)
             if settings is not None:
                 return replace(settings, notes=(*settings.notes, *_of_whole_runs(settings)))
     return None
+
+
+def _require_inside(path: Path) -> None:
+    """Raise an error if a settings file is a link out of its repository: its keys would be printed."""
+    if not is_link(path):
+        return
+    folders = (path.parent, *path.parent.parents)
+    root = next((each for each in folders if is_there(each / ".git")), path.parent)
+    if not real_path(path).is_relative_to(real_path(root)):
+        raise SettingsError(f"{path}: this link leads out of {root}; pass --config with the path of the file")
 
 
 def _mentions_gclint(path: Path) -> bool:
