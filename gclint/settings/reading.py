@@ -67,8 +67,8 @@ def inner_settings(folder: Path, vocabulary: Vocabulary) -> Settings | None:
     """Return the settings for the files in a folder of a run, if that has a settings file; otherwise None.
 
     Raises:
-        SettingsError: a setting is invalid, a file that mentions gclint is not TOML, or a link leads out of the
-            repository.
+        SettingsError: a setting is invalid, a file that mentions gclint is not TOML, or a link leads to it
+            from the repository that it is not in.
     """
     for path in (folder / name for name in FILES):
         if not is_file(path):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gclint.facts import is_dir
+from gclint.facts import is_dir, is_there
 from gclint.level import Level
 from gclint.releases import Releases
 from gclint.settings.definitions import BY_NAME, Ignores, Levels
@@ -93,14 +93,22 @@ class Settings:
         return next((each for each in around if each is not None), self)
 
     def around(self, folders: Iterable[Path]) -> Settings:
-        """Return these settings, together with those of the settings files in and above some folders."""
+        """Return these settings, together with those of the settings files in and above some folders.
+
+        What another repository has inside of this one, such as a submodule, decides nothing here.
+        """
         if self.read is None or self.start is None:
             return self
         inside = {each for folder in map(absolute, folders) for each in (folder, *folder.parents)}
         new = [each for each in inside if self.start in each.parents and each not in self.inner]
-        found = {each: self.read(each) for each in sorted(new)}
+        found = {each: self.read(each) for each in sorted(new) if not self._is_of_others(each)}
         own = {folder: settings for folder, settings in found.items() if settings is not None}
         return replace(self, inner={**self.inner, **own})
+
+    def _is_of_others(self, folder: Path) -> bool:
+        """Return whether a folder is in a repository inside of the folder that the run is about."""
+        below = (each for each in (folder, *folder.parents) if self.start in each.parents)
+        return any(is_there(each / ".git") for each in below)
 
     def given(self, name: str) -> tuple[str, ...] | None:
         """Return the value of a setting that a rule declares, or None if it is not set."""
