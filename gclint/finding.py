@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
+from gclint.level import Level
+
 
 class Applicability(Enum):
     """Whether a fix can be made without a review."""
@@ -145,6 +147,7 @@ class Finding:
     """The same defect in files that are generated from this one."""
     evidence: Evidence | None = None
     """Whether a run confirms or contradicts it; None if no run does."""
+    level: Level = Level.ERROR
     story: tuple[Step, ...] = field(default=(), compare=False)
     """The steps that explain it: the stack, what fills it, the call, where a gradient comes from."""
 

@@ -7,12 +7,13 @@ import inspect
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from gclint.finding import Applicability, Evidence, Finding, Fix, Refusal
+from gclint.level import Level
 from gclint.settings.definitions import RuleSetting, RuleWords
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _RULES = "gclint.rules"
 EVERYTHING = "ALL"
 """The selector of all rules."""
-Level: TypeAlias = Literal["error", "warning", "note"]
 Precision: TypeAlias = Literal["very-high", "high", "medium", "low"]
 Text: TypeAlias = "Callable[[Place], str]"
 """Returns the lines of a place in the source."""
@@ -38,7 +38,7 @@ class Setting(RuleSetting):
 
     def of(self, network: Network) -> tuple[str, ...]:
         """Return the value for the file that ``network`` describes."""
-        given = network.project.settings.given(self.name)
+        given = network.project.settings.of(network.file.path).given(self.name)
         return self.default if given is None else given
 
 
@@ -73,8 +73,8 @@ class Rule(ABC):
     shows_in_every_run: ClassVar[bool] = False
     """Whether any run of a call shows the defect if it is there, so that a run without it contradicts the
     finding. A defect that depends on the configuration, such as one of caches, may show elsewhere."""
-    level: ClassVar[Level] = "error"
-    """The severity: an ``error`` raises or changes gradients, a ``warning`` costs memory or options."""
+    level: ClassVar[Level] = Level.ERROR
+    """The level of its findings, unless a finding or the settings have another one."""
     precision: ClassVar[Precision] = "high"
     """How rare false positives are."""
     is_about_calls: ClassVar[bool] = False
@@ -95,6 +95,7 @@ class Rule(ABC):
         **further: Any,
     ) -> Finding:
         """Return a finding of this rule, with ``further`` fields."""
+        further.setdefault("level", self.level)
         return Finding(self.code, self.name, message, path, *span, symbol, remedy, **further)
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
@@ -199,8 +200,16 @@ def rule_words() -> tuple[RuleWords, ...]:
 
 
 def selected_rules(settings: Settings) -> list[Rule]:
-    """Return the rules to run."""
-    return [rule for rule in all_rules() if _is_selected(rule, settings)]
+    """Return the rules to run on some of the files; see :func:`selected_for`."""
+    wanted = (settings, *settings.inner.values())
+    return [rule for rule in all_rules() if any(_is_selected(rule, each) for each in wanted)]
+
+
+def selected_for(settings: Settings, path: Path, rules: Iterable[Rule]) -> list[Rule]:
+    """Return those of the selected ``rules`` that are to run on the file at ``path``."""
+    if not settings.inner:
+        return [*rules]
+    return [rule for rule in rules if _is_selected(rule, settings.of(path))]
 
 
 def unknown_selectors(settings: Settings) -> list[tuple[str, str]]:
@@ -210,6 +219,7 @@ def unknown_selectors(settings: Settings) -> list[tuple[str, str]]:
         "extend-select": settings.extend_select,
         "ignore": settings.ignore,
         "per-file-ignores": [each for _, selectors in settings.per_file_ignores for each in selectors],
+        "levels": [each for each, _ in settings.levels],
     }
     rules = all_rules()
     return [
@@ -228,9 +238,27 @@ def held_back(settings: Settings) -> list[Rule]:
 
 
 def ignored_codes(settings: Settings, path: Path, rules: Iterable[Rule]) -> frozenset[str]:
-    """Return the codes of those ``rules`` that are ignored in the file at ``path``."""
-    ignored = settings.ignored_in(path)
-    return frozenset(rule.code for rule in rules if any(_selects(each, rule) for each in ignored))
+    """Return the codes of those ``rules`` that are ignored in the file at ``path``, or not to run on it."""
+    rules, ignored = list(rules), settings.ignored_in(path)
+    selected = selected_for(settings, path, rules)
+    return frozenset(
+        rule.code for rule in rules if rule not in selected or any(_selects(each, rule) for each in ignored)
+    )
+
+
+def with_level(settings: Settings, finding: Finding) -> Finding:
+    """Return a finding with the level that the settings give to its rule, if they name it.
+
+    Of several selectors, the longest one counts.
+    """
+    found = [
+        (0 if selector.upper() == EVERYTHING else len(selector), level)
+        for selector, level in settings.of(finding.path).levels
+        if _selects(selector, finding)
+    ]
+    if not found:
+        return finding
+    return replace(finding, level=max(found, key=lambda each: each[0])[1])
 
 
 def _is_selected(rule: Rule, settings: Settings) -> bool:
@@ -241,7 +269,7 @@ def _is_selected(rule: Rule, settings: Settings) -> bool:
     return selected and not any(_selects(each, rule) for each in settings.ignore)
 
 
-def _selects(selector: str, rule: Rule) -> bool:
+def _selects(selector: str, rule: Rule | Finding) -> bool:
     word = selector.upper()
     return bool(word) and (word == EVERYTHING or rule.code.startswith(word) or rule.name.upper() == word)
 

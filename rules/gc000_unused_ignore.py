@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from gclint.code.suppressions import Ignore, Suppressions, Word
+from gclint.code.suppressions import Ignore, Suppressions, Word, may_ignore
 from gclint.finding import Applicability, Finding, Fix, Refusal
+from gclint.level import Level
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.rule import CommentRule
@@ -20,10 +21,10 @@ class UnusedIgnore(CommentRule):
 
     ## What it does
 
-    Finds `# gclint: ignore` and `# gclint: ignore-file` comments that suppress nothing, in whole or
-    in part: the rules that they name report nothing there, there is no such rule, or the comment is
-    malformed. A code or a name is judged only if its rule ran, and a comment that names no rule only
-    if all rules ran. This rule runs whatever `--select` says; `--ignore GC000` disables it, and
+    Finds `# gclint: ignore`, `# gclint: ignore-file` and `# noqa: GC001` comments that suppress nothing,
+    in whole or in part: the rules that they name report nothing there, there is no such rule, or the
+    comment is malformed. A code or a name is judged only if its rule ran, and a comment that names no
+    rule only if all rules ran. This rule runs whatever `--select` says; `--ignore GC000` disables it, and
     `GC000` among the codes of a comment keeps that comment from being reported.
 
     ## Why is this bad?
@@ -51,7 +52,7 @@ class UnusedIgnore(CommentRule):
 
     code = "GC000"
     name = "unused-ignore"
-    level = "note"
+    level = Level.NOTE
     precision = "very-high"
     fixes = (Applicability.SAFE,)
 
@@ -77,7 +78,7 @@ class UnusedIgnore(CommentRule):
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
         """Yield that there are no comments, or that all are used."""
-        if "gclint:" in network.file.text:
+        if may_ignore(network.file.text):
             yield "each ignore comment here suppresses something, or the rules that it names did not run"
         else:
             yield "this file has no ignore comments"
@@ -118,7 +119,7 @@ class UnusedIgnore(CommentRule):
             remedy = _removal(ignore)
         elif len(kept) < len(words):
             remedy = Fix("Remove the unused codes from the comment", (ignore.reduced_to(kept),))
-        return self._finding(ignore, "; ".join(complaints), remedy, in_part=bool(needed))
+        return self._finding(ignore, "; ".join(complaints), remedy, in_part=bool(needed or ignore.others))
 
     def _finding(
         self, ignore: Ignore, complaint: str, remedy: Fix | Refusal, *, in_part: bool = False
@@ -130,7 +131,8 @@ class UnusedIgnore(CommentRule):
 
 
 def _removal(ignore: Ignore) -> Fix:
-    return Fix("Remove the comment", (ignore.removed(),))
+    what = "the unused codes from the comment" if ignore.others else "the comment"
+    return Fix(f"Remove {what}", (ignore.removed(),))
 
 
 def _all_ran(comments: Suppressions, ran: Collection[str]) -> bool:

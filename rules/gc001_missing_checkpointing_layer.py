@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from gclint.edit.leftover import leftover
 from gclint.edit.protect import conditions, remedies
 from gclint.finding import Applicability, Evidence, Finding
+from gclint.level import Level
 from gclint.network.checkpoints import calls_between
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.explaining.places import Spot
@@ -93,7 +94,7 @@ class MissingCheckpointingLayer(Rule):
 
     code = "GC001"
     name = "missing-checkpointing-layer"
-    level = "warning"
+    level = Level.WARNING
     fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
     causes = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
     is_about_calls = True

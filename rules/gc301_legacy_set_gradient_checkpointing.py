@@ -11,6 +11,7 @@ from gclint.edit.removal import dotted_names
 from gclint.edit.sites import defective_sites
 from gclint.edit.switching import computed_doubts, override_doubts, remove_override
 from gclint.finding import Applicability, Finding, Fix, Refusal, Step
+from gclint.level import Level
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, words_of
 from gclint.network.explaining.places import Spot
 from gclint.network.index import subclasses
@@ -80,7 +81,7 @@ class LegacySetGradientCheckpointing(Rule):
 
     code = "GC301"
     name = "legacy-set-gradient-checkpointing"
-    level = "warning"
+    level = Level.WARNING
     fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
 
     def check(self, network: Network) -> Iterable[Finding]:

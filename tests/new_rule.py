@@ -42,6 +42,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from gclint.finding import Finding, Refusal
+from gclint.level import Level
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
@@ -79,7 +80,7 @@ class CLASS(Rule):
 
     code = "CODE"
     name = "NAME"
-    level = "warning"
+    level = Level.WARNING
 
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each such argument."""

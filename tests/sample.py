@@ -65,5 +65,5 @@ REPAIRED = BROKEN.replace(
     "from transformers.modeling_layers import GradientCheckpointingLayer\n",
 ).replace("class SampleLayer(nn.Module)", "class SampleLayer(GradientCheckpointingLayer)")
 
-DEFECT = "modeling_sample.py:31:1: GC001"
+DEFECT = "modeling_sample.py:31:1: warning: GC001"
 """Where it is reported if the file has that name."""

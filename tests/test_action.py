@@ -200,7 +200,7 @@ def runner(tmp_path: Path, repository: Path) -> _Runner:
 
 
 def _annotated(done: subprocess.CompletedProcess[str]) -> list[str]:
-    return re.findall(r"^::error .*?file=([^,]*),", done.stdout, re.MULTILINE)
+    return re.findall(r"^::(?:error|warning) .*?file=([^,]*),", done.stdout, re.MULTILINE)
 
 
 @_needs_bash

@@ -56,6 +56,7 @@ def _wrong_values(definition: Definition) -> list[str]:
     right = {
         "a list of strings": ('[""]',),
         "a table of lists of strings": ("{}",),
+        "a table of strings": ("{}",),
         "a string": ('"x"',),
         "true or false": ("true",),
     }

@@ -68,10 +68,10 @@ def test_only_what_changed_is_reported(repository: Repository, gclint: Run) -> N
     status, out, err = gclint("--changed-only")
     assert (status, err) == (1, "")
     assert out.splitlines() == [
-        "b/modeling_b.py:2:1: TOY1 bad is bad [*]",
-        "b/modeling_b.py:3:1: TOY3 lost is bad",
+        "b/modeling_b.py:2:1: error: TOY1 bad is bad [*]",
+        "b/modeling_b.py:3:1: error: TOY3 lost is bad",
         "    no fix: nobody knows how",
-        "Found 2 findings (1 fixable with --fix).",
+        "Found 2 findings: 2 errors (1 fixable with --fix).",
     ]
     counts = json.loads(gclint("--changed-only", "--statistics", "--output-format", "json")[1])
     assert [(each["code"], each["count"]) for each in counts] == [("TOY1", 1), ("TOY3", 1)]
@@ -88,7 +88,7 @@ def test_only_what_changed_is_fixed(gclint: Run) -> None:
     before = Path("a/modeling_a.py").read_text()
     status, out, _ = gclint("--changed-only", "--fix")
     assert status == 1
-    assert out.splitlines()[-1] == "Fixed 1 finding; 1 left (none fixable)."
+    assert out.splitlines()[-1] == "Fixed 1 finding; 1 left: 1 error (none fixable)."
     assert Path("b/modeling_b.py").read_text() == "x = 1\ngood = 1\nlost = 1\n"
     assert Path("a/modeling_a.py").read_text() == before
     assert gclint("--changed-only", "--fix", "--select", "TOY1")[1] == "No findings in 1 file.\n"
@@ -256,7 +256,7 @@ def test_a_sweep_of_several_files_is_summed_up(gclint: Run) -> None:
         "  by model: a 1 of 3, b 2 of 2",
     ]
     assert gclint("--fix")[1].splitlines()[-4:] == [
-        "Fixed 3 findings; 2 left (none fixable).",
+        "Fixed 3 findings; 2 left: 2 errors (none fixable).",
         "  in 2 files of 2 models",
         "  by rule: TOY3 0 of 2, TOY1 3 of 3",
         "  by model: a 1 of 3, b 2 of 2",
@@ -310,7 +310,7 @@ def test_what_cannot_be_written_is_left(gclint: Run, monkeypatch: pytest.MonkeyP
     status, out, _ = gclint("--fix", "--summary", "sweep.md")
     assert status == 2
     assert out.splitlines() == [
-        "Fixed 2 findings; 1 left (none fixable, 1 in files that cannot be written).",
+        "Fixed 2 findings; 1 left: 1 error (none fixable, 1 in files that cannot be written).",
         "  in 2 files of 2 models",
         "  by rule: TOY1 2 of 3",
         "  by model: b 0 of 1, a 1 of 1, c 1 of 1",

@@ -100,9 +100,8 @@ def test_defaults_and_the_command_line_are_told_apart(gclint: Run) -> None:
 
 def test_the_defaults_of_the_definitions_are_those_of_the_settings() -> None:
     for each in DEFINITIONS:
-        value = getattr(Settings(), each.field)
-        as_toml = list(value) if isinstance(value, tuple) else value
-        assert (as_toml or None) == (each.default or None), each.name
+        value = None if each.default is None else each.kind.convert(each.default, Path())
+        assert getattr(Settings(), each.field) == value, each.name
 
 
 def test_a_file_of_its_own_counts_from_its_folder(gclint: Run) -> None:

@@ -273,7 +273,7 @@ def test_files_that_look_like_models_are_overlooked_and_no_others() -> None:
 def test_a_folder_whose_models_have_other_names_says_how_to_check_them() -> None:
     _write(_MODEL, "a/deep/vision.py")
     found = survey([Path("a")], Settings())
-    assert [problem.message for problem in found.problems] == [
+    assert [problem.message for problem in found.empty] == [
         "there is no file named modeling_*.py or modular_*.py in this folder, but 1 other file looks like a "
         "model (deep/vision.py); check it with --include '*.py'"
     ]

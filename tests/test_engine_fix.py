@@ -74,6 +74,18 @@ def test_overlapping_fixes_are_made_one_after_the_other() -> None:
     # Once the first is made, there is no `b, c` any more.
     assert _texts(result) == {"x": "f(b, a, c)\n"}
     assert [finding.code for finding in result.applied] == ["TOY1"]
+    assert [(each.code, each.fix) for each in result.gone] == [("TOY2", None)]
+
+
+def test_only_what_was_there_and_wanted_goes_with_a_fix() -> None:
+    first = WordRule("bad", replacing("good"))
+    second = WordRule("bad|good|late", without_fix, code="TOY2")
+    result = _fix(first, second, x="x = bad, late\n")
+    # One name went, another one came, and the third one was and is there.
+    assert [(each.code, each.symbol) for each in result.gone] == [("TOY2", "bad")]
+    assert sorted(_left(result)) == ["good", "late"]
+    again = _fix(first, second, x="x = bad  # gclint: ignore[TOY2]\n")
+    assert (len(again.applied), again.gone) == (1, ())
 
 
 def test_fix_of_a_fix_is_made() -> None:

@@ -202,9 +202,9 @@ def test_times_are_said_in_words(seconds: float, words: str) -> None:
 
 
 def test_the_numbers_of_the_demonstration_add_up() -> None:
-    before = "    24  GC001  missing-checkpointing-layer\nFound 92 findings (65 fixable with --fix).\n"
-    after = "     3  GC001  missing-checkpointing-layer\nFixed 74 findings; 14 left (none fixable).\n"
-    expected = "of 92 findings 74 were fixed, 4 went with the fixes of others, and 14 are left"
+    before = "    24  GC003  keyword-activation\nFound 92 findings: 92 errors (65 fixable with --fix).\n"
+    after = "     3  GC003  keyword-activation\nFixed 78 findings; 14 left: 14 errors (none fixable).\n"
+    expected = "of 92 findings 78 were fixed, and 14 are left"
     assert balance(before, after) == expected
     assert balance("Found 1 finding (1 fixable).", "Fixed 1 finding; none left in 1 file.").endswith(
         "0 are left"

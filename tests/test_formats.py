@@ -129,8 +129,8 @@ def test_concise_is_a_line_a_finding(path: Path) -> None:
         "concise", _finding(path), replace(_finding(path, "m"), remedy=Refusal("why"))
     ).splitlines()
     assert len(lines) == 3
-    assert lines[1].endswith(":3:8: GC003 m")
-    assert lines[2] == "Found 2 findings (none fixable)."
+    assert lines[1].endswith(":3:8: error: GC003 m")
+    assert lines[2] == "Found 2 findings: 2 errors (none fixable)."
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others have no names that are not UTF-8")
@@ -242,7 +242,7 @@ def test_several_formats_are_written_at_once(sample: Path, capsys: pytest.Captur
     options = [f"--output-file={name}:out {name}" for name in names]
     status, out, err = _run(capsys, *options)
     assert (status, err) == (1, "")
-    assert out.endswith("Found 1 finding (1 fixable with --fix).\n")
+    assert out.endswith("Found 1 finding: 1 warning (1 fixable with --fix).\n")
     assert [_kind(sample / f"out {name}") for name in names] == list(names)
 
 

@@ -73,7 +73,7 @@ def _statistics(name: str, report: Report) -> str:
 
 def test_what_a_run_says_stands_behind_the_message(project: Project, path: Path) -> None:
     finding = replace(_finding(path, remedy=_fix(path)), evidence=Evidence.CONFIRMED)
-    assert _text(project, finding) == f"{path}:4:7: GC001 goes wrong (confirmed by run) [*]\n"
+    assert _text(project, finding) == f"{path}:4:7: error: GC001 goes wrong (confirmed by run) [*]\n"
     found = _json(project, finding, _finding(path))
     assert [each["evidence"] for each in found] == ["confirmed by run", None]
 
@@ -87,7 +87,7 @@ def test_a_terminal_gets_the_source_line_and_a_caret(
     finding = _finding(path, remedy=_fix(path, Applicability.UNSAFE, "callers break [sic]"))
     full.write(Report(project, (finding,), unsafe=True), stream)
     assert _without_styles(stream.getvalue()).splitlines()[:5] == [
-        f"{path}:4:7: GC001 goes wrong [*]",
+        f"{path}:4:7: error: GC001 goes wrong [*]",
         "    4 | class Bl\u00f6ck(nn.Module):",
         "      |       ^^^^^",
         "      = unsafe fix: callers break [sic]",
@@ -117,7 +117,7 @@ def test_a_terminal_gets_colours(project: Project, path: Path, monkeypatch: pyte
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
     full.write(Report(project, (_finding(path),)), stream)
-    assert "\x1b[1;31mGC001" in stream.getvalue()
+    assert "\x1b[1;31merror: GC001" in stream.getvalue()
 
 
 _LONG = "`hidden_states` is passed to `OtterLayer` by keyword, so it receives no gradient"
@@ -137,17 +137,17 @@ def test_a_terminal_wraps_long_text_at_words_and_a_pipe_does_not(
     finding = replace(_finding(Path(path.name), remedy=Refusal(_LONG)), message=_LONG)
     shown = _shown(Terminal(), project, finding)
     assert shown.splitlines() == [
-        "modeling_x.py:4:7: GC001 `hidden_states` is passed to",
+        "modeling_x.py:4:7: error: GC001 `hidden_states` is passed to",
         "    `OtterLayer` by keyword, so it receives no gradient",
         "    4 | class Bl\u00f6ck(nn.Module):",
         "      |       ^^^^^",
         "      = no fix: `hidden_states` is passed to `OtterLayer` by",
         "        keyword, so it receives no gradient",
         "",
-        "Found 1 finding (none fixable).",
+        "Found 1 finding: 1 error (none fixable).",
     ]
     piped = _shown(io.StringIO(), project, finding).splitlines()
-    assert piped[:2] == [f"modeling_x.py:4:7: GC001 {_LONG}", f"    no fix: {_LONG}"]
+    assert piped[:2] == [f"modeling_x.py:4:7: error: GC001 {_LONG}", f"    no fix: {_LONG}"]
 
 
 def test_a_long_source_line_is_cut_where_the_terminal_would_wrap_it(
@@ -216,13 +216,13 @@ def test_the_summary_counts_what_can_be_fixed(project: Project, path: Path) -> N
         report = Report(project, left, files=2, unsafe=unsafe, repairs=repairs)
         return _statistics("full", report).splitlines()[-1]
 
-    assert summary(safe, none) == "Found 2 findings (1 fixable with --fix)."
+    assert summary(safe, none) == "Found 2 findings: 2 errors (1 fixable with --fix)."
     proven = _finding(path, remedy=_fix(path, Applicability.PROVABLE, "only a run can show it"))
-    assert summary(proven) == "Found 1 finding (1 fixable with --fix --verify)."
-    assert summary(safe, proven) == "Found 2 findings (1 fixable with --fix, 1 more with --verify)."
-    assert summary(proven, unsafe=True) == "Found 1 finding (1 fixable with --fix --verify)."
-    assert summary(lost=1) == "Found 1 finding (none fixable, 1 in files that cannot be written)."
-    assert summary(none, fixed=4) == "Fixed 4 findings; 1 left (none fixable)."
+    assert summary(proven) == "Found 1 finding: 1 error (1 fixable with --fix --verify)."
+    assert summary(safe, proven) == "Found 2 findings: 2 errors (1 fixable with --fix, 1 more with --verify)."
+    assert summary(proven, unsafe=True) == "Found 1 finding: 1 error (1 fixable with --fix --verify)."
+    assert summary(lost=1) == "Found 1 finding: 1 error (none fixable, 1 in files that cannot be written)."
+    assert summary(none, fixed=4) == "Fixed 4 findings; 1 left: 1 error (none fixable)."
 
 
 def test_json_has_ruffs_fields_and_the_symbol(project: Project, path: Path) -> None:
@@ -231,6 +231,7 @@ def test_json_has_ruffs_fields_and_the_symbol(project: Project, path: Path) -> N
     assert first == {
         "code": "GC001",
         "name": "some-rule",
+        "level": "error",
         "message": "goes wrong",
         "reason": None,
         "symbol": "Bl\u00f6ck",

@@ -27,7 +27,7 @@ def test_json_says_all_of_a_rule(rule: Rule) -> None:
     printed = json.loads(_printed("rule", rule.name, "--output-format", "json"))
     assert printed["code"] == rule.code
     assert printed["summary"] == rule.summary()
-    assert (printed["level"], printed["precision"]) == (rule.level, rule.precision)
+    assert (printed["level"], printed["precision"]) == (rule.level.value, rule.precision)
     assert printed["preview"] is rule.preview
     assert printed["documentation"] == documentation(rule)
     assert printed["causes"] == sorted(cause.value for cause in rule.causes)

@@ -28,7 +28,7 @@ def test_the_terminal_shows_what_gclint_prints(tmp_path: Path) -> None:
         for line in ElementTree.parse(taken).iter(f"{_SVG}text")
     ]
     assert lines[0] == "$ gclint modeling_otter.py"
-    assert re.match(r"modeling_otter\.py:\d+:\d+: GC001 `OtterEncoderLayer`", lines[1])
+    assert re.match(r"modeling_otter\.py:\d+:\d+: warning: GC001 `OtterEncoderLayer`", lines[1])
     assert any(re.match(r" {6}\| +\^+$", line) for line in lines)
 
 

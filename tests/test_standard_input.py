@@ -80,8 +80,8 @@ def gclint(
 def test_findings_are_reported_under_the_given_name(gclint: _Run, tmp_path: Path) -> None:
     run = gclint(MODEL, "-", "--stdin-filename", "models/modeling_otter.py")
     assert (run.status, run.err) == (1, "")
-    assert run.out.startswith(b"models/modeling_otter.py:5:1: GC001 `OtterLayer`")
-    assert gclint(MODEL, "-").out.startswith(b"-:5:1: GC001")
+    assert run.out.startswith(b"models/modeling_otter.py:5:1: warning: GC001 `OtterLayer`")
+    assert gclint(MODEL, "-").out.startswith(b"-:5:1: warning: GC001")
 
 
 def test_the_repaired_text_goes_to_standard_output(gclint: _Run, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def _unused(text: str, *found: tuple[str, str], ran: set[str] | None = None) -> 
     comments = Suppressions(file, _CODES)
     for finding in rule.check_comments(comments, findings, {*(_RULES if ran is None else ran), rule.code}):
         assert (finding.code, finding.name, finding.path) == ("GC000", "unused-ignore", _PATH)
-        assert text[finding.start : finding.end].startswith("# gclint:")
+        assert text[finding.start : finding.end].startswith(("# gclint:", "# noqa:"))
         repaired = None
         if finding.fix is not None:
             (edit,) = finding.fix.edits
@@ -78,6 +78,23 @@ hidden_states = layer(
         ("# noqa: E501  # gclint: ignore[GC001]", {"GC001"}),
         ("# gclint: ignore[GC001]  # noqa: E501", {"GC001"}),
         ("# gclint: ignore[GC001] # gclint: ignore[GC002]", {"GC001", "GC002"}),
+        ("# noqa: GC001", {"GC001"}),
+        ("#NoQa:gc001,Gc002", {"GC001", "GC002"}),
+        ("# noqa : GC001 GC003", {"GC001", "GC003"}),
+        ("# noqa: F401,E501 , GC001: it has statistics", {"GC001"}),
+        ("# noqa: GC001, GC002 since it has GC003", {"GC001", "GC002"}),
+        ("# noqa: E501 # noqa: GC001", {"GC001"}),
+        ("# noqa: GC001  # gclint: ignore[GC002]", {"GC001", "GC002"}),
+        ("# noqa", set()),
+        ("# noqa:", set()),
+        ("# noqa GC001", set()),
+        ("# noqa: GC", set()),
+        ("# noqa: GC001x", set()),
+        ("# noqa: XGC001", set()),
+        ("# noqa: positional-cache", set()),
+        ("# noqa: all but GC001", set()),
+        ("# ruff: noqa: GC001", set()),
+        ("# see noqa: GC001", set()),
         ("# gclint: ignore [GC001", set()),
         ("# gclint: ignore-files", set()),
         ("# gclint ignore[GC001]", set()),
@@ -334,3 +351,47 @@ def test_comments_behind_newer_syntax_count(newer: str) -> None:
 )
 def test_what_stands_in_a_string_is_no_comment(string: str) -> None:
     assert not _is_suppressed(f"bad, {string}\n", "bad")
+
+
+@pytest.mark.parametrize(
+    ("comment", "complaint", "repaired"),
+    [
+        ("  # noqa: GC001", "this comment suppresses nothing: GC001 reports nothing here", ""),
+        ("  # noqa: GC001 as it is", "this comment suppresses nothing: GC001 reports nothing here", ""),
+        (
+            "  # noqa: F401, GC001",
+            "part of this comment suppresses nothing: GC001 reports nothing here",
+            "  # noqa: F401",
+        ),
+        (
+            "  # noqa: GC001,F401 # fmt: skip",
+            "part of this comment suppresses nothing: GC001 reports nothing here",
+            "  # noqa: F401 # fmt: skip",
+        ),
+        (
+            "  # noqa: GC001, E501, GC002",
+            "part of this comment suppresses nothing: GC001 reports nothing here",
+            "  # noqa: E501, GC002",
+        ),
+        ("  # noqa: GC999", "this comment suppresses nothing: there is no rule GC999", ""),
+        ("  # noqa: F401, E501", None, None),
+        ("  # noqa", None, None),
+    ],
+)
+def test_noqa_is_judged_like_any_ignore_comment_and_leaves_the_others(
+    comment: str, complaint: str | None, repaired: str | None
+) -> None:
+    found = [("x = 1", "GC002")] if "GC002" in comment else []
+    expected = [] if complaint is None else [(complaint, f"x = 1{repaired}\n")]
+    assert _unused(f"x = 1{comment}\n", *found) == expected
+
+
+def test_noqa_in_a_text_is_none() -> None:
+    text = 'x = 1; y = \'# noqa: GC001\'\nz = """\n# noqa: GC001\n"""\n'
+    assert not _is_suppressed(text, "x = 1")
+    assert _unused(text) == []
+
+
+def test_a_long_line_of_noqa_takes_no_time() -> None:
+    for part in ("# noqa: ", "# noqa:GC001,", "#\t" * 50, "# noqa: a1 "):
+        assert not _is_suppressed(f"x = 1  {part * (200_000 // len(part))}\n", "x = 1", "GC003")

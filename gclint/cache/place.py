@@ -51,7 +51,7 @@ def project_root() -> Path:
         return Path(os.devnull)
     for folder in (here, *here.parents):
         try:
-            if _TABLE in read_unnoted(folder / "pyproject.toml"):
+            if (folder / "gclint.toml").is_file() or _TABLE in read_unnoted(folder / "pyproject.toml"):
                 return folder
         except OSError:
             continue

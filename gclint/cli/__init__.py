@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, TextIO, cast
@@ -59,6 +60,8 @@ def settings_of(
 
     try:
         settings = load_settings(common_folder(paths), vocabulary(), config).overridden(**overrides)
+        if config is None:
+            settings = replace(settings, read=partial(_inner_settings, overrides)).around(paths)
     except SettingsError as error:
         raise CannotRun(str(error)) from None
     except FileNotFoundError:  # Relative paths cannot be resolved.
@@ -71,6 +74,25 @@ def settings_of(
     return replace(settings, environments=active_environments() if python is None else (python,))
 
 
+def _inner_settings(overrides: Mapping[str, Any], folder: Path) -> Settings | None:
+    """Return the settings for the files in a folder of a run, if that has a settings file.
+
+    Raises:
+        CannotRun: they are invalid.
+    """
+    from gclint.settings import SettingsError, inner_settings
+
+    try:
+        settings = inner_settings(folder, vocabulary())
+    except SettingsError as error:
+        raise CannotRun(str(error)) from None
+    if settings is None:
+        return None
+    for note in settings.notes:
+        print_once(note)
+    return settings.overridden(**overrides)
+
+
 def rules_of(settings: Settings) -> list[Rule]:
     """Return the rules that are to run.
 
@@ -80,13 +102,15 @@ def rules_of(settings: Settings) -> list[Rule]:
     from gclint.rule import all_rules, held_back, selected_rules, unknown_selectors
     from gclint.wording import closest
 
-    for name, selector in unknown_selectors(settings):
+    of_all = (settings, *settings.inner.values())
+    unknown = ((each, *pair) for each in of_all for pair in unknown_selectors(each))
+    for own, name, selector in unknown:
         meant = closest(selector, (each for rule in all_rules() for each in (rule.name, rule.code.lower())))
         hint = f"did you mean {meant.upper() if meant.startswith('gc') else meant!r}?" if meant else ""
         problem = f"there is no rule {selector!r}; {hint or 'gclint rules lists them'}"
-        origin = settings.origins.get(name)
+        origin = own.origins.get(name)
         raise CannotRun(f"{origin}: {name}: {problem}" if origin and origin.file else f"--{name}: {problem}")
-    for rule in held_back(settings):
+    for rule in dict.fromkeys(rule for own in of_all for rule in held_back(own)):
         print_once(f"note: {rule.code} is in preview, so it runs only with --preview")
     return selected_rules(settings)
 

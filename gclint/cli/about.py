@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -152,8 +153,15 @@ def _load(root: Path) -> tuple[Settings, Sequence[Rule]]:
     """Return the settings and rules for a folder or file."""
     from gclint.server.session import UnusableSettings
 
+    def read(folder: Path) -> Settings | None:
+        assert settings.read is not None
+        try:
+            return settings.read(folder)
+        except CannotRun as error:
+            raise UnusableSettings(error.message) from None
+
     try:
         settings = settings_of([root])
-        return settings, rules_of(settings)
+        return replace(settings, read=read), rules_of(settings)
     except CannotRun as error:
         raise UnusableSettings(error.message) from None

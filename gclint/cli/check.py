@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from gclint.report.report import Report
     from gclint.run.check import CheckResult
     from gclint.run.memory import Memory
-    from gclint.settings import Settings
 
 # With fewer files, a run ends before a progress bar would be of use.
 _FILES_WORTH_A_PROGRESS_BAR = 50
@@ -90,8 +89,9 @@ _verify = option_group("Verify repairs")
 )
 @_repair("--diff", is_flag=True, help="Print what --fix would change, without writing anything.")
 @_repair("--summary", metavar="FILE", type=PATH_TYPE, help="Write a Markdown summary of the repairs to FILE.")
-@setting_options(_rules, "select", "extend-select", "ignore", "per-file-ignores", "preview")
+@setting_options(_rules, "select", "extend-select", "ignore", "per-file-ignores", "levels", "preview")
 @setting_options(_files, "include", "exclude", "extend-exclude")
+@_files("--error-on-empty", is_flag=True, help="Exit with 2 if there is nothing to check in a given folder.")
 @_files(
     "--stdin-filename",
     metavar="PATH",
@@ -108,6 +108,7 @@ _verify = option_group("Verify repairs")
 )
 @_cache("--no-cache", is_flag=True, help="Neither read nor write the cache.")
 @_output("--statistics", is_flag=True, help="Print the number of findings per rule instead of the findings.")
+@setting_options(_output, "fail-level")
 @_output("--exit-zero", is_flag=True, help="Exit with 0 even if findings remain.")
 @_changes(
     "--changed-only", is_flag=True, help="Report only findings in files that changed or depend on a change."
@@ -141,7 +142,8 @@ def check_command(
     PATHS are files and folders, by default the current folder. In folders, files named modeling_*.py
     and modular_*.py are checked, and those that --include adds. A single '-' is standard input.
 
-    The exit status is 0 if no findings are left, 1 if there are some, and 2 if something went wrong.
+    The exit status is 1 if errors or warnings are left, 0 if there are none, or only notes, and 2 if
+    something went wrong.
     """
     given = pop_settings(flags)
     context.meta[QUIET] = flags["quiet"]
@@ -175,6 +177,8 @@ class _Run:
             self.settings = settings_of(self.paths, options.python, config, given)
         self.rules, self.options = rules_of(self.settings), options.settled(self.settings)
         self.found = self._surveyed()
+        self.settings = self.found.settings
+        self.rules = rules_of(self.settings)
         self.project = Project(self.settings, self.found.files, within=self.paths)
         if incoming is not None:
             self.project.hold(incoming.path, incoming.data)
@@ -201,10 +205,12 @@ class _Run:
         with phase("survey"):
             settle_interrupted_fixes([path for path in project.read if path not in project.given])
         result, recognised = self.selection.narrowed(result)
-        report = self._written(result, ignored)
+        report, empty = self._written(result, ignored), tuple(self.found.empty)
         report = replace(
             report,
-            problems=(*self.found.problems, *report.problems),
+            problems=(*self.found.problems, *(empty if options.error_on_empty else ()), *report.problems),
+            # A commit may delete the last model.
+            empty=() if options.error_on_empty or options.staged else empty,
             proofs=proofs,
             recognised=recognised,
             unknown_bases=self._unknown_bases(),
@@ -214,6 +220,7 @@ class _Run:
             shows_fixes=options.show_fixes,
             quiet=options.quiet,
             baseline=options.baseline,
+            fail_level=self.settings.fail_level,
         )
         report = self._printed(report)
         if self.store is not None and options.only_reports:
@@ -231,12 +238,12 @@ class _Run:
         with phase("survey"):
             if incoming is not None:
                 found = incoming.survey(self.settings)
-            else:  # A commit may delete the last model.
-                found = survey(self.paths, self.settings, may_be_empty=options.staged)
+            else:
+                found = survey(self.paths, self.settings)
             settle_interrupted_fixes([*self.paths, *found.files], recover=writes)
             name_leftovers(self.paths, found.files)
         if options.verbose:
-            _print_survey(self.settings, found)
+            _print_survey(found)
             if writes:
                 _print_obstacle(self.paths)
         return found
@@ -310,7 +317,8 @@ class _Run:
         failed = {problem.path for problem in unwritten}
         lost = sum(number for path, number in ignored.items() if path in failed)
         report = replace(report, ignored=sum(ignored.values()) - lost, unignored=lost)
-        return replace(report, repairs=Repairs.of(result.applied, result.changed, failed)).also(unwritten)
+        repaired = (*result.applied, *result.gone)
+        return replace(report, repairs=Repairs.of(repaired, result.changed, failed)).also(unwritten)
 
     def _unknown_bases(self) -> tuple[str, ...]:
         if not self.options.is_for_people or self.options.diff or self.options.write_baseline:
@@ -367,7 +375,11 @@ class _Run:
         if self.options.write_baseline or self.options.exit_zero:
             return 0
         is_stale = report.recognised is not None and bool(report.recognised.stale)
-        return int(bool(report.findings) or is_stale or bool(self.options.diff and report.repairs.changed))
+        return int(
+            any(map(report.fails, report.findings))
+            or is_stale
+            or bool(self.options.diff and report.repairs.changed)
+        )
 
     def _keep(self, store: Store, report: Report) -> None:
         """Store the report for the next time that the same command runs."""
@@ -400,15 +412,17 @@ class _Run:
         write_lines((f"Interrupted: {what}{'' if is_reading else ', and nothing written'}.",), sys.stderr)
 
 
-def _print_survey(settings: Settings, found: Survey) -> None:
+def _print_survey(found: Survey) -> None:
     """Print which settings are used, how many files are checked, and what is skipped and why."""
     from gclint.code.paths import shown
     from gclint.report.printing import write_lines
 
+    settings = found.settings
     where = shown(settings.file) if settings.file else "no settings file; using the defaults"
+    others = (f"Settings: {shown(each.file)}" for each in settings.inner.values() if each.file)
     skipped = (f"Skipped {shown(path)}: {reason}" for path, reason in found.skipped)
     last = f"Checking {counted(len(found.files), 'file')}."
-    write_lines((f"Settings: {where}", *skipped, last), sys.stderr)
+    write_lines((f"Settings: {where}", *others, *skipped, last), sys.stderr)
 
 
 def _print_obstacle(paths: Sequence[Path]) -> None:

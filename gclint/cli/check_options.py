@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _OF_REPORTS = (
     "cache_dir",
+    "error_on_empty",
     "exit_zero",
     "jobs",
     "output_format",
@@ -48,6 +49,7 @@ class CheckOptions:
     staged: bool
     write_baseline: Path | None
     summary: Path | None
+    error_on_empty: bool
     exit_zero: bool
     quiet: bool
     verbose: bool
@@ -184,8 +186,8 @@ class StandardInput:
 
         other = not_python(self.path)
         if other is not None and not settings.excludes(self.path):
-            return Survey([], [Problem(self.path, other)], [])
-        return Survey([] if settings.excludes(self.path) else [self.path], [], [])
+            return Survey([], [Problem(self.path, other)], [], settings=settings)
+        return Survey([] if settings.excludes(self.path) else [self.path], [], [], settings=settings)
 
     def take(self, project: Project, changed: Collection[Path]) -> None:
         """Take over the repaired text, if it is among the ``changed`` files."""

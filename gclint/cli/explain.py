@@ -63,7 +63,8 @@ def explain_command(
     path, position = _parsed(place)
     settings = settings_of(paths or (path,), None, config, pop_settings(flags))
     selected = rules_of(settings)
-    given = _given(path, paths, settings)
+    settings, given = _given(path, paths, settings)
+    selected = rules_of(settings)
     project = Project(settings, given)
     try:
         file = project.file(path)
@@ -128,21 +129,21 @@ def _at(position: Position | None) -> str:
     return "" if position is None else f":{position.row}:{position.column}"
 
 
-def _given(path: Path, paths: Sequence[Path], settings: Settings) -> list[Path]:
-    """Return the files of the run: those that a lint run would check, and the file itself."""
+def _given(path: Path, paths: Sequence[Path], settings: Settings) -> tuple[Settings, list[Path]]:
+    """Return the settings and files of the run: those that a lint run would check, and the file itself."""
     from gclint.code.discovery import survey
 
     found = survey([*paths, path], settings)
-    for problem in found.problems:
+    for problem in (*found.problems, *found.empty):
         raise CannotRun(f"{problem.path}: {problem.message}")
     if paths:
-        return [*found.files, path]
+        return found.settings, [*found.files, path]
     beside = sorted([*path.parent.glob("modeling_*.py"), *path.parent.glob("modular_*.py")])
     if len(beside) > _MOST_BESIDE:
         stem = path.stem.partition("_")[2]
         beside = [each for each in beside if each.stem.partition("_")[2] == stem]
     own = (each for each in beside if each.is_file() and not each.is_symlink())
-    return [path, *(each for each in own if not settings.excludes(each))]
+    return found.settings, [path, *(each for each in own if not settings.excludes(each))]
 
 
 def _notes(project: Project, path: Path, settings: Settings) -> list[str]:

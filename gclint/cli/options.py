@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from gclint.settings.definitions import BY_NAME, IGNORES, PATH, SWITCH, WORDS, Definition
+from gclint.level import Level
+from gclint.settings.definitions import BY_NAME, IGNORES, LEVEL, LEVELS, PATH, SWITCH, WORDS, Definition
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -105,6 +106,8 @@ def _option(option: MakeOption, definition: Definition) -> Callable[[Any], Any]:
             keywords["shell_complete"] = complete_rules
         elif definition.kind is PATH:
             keywords["type"] = click.Path()
+        elif definition.kind is LEVEL:
+            keywords["shell_complete"] = _complete_level
     return option(definition.option, definition.field, **keywords)
 
 
@@ -116,7 +119,11 @@ def _converted(definition: Definition) -> Callable[..., object]:
             if definition.kind is WORDS:
                 value = [part for each in value for part in each.split(",")]
             elif definition.kind is IGNORES:
-                value = _pairs(part for each in value for part in each.split(","))
+                value = _ignores(part for each in value for part in each.split(","))
+            elif definition.kind is LEVELS:
+                value = dict(
+                    _pair(part, "RULE:LEVEL", "GC001:note") for each in value for part in each.split(",")
+                )
             elif definition.kind.takes_several:
                 value = list(value)
             return definition.kind.convert(value, Path())
@@ -155,15 +162,30 @@ def complete_rule(
     return [item for item in items if item.value.lower().startswith(incomplete.lower())]
 
 
-def _pairs(parts: Iterable[str]) -> dict[str, list[str]]:
+def _complete_level(
+    _context: click.Context, _option: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the levels that complete the text."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(each.value) for each in Level if each.value.startswith(incomplete)]
+
+
+def _ignores(parts: Iterable[str]) -> dict[str, list[str]]:
     """Return the rules by pattern, from parts of the form ``PATTERN:RULE``."""
-    pairs: dict[str, list[str]] = {}
+    ignores: dict[str, list[str]] = {}
     for part in parts:
-        pattern, colon, selector = part.strip().rpartition(":")
-        if not colon:
-            raise ValueError(f"{part!r} is not of the form PATTERN:RULE, such as 'src/legacy/*:GC001'")
-        pairs.setdefault(pattern, []).append(selector)
-    return pairs
+        pattern, selector = _pair(part, "PATTERN:RULE", "src/legacy/*:GC001")
+        ignores.setdefault(pattern, []).append(selector)
+    return ignores
+
+
+def _pair(part: str, form: str, example: str) -> tuple[str, str]:
+    """Return what is before and behind the last colon of a part."""
+    first, colon, last = part.strip().rpartition(":")
+    if not colon:
+        raise ValueError(f"{part!r} is not of the form {form}, such as '{example}'")
+    return first, last
 
 
 def _not_empty(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:

@@ -14,6 +14,7 @@ from gclint.code.candidates import is_test, is_test_or_build, looks_like_model, 
 from gclint.code.paths import printable
 from gclint.facts import Entry, Places, entries, exists, is_file, is_link, mode, real_path
 from gclint.finding import Problem
+from gclint.settings import FILES as SETTINGS_FILES
 from gclint.settings import Settings
 
 _MODELING_FILES = ("modeling_*.py", "modular_*.py")
@@ -44,9 +45,13 @@ class Survey:
     """What was skipped deliberately, and why."""
     outside: list[Path] = field(default_factory=list)
     """Links in the given folders that lead out of the given paths, and may lead to models."""
+    empty: list[Problem] = field(default_factory=list)
+    """The given folders in which there is nothing to check."""
+    settings: Settings = field(default_factory=Settings)
+    """The settings, together with those of settings files for some of the files."""
 
 
-def survey(paths: Sequence[Path], settings: Settings, *, may_be_empty: bool = False) -> Survey:
+def survey(paths: Sequence[Path], settings: Settings) -> Survey:
     """Return what ``paths`` lead to.
 
     A file in ``paths`` is checked whatever its name. In a folder and its subfolders, the files named
@@ -56,19 +61,21 @@ def survey(paths: Sequence[Path], settings: Settings, *, may_be_empty: bool = Fa
 
     Links are followed only to what is in the given paths, wherever these are: who wrote a link in a folder
     is not who chose the folder. For the same reason it is a problem if a given path leads, through a link in
-    the working directory, out of that and of the other given paths, and so is a folder without files to check
-    unless it ``may_be_empty``.
+    the working directory, out of that and of the other given paths.
     """
-    walk = _Walk(paths, settings, may_be_empty=may_be_empty)
+    walk = _Walk(paths, settings)
     for path in paths:
         walk.take(path)
-    return Survey(walk.files, walk.problems, walk.overlooked(), walk.skipped, walk.outside)
+    overlooked = walk.overlooked()
+    return Survey(
+        walk.files, walk.problems, overlooked, walk.skipped, walk.outside, walk.empty, walk.settings
+    )
 
 
 def discover(paths: Sequence[Path], settings: Settings) -> tuple[list[Path], list[Problem]]:
-    """Return the files to check and the problems that :func:`survey` finds."""
+    """Return the files to check, and the problems and empty folders that :func:`survey` finds."""
     found = survey(paths, settings)
-    return found.files, found.problems
+    return found.files, [*found.problems, *found.empty]
 
 
 @dataclass(frozen=True)
@@ -84,13 +91,13 @@ class _Folder:
 
 
 class _Walk:
-    def __init__(self, paths: Sequence[Path], settings: Settings, *, may_be_empty: bool) -> None:
+    def __init__(self, paths: Sequence[Path], settings: Settings) -> None:
         self.files: list[Path] = []
         self.problems: list[Problem] = []
+        self.empty: list[Problem] = []
         self.skipped: list[tuple[Path, str]] = []
         self.outside: list[Path] = []
-        self._settings = settings
-        self._may_be_empty = may_be_empty
+        self.settings = settings
         self._places = Places()
         self._taken: set[str] = set()
         self._visited: set[tuple[int, int]] = set()
@@ -140,8 +147,9 @@ class _Walk:
         # What was walked before, as a part of another folder, counts as found in this one, too.
         self._visited.clear()
         self._walk(path)
-        if self._found == found and len(self.problems) == failed and not self._may_be_empty:
-            self._fail_empty(path, [each for each in self._candidates[seen:] if looks_like_model(each)])
+        if self._found == found and len(self.problems) == failed:
+            others = [each for each in self._candidates[seen:] if looks_like_model(each)]
+            self.empty.append(Problem(path, self._why_empty(path, others)))
 
     def overlooked(self) -> list[Path]:
         """Return the files that look like models and were not taken."""
@@ -149,9 +157,9 @@ class _Walk:
         others = {str(self._places.location(path)): path for path in alike}
         return sorted(path for real, path in others.items() if real not in self._taken)
 
-    def _fail_empty(self, folder: Path, others: Sequence[Path]) -> None:
-        """Report that there is nothing to check in a folder, and which ``others`` look like models there."""
-        names = " or ".join((*_MODELING_FILES, *self._settings.include))
+    def _why_empty(self, folder: Path, others: Sequence[Path]) -> str:
+        """Return that there is nothing to check in a folder, and which ``others`` look like models there."""
+        names = " or ".join((*_MODELING_FILES, *self.settings.of(folder / "any").include))
         message = f"there is no file named {names} in this folder"
         if others:
             one = len(others) == 1
@@ -160,7 +168,7 @@ class _Walk:
                 f"({others[0].relative_to(folder)}{'' if one else ', …'}); "
                 f"check {'it' if one else 'them'} with --include '*.py'"
             )
-        self._fail(folder, message)
+        return message
 
     def _walk(self, top: Path) -> None:
         """Take the modeling files in a folder and in the folders in it, in the order of their names."""
@@ -183,7 +191,7 @@ class _Walk:
     def _may_follow(self, link: Path, entry: Entry, *, is_secondary: bool) -> bool:
         """Return whether a link leads to what was given, or is excluded; if not, remember it."""
         real = self._places.location(link)
-        if _is_in(real, self._roots) or self._settings.excludes(link):
+        if _is_in(real, self._roots) or self.settings.excludes(link):
             return True
         self.skipped.append((link, f"this link leads to {printable(str(real))}, outside of the given paths"))
         is_modeling = self._is_modeling(link, is_secondary=is_secondary)
@@ -203,7 +211,10 @@ class _Walk:
             if identity in self._visited:
                 return []
             self._visited.add(identity)
-            return [_Folder(path, identity, is_secondary, iter(entries(path)))]
+            found = entries(path)
+            if any(each.name in SETTINGS_FILES for each in found):
+                self.settings = self.settings.around([path])
+            return [_Folder(path, identity, is_secondary, iter(found))]
         except OSError as error:
             self._fail(path, f"this folder cannot be read: {_cause(error)}")
             return []
@@ -233,18 +244,18 @@ class _Walk:
             not is_secondary
             and may_look_like_model(path.name)
             and is_file(path)
-            and not self._settings.excludes(path)
+            and not self.settings.excludes(path)
         ):
             self._candidates.append(path)
 
     def _is_modeling(self, path: Path, *, is_secondary: bool) -> bool:
         return any(fnmatchcase(path.name, pattern) for pattern in _MODELING_FILES) or (
-            not is_secondary and not is_test(path.name) and self._settings.includes(path)
+            not is_secondary and not is_test(path.name) and self.settings.includes(path)
         )
 
     def _leaves_out(self, path: Path) -> bool:
         """Return whether the settings exclude ``path``, and remember that."""
-        pattern = self._settings.excluded_by(path)
+        pattern = self.settings.excluded_by(path)
         if pattern is not None:
             self.skipped.append((path, f"the settings exclude {pattern!r}"))
         return pattern is not None

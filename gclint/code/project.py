@@ -384,14 +384,15 @@ class Project:
         return (
             installed is not None
             and releases is installed.releases
-            and self.settings.target_version is None
+            and self.settings.of(file.path).target_version is None
             and self._packages.library_in_tree(folder) is None
         )
 
     def releases_and_origin(self, file: SourceFile) -> tuple[Releases, str]:
         """Return the same, and where it comes from, in words."""
-        if self.settings.target_version is not None:
-            return self.settings.target_version, "set by `target-version`"
+        given = self.settings.of(file.path).target_version
+        if given is not None:
+            return given, "set by `target-version`"
         folder = self._places.folder(file.path.parent)
         tree = self._packages.library_in_tree(folder)
         if tree is not None and tree.releases is not None:

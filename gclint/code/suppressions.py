@@ -10,6 +10,9 @@ rules, which are named by their codes or their names, in any case:
 
 ``# gclint: ignore-file[GC001]``, alone on any line, applies to the whole file. A reason may follow the
 brackets.
+
+``# noqa: GC001`` is the same as ``# gclint: ignore[GC001]``. Codes of other linters in it are theirs, and so
+is a ``# noqa`` without codes.
 """
 
 from __future__ import annotations
@@ -27,6 +30,10 @@ from gclint.code.lines import Comment, LogicalLine, logical_lines
 from gclint.finding import Edit, Finding
 
 _ATTEMPT = re.compile(r"#[ \t]*gclint:[^#]*")
+_NOQA = re.compile(
+    r"#[ \t]*noqa[ \t]*:[ \t]*(?P<codes>[a-z]+\d+\b(?:[ \t,]+[a-z]+\d+\b)*)[^#]*", re.IGNORECASE
+)
+_OWN_CODE = re.compile(r"GC\d+", re.IGNORECASE)
 _IGNORE = re.compile(
     r"#[ \t]*gclint:[ \t]*ignore(?P<whole_file>-file)?(?:[ \t]*\[(?P<words>[^\]]*)\]|(?![\w-]|[ \t]*\[))"
 )
@@ -58,6 +65,8 @@ class Ignore:
     """What is deleted with the comment: the space before it, or its whole line."""
     mistake: str | None
     """Why the comment can never suppress anything."""
+    others: tuple[str, ...] = ()
+    """Codes of other linters in the same comment, which remain."""
 
     def suppresses(self, finding: Finding) -> bool:
         """Return whether the comment applies to the code that ``finding`` is about, and to its rule."""
@@ -72,12 +81,13 @@ class Ignore:
         return self.words is not None and any(word.code == code for word in self.words)
 
     def removed(self) -> Edit:
-        """Return the edit that deletes the comment."""
-        return Edit(self.path, *self.surroundings, "")
+        """Return the edit that deletes the comment, or what is ours in it."""
+        return self.reduced_to(()) if self.others else Edit(self.path, *self.surroundings, "")
 
     def reduced_to(self, words: Iterable[Word]) -> Edit:
         """Return the edit that leaves only these words in the comment."""
-        return Edit(self.path, *self.words_span, ", ".join(word.text for word in words))
+        kept = (*self.others, *(word.text for word in words))
+        return Edit(self.path, *self.words_span, ", ".join(kept))
 
 
 class Suppressions:
@@ -89,7 +99,7 @@ class Suppressions:
         The ``codes`` of all rules are by the words for them, in lower case.
         """
         self.codes = codes
-        self.ignores = tuple(_ignores(file, codes)) if file is not None and "gclint:" in file.text else ()
+        self.ignores = tuple(_ignores(file, codes)) if file is not None and may_ignore(file.text) else ()
         self._ordered = sorted(self.ignores, key=lambda each: each.covered)
         """By the beginning of the code that they apply to."""
         self._starts = [each.covered[0] for each in self._ordered]
@@ -117,6 +127,11 @@ class Suppressions:
         return any(self.suppressing(finding))
 
 
+def may_ignore(text: str) -> bool:
+    """Return whether a text may have ignore comments."""
+    return "gclint:" in text or "noqa" in text.lower()
+
+
 def _ignores(file: SourceFile, codes: Mapping[str, str]) -> Iterator[Ignore]:
     lines = [*logical_lines(file)]
     comments = [comment for line in lines for comment in line.comments]
@@ -126,6 +141,32 @@ def _ignores(file: SourceFile, codes: Mapping[str, str]) -> Iterator[Ignore]:
             rows = code.covered_rows(comment)
             covered = (file.row_start(rows[0]), file.row_start(rows[1] + 1))
             yield _ignore(file, codes, comment, attempt, covered)
+        for noqa in _NOQA.finditer(comment.text):
+            if any(map(_OWN_CODE.fullmatch, _codes_in(noqa))):
+                rows = code.covered_rows(comment)
+                covered = (file.row_start(rows[0]), file.row_start(rows[1] + 1))
+                yield _of_noqa(file, codes, comment, noqa, covered)
+
+
+def _codes_in(noqa: re.Match[str]) -> list[str]:
+    return [*dict.fromkeys(re.split(r"[ \t,]+", noqa["codes"]))]
+
+
+def _of_noqa(
+    file: SourceFile,
+    codes: Mapping[str, str],
+    comment: Comment,
+    noqa: re.Match[str],
+    covered: tuple[int, int],
+) -> Ignore:
+    start, end = comment.start + noqa.start(), comment.start + noqa.end()
+    span = comment.start + noqa.start("codes"), comment.start + noqa.end("codes")
+    named = _codes_in(noqa)
+    words = tuple(Word(each, codes.get(each.lower())) for each in named if _OWN_CODE.fullmatch(each))
+    others = tuple(each for each in named if not _OWN_CODE.fullmatch(each))
+    surroundings = _surroundings(file, comment, start, end)
+    text = noqa[0].rstrip()
+    return Ignore(file.path, start, start + len(text), text, words, span, covered, surroundings, None, others)
 
 
 def _ignore(

@@ -15,7 +15,7 @@ from gclint.code.tokens import code_tokens
 from gclint.finding import Edit
 
 _OWN_NAME = re.compile(r"\s*(?:class|(?:async\s+)?def)\s+(\w+)")
-_IGNORE = r"(?<![ \t])[ \t]*\#[ \t]*gclint:[ \t]*ignore[^\r\n]*"
+_IGNORE = r"(?<![ \t])[ \t]*\#[ \t]*(?:gclint:[ \t]*ignore|(?i:noqa[ \t]*:[^\r\n#]*\bGC\d))[^\r\n]*"
 """Matches an ignore comment, of which the other side need not know: it says nothing about the code."""
 _KEPT_COMPARISONS = 4096
 _MOST_PAIRS = 200_000

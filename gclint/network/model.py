@@ -111,7 +111,7 @@ class Network:
     def gradients(self) -> Gradients:
         """The tracer of gradients in this file."""
         callers = Callers(self.project, self.module, self.run_sites)
-        return Gradients(callers, self.project.settings.given(ACTIVATION_NAMES) or ())
+        return Gradients(callers, self.project.settings.of(self.file.path).given(ACTIVATION_NAMES) or ())
 
     @cached_property
     def run_sites(self) -> tuple[RunSite, ...]:

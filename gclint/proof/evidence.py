@@ -12,7 +12,7 @@ from gclint.code.suppressions import Suppressions
 from gclint.copies.generated import is_modular
 from gclint.finding import Applicability, Evidence, Finding, Heir, Refusal, in_reading_order
 from gclint.observations import Changed, Feeding, Observations, Observed
-from gclint.rule import Rule, all_rules, codes_by_word
+from gclint.rule import Rule, all_rules, codes_by_word, with_level
 from gclint.run.check import CheckResult
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.cause import Cause
@@ -197,17 +197,15 @@ class _Scales:
         file = self._project.file(path)
         start = file.line_starts[place.line - 1]
         line = file.line(place.line)
-        return Finding(
-            rule.code,
-            rule.name,
+        found = rule.finding(
             failure.text,
             path,
-            start + len(line) - len(line.lstrip()),
-            start + len(line),
+            (start + len(line) - len(line.lstrip()), start + len(line)),
             next((site.block for site in sites if site.place == place), ""),
             Refusal(_ONLY_SEEN),
             evidence=Evidence.CONFIRMED,
         )
+        return with_level(self._project.settings, found)
 
 
 def _rests_on_run(finding: Finding) -> bool:

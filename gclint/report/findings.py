@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 from gclint.finding import Applicability, Finding, Refusal
 
 if TYPE_CHECKING:
     from gclint.report.report import Files
-    from gclint.rule import Level, Rule
+    from gclint.rule import Rule
 
 _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/docs/rules"
 
@@ -20,18 +19,6 @@ _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/docs/rules"
 def documentation_url(named: Finding | Rule) -> str:
     """Return the URL of the documentation of a rule, or of that of a finding."""
     return f"{_DOCUMENTATION}/{named.code.lower()}_{named.name.replace('-', '_')}.md"
-
-
-@cache
-def _levels() -> dict[str, Level]:
-    from gclint.rule import all_rules  # Most formats do not need it.
-
-    return {rule.code: rule.level for rule in all_rules()}
-
-
-def level_of(finding: Finding) -> Level:
-    """Return the severity of a finding, which its rule declares."""
-    return _levels().get(finding.code, "error")
 
 
 def is_fixable(finding: Finding, *, unsafe: bool) -> bool:
@@ -67,10 +54,11 @@ def with_obstacle(finding: Finding) -> str:
 
 
 def placed(finding: Finding, project: Files, *, unsafe: bool) -> str:
-    """Return the headline after its place, with a star if ``--fix`` repairs it."""
+    """Return the headline after its place and level, with a star if ``--fix`` repairs it."""
     position = project.file(finding.path).position(finding.start)
     star = " [*]" if is_fixable(finding, unsafe=unsafe) else ""
-    return f"{finding.path}:{position.row}:{position.column}: {headline(finding)}{star}"
+    place = f"{finding.path}:{position.row}:{position.column}"
+    return f"{place}: {finding.level.value}: {headline(finding)}{star}"
 
 
 @dataclass(frozen=True)

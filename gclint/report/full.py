@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from gclint.code.paths import shown
 from gclint.finding import Applicability, Part, in_reading_order
 from gclint.report.findings import count_by_rule, is_fixable, is_provable, obstacle, placed
+from gclint.report.levels import counted_by_level
 from gclint.report.printing import is_coloured, write_lines
 from gclint.report.report import Repairs, Report
 from gclint.wording import counted, first_of
@@ -67,6 +68,8 @@ def _notices(report: Report) -> Iterator[str]:
     for problem in report.problems:
         position = f":{problem.position.row}:{problem.position.column}" if problem.position else ""
         yield f"{problem.path}{position}: error: {problem.message}"
+    if not report.quiet:
+        yield from (f"{empty.path}: note: {empty.message}" for empty in report.empty)
     if report.overlooked and report.files and not report.quiet:
         yield _about(
             report.overlooked,
@@ -161,9 +164,11 @@ def summary_lines(report: Report) -> Iterator[str]:
     fixed = f"Fixed {counted(found, 'finding')}" if found else None
     if left:
         outcome = f"{fixed}; {left} left" if fixed else f"Found {counted(left, 'finding')}"
+        if not report.unignored:  # Their levels are not known any more.
+            outcome += f": {counted_by_level(report.left)}"
         unwritten = f", {lost} in files that cannot be written" if lost else ""
         yield f"{outcome} ({_fixable(report)}{unwritten})."
-    elif report.problems and not report.files:
+    elif (report.problems or report.empty) and not report.files:
         yield "Nothing was checked."
     else:
         outcome = f"{fixed}; none left" if fixed else "No findings"

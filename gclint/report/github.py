@@ -6,13 +6,16 @@ would end the line or a property are escaped as GitHub's runner expects.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
 from gclint.code.paths import printable
 from gclint.finding import Finding, Problem
+from gclint.level import Level
 from gclint.report.findings import with_obstacle
+from gclint.report.levels import LEVELS
 from gclint.report.places import Places
 from gclint.report.report import Report
 from gclint.wording import counted
@@ -28,17 +31,16 @@ def write(report: Report, stream: TextIO) -> None:
 
 def _lines(report: Report) -> Iterator[str]:
     places = Places(report.project)
-    errors = [*(_problem(places, each) for each in report.problems)]
-    errors += (_finding(places, each) for each in report.findings)
-    warnings: list[str] = []
-    for line, is_error in _runs(report, places):
-        (errors if is_error else warnings).append(line)
-    if max(len(errors), len(warnings)) > _SHOWN:
-        number = counted(len(errors) + len(warnings), "annotation")
+    found = [
+        *((Level.ERROR, _problem(places, each)) for each in report.problems),
+        *((each.level, _finding(places, each)) for each in report.findings),
+        *_runs(report, places),
+    ]
+    if max(Counter(level for level, _ in found).values(), default=0) > _SHOWN:
+        number = counted(len(found), "annotation")
         text = f"{number} in all: GitHub shows {_SHOWN} of each kind per step; the log contains all of them."
-        yield _command("notice", text, title="gclint")
-    yield from errors
-    yield from warnings
+        yield _command(Level.NOTE, text, title="gclint")
+    yield from (line for _, line in found)
 
 
 def _finding(places: Places, finding: Finding) -> str:
@@ -49,7 +51,7 @@ def _finding(places: Places, finding: Finding) -> str:
     columns = {"col": start.column, "endColumn": end.column} if start.row == end.row else {}
     text = f"{name}:{start.row}:{start.column}: {with_obstacle(finding)}"
     title = f"gclint ({finding.code} {finding.name})"
-    return _command("error", text, title=title, file=name, line=start.row, endLine=end.row, **columns)
+    return _command(finding.level, text, title=title, file=name, line=start.row, endLine=end.row, **columns)
 
 
 def _problem(places: Places, problem: Problem) -> str:
@@ -57,30 +59,30 @@ def _problem(places: Places, problem: Problem) -> str:
     position = problem.position
     where = {} if position is None else {"line": position.row, "col": position.column}
     place = "" if position is None else f":{position.row}:{position.column}"
-    return _command("error", f"{name}{place}: {problem.message}", title="gclint", file=name, **where)
+    return _command(Level.ERROR, f"{name}{place}: {problem.message}", title="gclint", file=name, **where)
 
 
-def _runs(report: Report, places: Places) -> Iterator[tuple[str, bool]]:
-    """Yield the annotations for results of runs, each with whether it is an error."""
+def _runs(report: Report, places: Places) -> Iterator[tuple[Level, str]]:
+    """Yield the annotations for results of runs, each with its level."""
     if report.runs is None:
         return
     from gclint.report.verification import outcomes
 
     if report.runs.problem:
-        yield _command("error", report.runs.problem, title="gclint verify"), True
+        yield Level.ERROR, _command(Level.ERROR, report.runs.problem, title="gclint verify")
     for each in outcomes(report):
-        is_error = each.status != "not run"
+        level = Level.WARNING if each.status == "not run" else Level.ERROR
         if each.status == "passed":
             continue
         name = places.name(Path(each.path))
         text = f"{name}:{each.line}:1: {each.headline}"
-        kind = "error" if is_error else "warning"
-        yield _command(kind, text, title=f"gclint verify ({each.name})", file=name, line=each.line), is_error
+        title = f"gclint verify ({each.name})"
+        yield level, _command(level, text, title=title, file=name, line=each.line)
 
 
-def _command(kind: str, text: str, **properties: str | int) -> str:
+def _command(level: Level, text: str, **properties: str | int) -> str:
     listed = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    return f"::{kind} {listed}::{_data(text)}"
+    return f"::{LEVELS[level].github} {listed}::{_data(text)}"
 
 
 def _data(text: str) -> str:

@@ -6,13 +6,11 @@ import hashlib
 from typing import TextIO
 
 from gclint.finding import Finding, Problem
-from gclint.report.findings import documentation_url, level_of, with_obstacle
+from gclint.report.findings import documentation_url, with_obstacle
+from gclint.report.levels import LEVELS
 from gclint.report.places import Places, fingerprints
 from gclint.report.printing import write_object
 from gclint.report.report import Report
-
-_SEVERITIES = {"error": "major", "warning": "minor", "note": "info"}
-"""GitLab's severities by the levels of rules."""
 
 
 def write(report: Report, stream: TextIO) -> None:
@@ -31,7 +29,7 @@ def _finding(places: Places, finding: Finding, fingerprint: str) -> dict[str, ob
         "description": with_obstacle(finding),
         "check_name": f"{finding.code} {finding.name}",
         "fingerprint": fingerprint,
-        "severity": _SEVERITIES[level_of(finding)],
+        "severity": LEVELS[finding.level].gitlab,
         "location": {"path": places.name(finding.path), "lines": {"begin": start.row, "end": end.row}},
         "content": {"body": documentation_url(finding)},
     }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from gclint import __version__
 from gclint.finding import in_reading_order
+from gclint.level import Level
 from gclint.report.findings import count_by_rule, documentation_url
 from gclint.report.printing import write_object
 
@@ -58,6 +59,7 @@ def _finding(project: Files, finding: Finding) -> dict[str, object]:
     return {
         "code": finding.code,
         "name": finding.name,
+        "level": finding.level.value,
         "message": finding.message,
         "reason": None if finding.fix else finding.remedy.reason,
         "symbol": finding.symbol,
@@ -96,6 +98,7 @@ def _problem(problem: Problem) -> dict[str, object]:
     return {
         "code": None,
         "name": None,
+        "level": Level.ERROR.value,
         "message": problem.message,
         "reason": None,
         "symbol": None,
@@ -132,6 +135,7 @@ def _fixed(finding: Finding) -> dict[str, object]:
     return {
         "code": finding.code,
         "name": finding.name,
+        "level": finding.level.value,
         "message": finding.message,
         "symbol": finding.symbol,
         "filename": str(finding.path),

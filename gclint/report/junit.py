@@ -54,7 +54,7 @@ def _suites(report: Report, places: Places) -> dict[str, list[_Case]]:
     for problem in report.problems:
         suites[places.name(problem.path)].append(_problem(problem))
     for finding in report.findings:
-        suites[places.name(finding.path)].append(_finding(places, finding))
+        suites[places.name(finding.path)].append(_finding(report, places, finding))
     if report.runs is not None:
         from gclint.report.verification import outcomes
 
@@ -77,13 +77,14 @@ def _suites(report: Report, places: Places) -> dict[str, list[_Case]]:
     return dict(suites) or {"gclint": [_Case("check")]}
 
 
-def _finding(places: Places, finding: Finding) -> _Case:
+def _finding(report: Report, places: Places, finding: Finding) -> _Case:
     start = places.position(finding.path, finding.start)
     place = f"{places.name(finding.path)}:{start.row}:{start.column}"
     why = obstacle(finding)
-    text = f"{place}: {headline(finding)}" + (f"\n{why}" if why else "")
+    text = f"{place}: {finding.level.value}: {headline(finding)}" + (f"\n{why}" if why else "")
     name = f"{finding.code} {finding.symbol} ({start.row}:{start.column})"
-    return _Case(name, start.row, "failure", finding.code, headline(finding), text)
+    kind = "failure" if report.fails(finding) else ""
+    return _Case(name, start.row, kind, finding.code, headline(finding), text)
 
 
 def _problem(problem: Problem) -> _Case:
@@ -99,6 +100,8 @@ def _add(suite: ElementTree.Element, name: str, case: _Case) -> None:
     if case.kind:
         inside = _attributes(message=case.message, type=case.type)
         ElementTree.SubElement(added, case.kind, inside).text = _text(case.text)
+    elif case.message:
+        ElementTree.SubElement(added, "system-out").text = _text(case.text)
 
 
 def _counts(cases: Sequence[_Case]) -> dict[str, object]:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from gclint.cache.codec import decoded, encoded
 from gclint.cache.consulted import Damaged, consulted, still_holds
 from gclint.facts import digest, read_unnoted
-from gclint.finding import Finding
+from gclint.finding import Finding, Problem
+from gclint.level import Level
 from gclint.report import full
 from gclint.report.formats import written_as
 from gclint.report.printing import write_lines
@@ -38,8 +39,10 @@ _KEPT: Mapping[str, Any] = {
     "quiet": bool,
     "unknown_bases": tuple[str, ...],
     "overlooked": tuple[Path, ...],
+    "empty": tuple[Problem, ...],
     "outside": tuple[Path, ...],
     "unparsed": tuple[Path, ...],
+    "fail_level": Level,
     "exit_status": int,
 }
 """What of a report is data, with its types; all else in it is as it is in any report without repairs."""

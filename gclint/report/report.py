@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from gclint.finding import Duty, Finding, Part, Problem, Repair
+from gclint.level import Level
 
 if TYPE_CHECKING:
     from gclint.code.file import SourceFile
@@ -126,10 +127,14 @@ class Report:
     """Consulted files that the running Python cannot parse."""
     overlooked: tuple[Path, ...] = ()
     """Files in the given folders that look like models, and were not checked because of their names."""
+    empty: tuple[Problem, ...] = ()
+    """The given folders in which there was nothing to check, and why."""
     outside: tuple[Path, ...] = ()
     """Links in the given folders that were not followed, since they lead out of the given paths."""
     shows_fixes: bool = False
     """Whether to list the repaired findings, too."""
+    fail_level: Level = Level.WARNING
+    """The lowest level of findings with which a run fails."""
     exit_status: int = 0
     """The exit status, as far as it is known before the report is written."""
     verbose: bool = False
@@ -139,6 +144,10 @@ class Report:
     def left(self) -> tuple[Finding, ...]:
         """The findings, and those that could not be repaired because their file is not writable."""
         return (*self.findings, *self.repairs.lost)
+
+    def fails(self, finding: Finding) -> bool:
+        """Return whether a finding that is left makes the run fail."""
+        return finding.level.is_at_least(self.fail_level)
 
     def also(self, problems: Iterable[Problem]) -> Report:
         """Return this report with further problems."""

@@ -43,7 +43,7 @@ DOCUMENTS: Mapping[str, Callable[[TextIO, Rule], object]] = {
 def documentation(rule: Rule) -> str:
     """Return the documentation of a rule in Markdown, with its fixes and settings."""
     return (
-        f"# {rule.code} {rule.name}\n\n{_fixes(rule)}\n\n{rule.documentation()}\n{''.join(_settings(rule))}"
+        f"# {rule.code} {rule.name}\n\n{_facts(rule)}\n\n{rule.documentation()}\n{''.join(_settings(rule))}"
     )
 
 
@@ -56,7 +56,7 @@ def described(rule: Rule) -> dict[str, object]:
         "name": rule.name,
         "summary": rule.summary(),
         "documentation": documentation(rule),
-        "level": rule.level,
+        "level": rule.level.value,
         "precision": rule.precision,
         "preview": rule.preview,
         "fix": {
@@ -77,11 +77,12 @@ def described(rule: Rule) -> dict[str, object]:
     }
 
 
-def _fixes(rule: Rule) -> str:
-    """Return which fixes a rule has, in words."""
+def _facts(rule: Rule) -> str:
+    """Return the level of a rule, and which fixes it has, in words."""
     if not rule.fixes:
-        return "*No fix.*"
-    return f"*A fix is sometimes available: {listed((each.value for each in rule.fixes), 'or')}.*"
+        return f"*Level: {rule.level.value}. No fix.*"
+    kinds = listed((each.value for each in rule.fixes), "or")
+    return f"*Level: {rule.level.value}. A fix is sometimes available: {kinds}.*"
 
 
 def _settings(rule: Rule) -> Iterator[str]:

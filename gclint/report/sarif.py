@@ -14,7 +14,8 @@ from gclint import __version__
 from gclint.code.paths import printable
 from gclint.edit.edits import by_file
 from gclint.finding import Finding, Fix, Problem, Step
-from gclint.report.findings import documentation_url, level_of, with_obstacle
+from gclint.report.findings import documentation_url, with_obstacle
+from gclint.report.levels import LEVELS
 from gclint.report.places import Places, fingerprints
 from gclint.report.printing import write_object
 from gclint.report.report import Report
@@ -91,7 +92,7 @@ class _Run:
         location = self._physical(finding.path, finding.start, finding.end)
         result: _Object = {
             "ruleId": finding.code,
-            "level": level_of(finding),
+            "level": finding.level.value,
             "message": {"text": _plain(message)},
             "locations": [
                 {"physicalLocation": location, "logicalLocations": [{"name": printable(finding.symbol)}]}
@@ -181,10 +182,10 @@ def _rule(rule: Rule) -> _Object:
         "fullDescription": {"text": _plain(rule.summary())},
         "help": {"text": _plain(text), "markdown": text},
         "helpUri": documentation_url(rule),
-        "defaultConfiguration": {"level": rule.level},
+        "defaultConfiguration": {"level": rule.level.value},
         "properties": {
             "precision": rule.precision,
-            "problem.severity": "recommendation" if rule.level == "note" else rule.level,
+            "problem.severity": LEVELS[rule.level].code_scanning,
             "tags": ["gradient-checkpointing", "pytorch", "transformers", rule.name],
         },
     }

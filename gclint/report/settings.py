@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from gclint.code.paths import inert, shown
+from gclint.level import Level
 from gclint.releases import Releases, Version
 from gclint.report.printing import write_object
 from gclint.settings import Settings
-from gclint.settings.definitions import DEFINITIONS, RULES, VERIFY, RuleWords
+from gclint.settings.definitions import DEFINITIONS, IGNORES, LEVELS, RULES, VERIFY, RuleWords
 from gclint.settings.settings import Origin
 
 
@@ -52,7 +53,7 @@ def write_json(settings: Settings, rules: Sequence[RuleWords], stream: TextIO) -
 def _lines(settings: Settings, rules: Sequence[RuleWords]) -> Iterator[_Line]:
     for each in DEFINITIONS:
         value = _plain(getattr(settings, each.field))
-        if each.field == "per_file_ignores":
+        if each.kind in (IGNORES, LEVELS):
             value = dict(value)
         yield _Line((), each.name, value, settings.origins.get(each.name))
     for rule in rules:
@@ -75,6 +76,8 @@ def _plain(value: object) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, Releases):
         return _range(value)
+    if isinstance(value, Level):
+        return value.value
     return str(value) if isinstance(value, Path) else value
 
 

@@ -18,6 +18,7 @@ from rich.text import Text
 from gclint.code.paths import printable
 from gclint.finding import Finding
 from gclint.report.findings import headline, is_fixable, obstacle
+from gclint.report.levels import LEVELS
 from gclint.report.printing import folded, is_coloured, width_of
 from gclint.report.report import Files
 
@@ -66,13 +67,14 @@ class Findings:
     def _headline(self, finding: Finding) -> None:
         position = self._project.file(finding.path).position(finding.start)
         path, place = printable(str(finding.path)), f":{position.row}:{position.column}: "
+        level = f"{finding.level.value}: "
         star = " [*]" if is_fixable(finding, unsafe=self._unsafe) else ""
         message = printable(headline(finding))
-        text = Text("\n".join(folded(message + star, self._stream, prefix=path + place, hanging=4)))
+        text = Text("\n".join(folded(message + star, self._stream, prefix=path + place + level, hanging=4)))
         text.stylize("bold", 0, len(path))
         text.stylize("cyan", len(path), len(path) + len(place))
-        code = text.plain.index(finding.code, len(path) + len(place) - 1)
-        text.stylize("bold red", code, code + len(finding.code))
+        code = text.plain.index(finding.code, len(path) + len(place) + len(level) - 1)
+        text.stylize(LEVELS[finding.level].style, len(path) + len(place), code + len(finding.code))
         if star:
             text.stylize("cyan", len(text) - len(star.strip()))
         self._console.print(text)
@@ -92,7 +94,8 @@ class Findings:
             code.truncate(room, overflow="ellipsis")
             caret = caret[: room - cell_len(before)]
         self._console.print(Text(f"{number}| ").append(code))
-        self._console.print(Text(f"{margin}| {' ' * cell_len(before)}").append(caret, "bold red"))
+        style = LEVELS[finding.level].style
+        self._console.print(Text(f"{margin}| {' ' * cell_len(before)}").append(caret, style))
         return margin
 
     def _reason(self, why: str, margin: str) -> None:

@@ -24,7 +24,7 @@ from gclint.interruption import SECONDS, Interrupted, TookTooLong, limited, numb
 from gclint.model.attributes import let_go
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
-from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes
+from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes, selected_for, with_level
 from gclint.run.carry import carry
 from gclint.run.jobs import spread
 from gclint.run.tree import Tree, attribute, may_belong_elsewhere
@@ -267,8 +267,10 @@ def summarise(
         findings = attribute(project, findings, tree.lineage)
         findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
     checked = (_limited_to_given_files(project, each) for each in comments.checked(_about_comments(rules)))
+    findings = [with_level(project.settings, each) for each in findings]
     numbered = tuple(frozenset(findings[number] for number in group) for group in groups)
-    result = result_of(in_reading_order([*findings, *checked]), numbered, verdicts, rules)
+    found_in_comments = (with_level(project.settings, each) for each in checked)
+    result = result_of(in_reading_order([*findings, *found_in_comments]), numbered, verdicts, rules)
     twins = tree.twin_files if tree else ()
     return replace(result, shown_in=frozenset(_places(result)).union(twins))
 
@@ -438,7 +440,7 @@ def _judge_patiently(
     problems: list[Problem] = []
     ran: set[str] = set()
     ignored = ignored_codes(project.settings, path, rules)
-    for rule in rules:
+    for rule in selected_for(project.settings, path, rules):
         try:
             # Ignored findings are needed all the same: as with a comment, their code must not change.
             findings += list(rule.check(network))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from bisect import bisect_right, insort_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from gclint.run.check import BUG, CheckResult, check, check_again, collector_pau
 from gclint.wording import listed
 
 _PASSES = 20
+_WENT = "it went with another fix"
 _Edits = dict[Path, list[Edit]]
 """Edits by their files."""
 _Wanted = Callable[[Sequence[Finding]], Sequence[Finding]]
@@ -35,6 +36,8 @@ class FixResult(CheckResult):
     """The findings whose fixes were made; their offsets refer to the text in which they were found."""
     changed: Mapping[Path, tuple[str, str]]
     """The texts of the changed files, before and after."""
+    gone: tuple[Finding, ...] = field(default=(), kw_only=True)
+    """Those that went with a fix of another one, without a fix of their own."""
     together: tuple[frozenset[Path], ...] = field(default=(), kw_only=True)
     """Files that fixes changed together: one fix, or fixes of copies of the same code."""
     broken: frozenset[object] = field(default=frozenset(), kw_only=True)
@@ -44,7 +47,9 @@ class FixResult(CheckResult):
         """Return the result with what there is to find now that the ``changed`` files have other texts."""
         again = _without_broken_fixes(check_again(project, self, changed, rules), self.broken)
         problems = tuple(dict.fromkeys((*self.problems, *again.problems)))
-        return replace(self, **vars(replace(again, problems=problems)))
+        back = set(map(_name, again.findings))
+        gone = tuple(each for each in self.gone if _name(each) not in back)
+        return replace(self, **vars(replace(again, problems=problems)), gone=gone)
 
 
 def fix(
@@ -76,6 +81,7 @@ class _Repair:
         self._wanted = wanted
         self._made = made
         self._applied: list[Finding] = []
+        self._gone: list[Finding] = []
         self._problems: list[Problem] = []
         self._before: dict[Path, str] = {}
         self._together: dict[frozenset[Path], None] = {}
@@ -84,6 +90,7 @@ class _Repair:
 
     def run(self, rules: Sequence[Rule], result: CheckResult) -> FixResult:
         for number in range(_PASSES):
+            before, made = self._wanted(result.findings), len(self._applied)
             changed = self._make_pass(self._to_make(result), result.groups)
             if not changed:
                 break
@@ -91,6 +98,9 @@ class _Repair:
             # files, and what is about them was mostly made since the last time.
             gc.collect(0 if number else 2)
             result = check_again(self._project, result, changed, rules)
+            own = set(self._applied[made:])
+            others = [each for each in before if each not in own]
+            self._gone += _missing(others, self._wanted(result.findings))
         else:
             self._tell_restless(self._to_make(result))
         left = _without_broken_fixes(result, self._broken)
@@ -98,6 +108,7 @@ class _Repair:
             **vars(replace(left, problems=(*left.problems, *self._problems))),
             applied=tuple(self._applied),
             changed=self._changed(),
+            gone=tuple(self._gone),
             together=tuple(self._together),
             broken=frozenset(self._broken),
         )
@@ -214,6 +225,21 @@ class _Repair:
             if before is not None and before != self._project.file(path).text:
                 changed[path] = (before, self._project.file(path).text)
         return changed
+
+
+def _missing(before: Iterable[Finding], after: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings that are not there any more, though no fix of their own was made."""
+    left = Counter(map(_name, after))
+    for finding in before:
+        if left[_name(finding)]:
+            left[_name(finding)] -= 1
+        else:
+            yield finding.refused(_WENT)
+
+
+def _name(finding: Finding) -> tuple[Path, str, str]:
+    """Return what is the same for a finding before and after edits around it."""
+    return finding.path, finding.code, finding.symbol
 
 
 def _without_broken_fixes(result: CheckResult, broken: Set[object]) -> CheckResult:

@@ -8,7 +8,7 @@ from pathlib import Path
 from gclint.code.discovery import survey
 from gclint.code.project import Project
 from gclint.finding import Edit, Finding, Problem
-from gclint.rule import Rule
+from gclint.rule import Rule, selected_rules
 from gclint.run.check import CheckResult
 from gclint.run.live import Live
 from gclint.server.documents import Document, Documents
@@ -40,8 +40,11 @@ class Area:
         """The edits that make all safe fixes of a file, and the result that they were computed from."""
         files = [] if is_folder else [root]
         if root.exists():
-            files = survey([root], settings).files
-        self.live = Live(Project(settings, files, within=[root]), rules)
+            found = survey([root], settings)
+            files, self.settings = found.files, found.settings
+            if self.settings.inner:
+                self.rules = rules = selected_rules(self.settings)
+        self.live = Live(Project(self.settings, files, within=[root]), rules)
         for document in documents:
             self.live.put(document.path, document.text)
 

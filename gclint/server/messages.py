@@ -9,6 +9,7 @@ from lsprotocol import types
 
 from gclint.finding import Finding, Problem
 from gclint.report.findings import documentation_url, obstacle
+from gclint.report.levels import LEVELS
 from gclint.rule import CommentRule
 from gclint.server.area import Area
 from gclint.server.documents import Documents, Lines
@@ -60,7 +61,7 @@ def _of_finding(documents: Documents, area: Area, finding: Finding) -> types.Dia
     return types.Diagnostic(
         range=span(documents, area, finding.path, finding.start, finding.end),
         message=finding.message if why is None else f"{finding.message}\n{why}",
-        severity=types.DiagnosticSeverity.Warning,
+        severity=types.DiagnosticSeverity[LEVELS[finding.level].editor],
         code=finding.code,
         code_description=types.CodeDescription(documentation_url(finding)),
         source=SOURCE,

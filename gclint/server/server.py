@@ -21,10 +21,14 @@ from gclint.server import actions
 from gclint.server.documents import path_of
 from gclint.server.hover import hover
 from gclint.server.session import Load, Session, decides_for_others
+from gclint.settings import FILES
 
 _NAME = "gclint"
 _CONTENT_MODIFIED = types.LSPErrorCodes.ContentModified.value
-_WATCHED = ("**/*.py", *(f"**/{each}" for each in METADATA if not each.endswith(".py")))
+_WATCHED = (
+    "**/*.py",
+    *(f"**/{each}" for each in dict.fromkeys((*METADATA, *FILES)) if not each.endswith(".py")),
+)
 _TURNS_BETWEEN_COLLECTIONS = 50
 
 

@@ -7,6 +7,7 @@ the diagnostics that have changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lsprotocol import types
@@ -17,7 +18,7 @@ from gclint.rule import Rule
 from gclint.server.area import Area
 from gclint.server.documents import Document, Documents, path_of, untitled_name
 from gclint.server.messages import diagnostics
-from gclint.settings import Settings
+from gclint.settings import FILES, Settings
 
 _THIRD_PARTY = {"site-packages", "dist-packages"}
 """Names of folders with third-party code, which is read but not checked."""
@@ -231,6 +232,7 @@ class Session:
         known = self._areas.get(root) or self._single_files.get(root)
         try:
             settings, rules = self._load(root)
+            area = Area(root, settings, rules, self.documents, is_folder=is_folder)
         except UnusableSettings as error:
             self._complain(root, str(error))
             if known is None:
@@ -241,9 +243,10 @@ class Session:
                 rules = selected_rules(settings)
             else:
                 settings, rules = known.settings, known.rules
-        else:
-            self._unusable.pop(root, None)
-        return Area(root, settings, rules, self.documents, is_folder=is_folder)
+            settings = replace(settings, read=None)
+            return Area(root, settings, rules, self.documents, is_folder=is_folder)
+        self._unusable.pop(root, None)
+        return area
 
     def _complain(self, root: Path, message: str) -> None:
         roots = (*self._areas, *self._single_files)
@@ -263,7 +266,7 @@ class Session:
 
 def decides_for_others(path: Path) -> bool:
     """Return whether a file may have settings or requirements that affect the files around it."""
-    return any(path.match(pattern) for pattern in METADATA)
+    return any(path.match(pattern) for pattern in (*METADATA, *FILES))
 
 
 def _is_about(folder: Path, path: Path) -> bool:

@@ -5,7 +5,15 @@ options, ``gclint config``, the JSON schema and the table in the documentation.
 """
 
 from gclint.settings.definitions import SettingsError, Vocabulary
-from gclint.settings.reading import load_settings
+from gclint.settings.reading import FILES, inner_settings, load_settings
 from gclint.settings.settings import Settings, common_folder
 
-__all__ = ["Settings", "SettingsError", "Vocabulary", "common_folder", "load_settings"]
+__all__ = [
+    "FILES",
+    "Settings",
+    "SettingsError",
+    "Vocabulary",
+    "common_folder",
+    "inner_settings",
+    "load_settings",
+]

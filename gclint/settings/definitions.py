@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from gclint.level import Level
 from gclint.releases import Releases, releases
 
 Ignores: TypeAlias = "tuple[tuple[str, tuple[str, ...]], ...]"
 """Patterns, each with the rules that do not run on the files that it matches."""
 
+Levels: TypeAlias = "tuple[tuple[str, Level], ...]"
+"""Rules, each with the level of its findings."""
 
 _MOST_PATTERNS = 1000
 """Each is tried on each file."""
@@ -89,6 +92,20 @@ def _ignores(value: object, folder: Path) -> Ignores:
     )
 
 
+def _level(value: object, _folder: Path) -> Level:
+    assert isinstance(value, str)
+    try:
+        return Level(value.strip().lower())
+    except ValueError:
+        raise ValueError(f"there is no level {value!r}; choose from {', '.join(_LEVELS)}") from None
+
+
+def _levels(value: object, folder: Path) -> Levels:
+    assert isinstance(value, dict)
+    words = _words([*value], folder)
+    return tuple((word, _level(level, folder)) for word, level in zip(words, value.values(), strict=True))
+
+
 def _path(value: object, folder: Path) -> Path:
     assert isinstance(value, str)
     if not value.strip():
@@ -108,6 +125,7 @@ def _releases(value: object, _folder: Path) -> Releases:
         raise ValueError(f"{error}; write it like 4.57 or >=4.53,<5") from None
 
 
+_LEVELS = [each.value for each in Level]
 _LIST = {"type": "array", "items": {"type": "string", "minLength": 1}}
 
 WORDS = Kind("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _words)
@@ -118,6 +136,13 @@ IGNORES = Kind(
     lambda value: isinstance(value, dict) and all(map(_is_strings, value.values())),
     _ignores,
     holds_patterns=True,
+)
+LEVEL = Kind("a string", {"type": "string", "enum": _LEVELS}, _is_string, _level)
+LEVELS = Kind(
+    "a table of strings",
+    {"type": "object", "additionalProperties": {"enum": _LEVELS}},
+    lambda value: isinstance(value, dict) and all(map(_is_string, value.values())),
+    _levels,
 )
 PATH = Kind("a string", {"type": "string", "minLength": 1}, _is_string, _path)
 RELEASES = Kind("a string", {"type": "string", "minLength": 1}, _is_string, _releases)
@@ -145,6 +170,8 @@ class Definition:
     """What the command line says about it."""
     metavar: str | None = None
     """What stands there for its value; None for a switch."""
+    is_of_run: bool = False
+    """Whether it concerns a whole run, so that settings files for some of its files cannot have it."""
     adds: bool = False
     """Whether values from the command line are added to those in the table, instead of replacing them."""
 
@@ -231,6 +258,16 @@ DEFINITIONS = (
         "PATTERN:RULE",
     ),
     Definition(
+        "levels",
+        LEVELS,
+        {},
+        "The levels of findings by rule: `error`, `warning` or `note`. Of several codes, prefixes and names "
+        "that fit a rule, the longest one counts.",
+        '{ GC001 = "error", GC3 = "note" }',
+        "Give the findings of RULE this LEVEL: error, warning or note; separate pairs by commas.",
+        "RULE:LEVEL",
+    ),
+    Definition(
         "preview",
         SWITCH,
         False,
@@ -276,6 +313,7 @@ DEFINITIONS = (
         "Whether to include fixes that need a review, and to make them with `--fix`.",
         "true",
         "Include fixes that need a review.",
+        is_of_run=True,
     ),
     Definition(
         "target-version",
@@ -297,6 +335,7 @@ DEFINITIONS = (
         '"../transformers/src"',
         "Source of transformers, to look up base classes; it is never changed.  [default: the installed one]",
         "PATH",
+        is_of_run=True,
     ),
     Definition(
         "baseline",
@@ -306,6 +345,18 @@ DEFINITIONS = (
         '"gclint-baseline.json"',
         "Do not report the findings in FILE.",
         "FILE",
+        is_of_run=True,
+    ),
+    Definition(
+        "fail-level",
+        LEVEL,
+        "warning",
+        "The lowest level of findings with which the exit status is 1: `error`, `warning` or `note`.",
+        '"note"',
+        "Exit with 1 if findings of this level or a graver one remain: error, warning or note.  "
+        "[default: warning]",
+        "LEVEL",
+        is_of_run=True,
     ),
     Definition(
         "output-format",
@@ -314,6 +365,7 @@ DEFINITIONS = (
         "The format in which `gclint check` prints findings.",
         '"concise"',
         "Format of the report.",
+        is_of_run=True,
     ),
 )
 """All settings except those of rules and of model classes, in the order in which they are shown."""

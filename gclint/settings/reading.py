@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from gclint import toml
-from gclint.facts import is_file, read_text
+from gclint.facts import is_file, is_link, is_there, read_text, real_path
 from gclint.settings.definitions import (
     BY_NAME,
     FORMAT,
@@ -27,14 +27,18 @@ from gclint.verify.worker.known import Known
 from gclint.wording import closest
 
 _PROJECT_FILE = "pyproject.toml"
+OWN_FILE = "gclint.toml"
+FILES = (OWN_FILE, _PROJECT_FILE)
+"""The names of settings files; in a folder, the first one counts."""
 _TABLE = ("tool", "gclint")
 
 
 def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = None) -> Settings:
-    """Read the nearest ``pyproject.toml``, from ``start`` upwards, that has a ``[tool.gclint]`` table.
+    """Read the nearest settings file, from ``start`` upwards.
 
-    If ``config`` is given, that file is read instead. It has such a table; a file that is not called
-    ``pyproject.toml`` may have the settings at top level.
+    That is a ``gclint.toml``, or a ``pyproject.toml`` that has a ``[tool.gclint]`` table. If ``config`` is
+    given, that file is read instead. It has such a table; a file that is not called ``pyproject.toml`` may
+    have the settings at top level.
 
     Raises:
         SettingsError: a file on the way is not TOML, or a setting is invalid.
@@ -42,21 +46,73 @@ def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = Non
     start = absolute(start)
     if config is not None:
         config = absolute(config)
-        document = _document(config)
-        table = _own_table(document, config)
-        if table is None and config.name == _PROJECT_FILE:
+        settings = _settings_in(config, vocabulary, start)
+        if settings is None:
             raise SettingsError(f"{config} has no [tool.gclint] table")
-        if table is None:
-            return _Reader(config, (), vocabulary).read(document, start)
-        return _Reader(config, _TABLE, vocabulary).read(table, start)
+        return settings
     for folder in (start, *start.parents):
-        path = folder / _PROJECT_FILE
-        if is_file(path):
-            table = _own_table(_document(path), path)
-            if table is not None:
-                return _Reader(path, _TABLE, vocabulary).read(table, start)
+        for path in (folder / name for name in FILES):
+            if not is_file(path):
+                continue
+            if path.name == OWN_FILE:
+                _require_inside(path)
+            settings = _settings_in(path, vocabulary, start)
+            if settings is not None:
+                return settings
     root = working_directory()
     return Settings(root=root if start.is_relative_to(root) else start, start=start)
+
+
+def inner_settings(folder: Path, vocabulary: Vocabulary) -> Settings | None:
+    """Return the settings for the files in a folder of a run, if that has a settings file; otherwise None.
+
+    Raises:
+        SettingsError: a setting is invalid, a file that mentions gclint is not TOML, or a link leads to it
+            from the repository that it is not in.
+    """
+    for path in (folder / name for name in FILES):
+        if not is_file(path):
+            continue
+        _require_inside(path)
+        # Among the files of a run, there may be a project that is broken on purpose.
+        if path.name == OWN_FILE or _mentions_gclint(path):
+            settings = _settings_in(path, vocabulary, folder)
+            if settings is not None:
+                return replace(settings, notes=(*settings.notes, *_of_whole_runs(settings)))
+    return None
+
+
+def _require_inside(path: Path) -> None:
+    """Raise an error if a settings file is a link out of its repository: its keys would be printed."""
+    if not is_link(path):
+        return
+    folders = (path.parent, *path.parent.parents)
+    root = next((each for each in folders if is_there(each / ".git")), path.parent)
+    if not real_path(path).is_relative_to(real_path(root)):
+        raise SettingsError(f"{path}: this link leads out of {root}; pass --config with the path of the file")
+
+
+def _mentions_gclint(path: Path) -> bool:
+    try:
+        return _TABLE[1] in read_text(path)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _of_whole_runs(settings: Settings) -> Iterator[str]:
+    """Yield a note for each setting that concerns a whole run, not some of its files."""
+    for name, origin in settings.origins.items():
+        if name in BY_NAME and BY_NAME[name].is_of_run:
+            yield f"{origin}: note: {name} concerns a whole run, and this file only a part of it"
+
+
+def _settings_in(path: Path, vocabulary: Vocabulary, start: Path) -> Settings | None:
+    """Return the settings in a file; None if it is a project's and has none."""
+    document = _document(path)
+    table = _own_table(document, path)
+    if table is not None:
+        return _Reader(path, _TABLE, vocabulary).read(table, start)
+    return None if path.name == _PROJECT_FILE else _Reader(path, (), vocabulary).read(document, start)
 
 
 def _document(path: Path) -> Mapping[str, object]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gclint.facts import is_dir
+from gclint.facts import is_dir, is_there
+from gclint.level import Level
 from gclint.releases import Releases
-from gclint.settings.definitions import BY_NAME, Ignores
+from gclint.settings.definitions import BY_NAME, Ignores, Levels
 from gclint.settings.patterns import from_folder, is_absolute, matches
 from gclint.verify.worker.known import Known
 
@@ -50,6 +51,7 @@ class Settings:
     extend_select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     per_file_ignores: Ignores = ()
+    levels: Levels = ()
     preview: bool = False
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -58,6 +60,7 @@ class Settings:
     target_version: Releases | None = None
     library: Path | None = None
     baseline: Path | None = None
+    fail_level: Level = Level.WARNING
     output_format: str = "full"
     of_rules: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The settings that rules declare: pairs of name and values."""
@@ -77,6 +80,35 @@ class Settings:
     """The origin of each setting that is not the default, by its name in the table."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """Notes for the user about the settings, a line each."""
+    inner: Mapping[Path, Settings] = field(default_factory=dict, hash=False)
+    """The settings of files in folders that have a settings file of their own, by the folder."""
+    read: Callable[[Path], Settings | None] | None = field(default=None, compare=False, repr=False)
+    """Reads the settings file in a folder, if there is one; None if all files have these settings."""
+
+    def of(self, path: Path) -> Settings:
+        """Return the settings for a file or folder: those of the nearest settings file above it."""
+        if not self.inner:
+            return self
+        around = (self.inner.get(folder) for folder in absolute(path).parents)
+        return next((each for each in around if each is not None), self)
+
+    def around(self, folders: Iterable[Path]) -> Settings:
+        """Return these settings, together with those of the settings files in and above some folders.
+
+        What another repository has inside of this one, such as a submodule, decides nothing here.
+        """
+        if self.read is None or self.start is None:
+            return self
+        inside = {each for folder in map(absolute, folders) for each in (folder, *folder.parents)}
+        new = [each for each in inside if self.start in each.parents and each not in self.inner]
+        found = {each: self.read(each) for each in sorted(new) if not self._is_of_others(each)}
+        own = {folder: settings for folder, settings in found.items() if settings is not None}
+        return replace(self, inner={**self.inner, **own})
+
+    def _is_of_others(self, folder: Path) -> bool:
+        """Return whether a folder is in a repository inside of the folder that the run is about."""
+        below = (each for each in (folder, *folder.parents) if self.start in each.parents)
+        return any(is_there(each / ".git") for each in below)
 
     def given(self, name: str) -> tuple[str, ...] | None:
         """Return the value of a setting that a rule declares, or None if it is not set."""
@@ -88,22 +120,25 @@ class Settings:
 
     def excluded_by(self, path: Path) -> str | None:
         """Return the first pattern that matches ``path``, or a folder that contains it, to be skipped."""
-        patterns = (*self.exclude, *self.extend_exclude)
-        return next((each for each in patterns if self._is_among([each], path)), None)
+        own = self.of(path)
+        patterns = (*own.exclude, *own.extend_exclude)
+        return next((each for each in patterns if own._is_among([each], path)), None)
 
     def includes(self, path: Path) -> bool:
         """Return whether the file at ``path`` itself matches a pattern in ``include``, in any folder."""
-        return bool(self.include) and (
-            self._is_among(self.include, path, folders=False)
-            or any("/" not in each and matches(each, path, (path.name,)) for each in self.include)
+        own = self.of(path)
+        return bool(own.include) and (
+            own._is_among(own.include, path, folders=False)
+            or any("/" not in each and matches(each, path, (path.name,)) for each in own.include)
         )
 
     def ignored_in(self, path: Path) -> tuple[str, ...]:
         """Return the rules that ``per-file-ignores`` disables for ``path``: codes, prefixes and names."""
+        own = self.of(path)
         return tuple(
             selector
-            for pattern, selectors in self.per_file_ignores
-            if self._is_among([pattern.removeprefix("!")], path) != pattern.startswith("!")
+            for pattern, selectors in own.per_file_ignores
+            if own._is_among([pattern.removeprefix("!")], path) != pattern.startswith("!")
             for selector in selectors
         )
 

@@ -57,6 +57,7 @@ def targets_of(paths: Sequence[Path], settings: Settings) -> tuple[list[Target],
     """
     found = survey(paths, settings)
     files, problems = found.files, found.problems
+    problems += found.empty  # Who runs models means to run some.
     given = {_absolute(path) for path in paths}
     for file in files:
         if is_modular(file) and _absolute(file) in given:

@@ -22,22 +22,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     ("files", "options", "summary"),
     [
         ({"modeling_a.py": reports.GOOD, "modeling_b.py": reports.GOOD}, (), "No findings in 2 files."),
-        ({"modeling_otter.py": reports.SAFE}, (), "Found 1 finding (1 fixable with --fix)."),
+        ({"modeling_otter.py": reports.SAFE}, (), "Found 1 finding: 1 warning (1 fixable with --fix)."),
         (
             {"modeling_otter.py": reports.two(reports.SAFE, reports.CACHE)},
             (),
-            "Found 2 findings (2 fixable with --fix).",
+            "Found 2 findings: 1 error, 1 warning (2 fixable with --fix).",
         ),
-        (_PAIR, ("--unsafe-fixes",), "Found 2 findings (2 fixable with --fix --unsafe-fixes)."),
+        (_PAIR, ("--unsafe-fixes",), "Found 2 findings: 2 warnings (2 fixable with --fix --unsafe-fixes)."),
         (
             {"modeling_otter.py": reports.UNSAFE},
             (),
-            "Found 1 finding (1 fixable with --fix --unsafe-fixes).",
+            "Found 1 finding: 1 warning (1 fixable with --fix --unsafe-fixes).",
         ),
         (
             {"modeling_otter.py": f"{reports.GOOD}# gclint: skip\n"},
             (),
-            "Found 1 finding (none fixable).",
+            "Found 1 finding: 1 note (none fixable).",
         ),
         ({"modeling_otter.py": reports.SAFE}, ("--fix",), "Fixed 1 finding; none left in 1 file."),
         ({"modeling_otter.py": reports.BROKEN}, (), "Nothing was checked."),
@@ -124,3 +124,31 @@ def test_files_that_look_like_models_and_are_not_checked_are_noted(
     errors = folder.run().err
     assert errors.startswith(note) if note else errors == ""
     assert folder.run("--quiet").err == ""
+
+
+def test_what_goes_with_another_fix_is_counted_as_fixed(folder: Folder) -> None:
+    text = Path(__file__).parents[2].joinpath("fixtures/GC001/dropped_kwargs.py").read_text(encoding="utf-8")
+    folder.write({"modeling_otter.py": text})
+    found = folder.run("--unsafe-fixes").out.splitlines()[-1]
+    assert found == "Found 2 findings: 1 error, 1 warning (1 fixable with --fix --unsafe-fixes)."
+    diff = folder.run("--diff", "--unsafe-fixes").err.splitlines()[-1]
+    assert diff == "Would fix 2 findings in 1 file; 0 left."
+    done = folder.run("--fix", "--unsafe-fixes", "--show-fixes")
+    assert done.out.splitlines()[-1] == "Fixed 2 findings; none left in 1 file."
+    assert done.out.count(": fixed GC") == 1
+
+
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)])
+def test_a_folder_without_models_is_a_note(folder: Folder, quiet: tuple[str, ...]) -> None:
+    folder.write({"src/configuration_otter.py": "x = 1\n", "models/modeling_otter.py": reports.GOOD})
+    note = "src: note: there is no file named modeling_*.py or modular_*.py in this folder\n"
+    done = folder.run("src", *quiet)
+    assert (done.status, done.err) == (0, "" if quiet else note)
+    assert done.out == ("" if quiet else "Nothing was checked.\n")
+    done = folder.run("src", "models", *quiet)
+    assert (done.status, done.err) == (0, "" if quiet else note)
+    strict = folder.run("src", "models", "--error-on-empty", *quiet)
+    assert (strict.status, strict.err) == (2, note.replace("note", "error"))
+    assert folder.run("models", "--error-on-empty", *quiet).status == 0
+    assert folder.run("nowhere", *quiet).status == 2
+    assert folder.run("src", "--output-format", "json", *quiet).data == []

@@ -37,7 +37,7 @@ def _codes(folder: Folder, form: str, *options: str) -> list[str]:
         return [each["check_name"].split()[0] for each in done.data if each["check_name"] != "gclint"]
     if form == "junit":
         return [each.get("type", "") for each in ElementTree.fromstring(done.out).iter("failure")]
-    return re.findall(r"(?m)^(?:::error [^\n]*::)?[\w./]+:\d+:\d+: (GC\d+) ", done.out)
+    return re.findall(r"(?m)^(?:::\w+ [^\n]*::)?[\w./]+:\d+:\d+: (?:\w+: )?(GC\d+) ", done.out)
 
 
 @pytest.mark.parametrize("form", _FORMATS)
@@ -229,7 +229,7 @@ def test_github_is_told_that_it_shows_only_ten(folder: Folder, number: int, is_s
     text = reports.SAFE.split("\n\n\nclass ")[0] + "\n" + "".join(map(reports.model, names[:number]))
     folder.write({"modeling_zoo.py": text})
     printed = folder.run("--output-format", "github").out
-    assert printed.count("::error ") == number
+    assert printed.count("::warning ") == number
     said = f"::notice title=gclint::{number} annotations in all: GitHub shows 10"
     assert printed.startswith(said) is is_said
 

@@ -222,13 +222,13 @@ def test_a_change_that_ends_before_it_begins_only_inserts() -> None:
         (reports.BROKEN, types.DiagnosticSeverity.Error, None, None),
         (
             f"{reports.GOOD}# gclint: ignore\n",
-            types.DiagnosticSeverity.Warning,
+            types.DiagnosticSeverity.Information,
             [types.DiagnosticTag.Unnecessary],
             "GC000",
         ),
     ],
 )
-def test_problems_are_errors_and_findings_warnings(
+def test_a_diagnostic_has_the_level_of_its_finding_and_a_problem_is_an_error(
     editor: Editor, text: str, severity: object, tags: object, code: str | None
 ) -> None:
     (diagnostic,) = editor.open(text)

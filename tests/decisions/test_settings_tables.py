@@ -42,7 +42,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
             ["GC001", "GC002"],
         ),
         ({"src/deeper/pyproject.toml": f'{_OWN}ignore = ["GC001"]\n'}, ["GC001", "GC002"]),
-        ({"gclint.toml": 'ignore = ["GC001"]\n'}, ["GC001", "GC002"]),
+        ({"gclint.toml": 'ignore = ["GC001"]\n'}, ["GC002"]),
+        # In one folder, the file of its own does.
+        (
+            {"gclint.toml": 'ignore = ["GC001"]\n', "pyproject.toml": f'{_OWN}ignore = ["GC002"]\n'},
+            ["GC002"],
+        ),
+        ({"gclint.toml": 'ignore = ["GC001"]\n', "src/pyproject.toml": _OWN}, ["GC001", "GC002"]),
         ({"pyproject.toml": '[gclint]\nignore = ["GC001"]\n'}, ["GC001", "GC002"]),
         ({"pyproject.toml": '[tool.gclint-more]\nignore = ["GC001"]\n'}, ["GC001", "GC002"]),
     ],

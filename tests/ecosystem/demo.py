@@ -63,10 +63,7 @@ def balance(before: str, after: str) -> str:
             re.search(r"; ([\d,]+) left", after),
         )
     )
-    others = found - fixed - left
-    return (
-        f"of {found} findings {fixed} were fixed, {others} went with the fixes of others, and {left} are left"
-    )
+    return f"of {found} findings {fixed} were fixed, and {left} are left"
 
 
 if __name__ == "__main__":

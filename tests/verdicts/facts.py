@@ -125,6 +125,7 @@ class _Taking:
             facts["explain"] = explained
             facts["baseline"] = Fact(repr((known.file, known.symbol, known.hash)), text=str(known))
             facts["fingerprint"] = Fact(mark, text=mark)
+            del entry["level"]  # It follows from the rule and the settings, and may be changed by itself.
             fields = standard_json.dumps(_shape(entry), indent=1)
             facts["JSON"] = Fact(fields, text=fields)
 

@@ -90,7 +90,8 @@ def _rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gclint: Gclint) -> It
 def test_it_is_listed_and_explained_with_its_settings(gclint: Gclint) -> None:
     assert "GC901  unwanted-word" in gclint(command=("rules",)).out
     assert gclint(command=("rule", "GC901")).out == (
-        "# GC901 unwanted-word\n\n*A fix is sometimes available: safe.*\n\nA word is not wanted.\n\n"
+        "# GC901 unwanted-word\n\n*Level: error. A fix is sometimes available: safe.*\n\n"
+        "A word is not wanted.\n\n"
         "## Settings\n\n"
         '- `unwanted-words = ["bad"]` in `[tool.gclint.rules.unwanted-word]`: Words that are not wanted.\n'
     )
@@ -98,10 +99,12 @@ def test_it_is_listed_and_explained_with_its_settings(gclint: Gclint) -> None:
 
 def test_its_settings_are_read_from_the_table(gclint: Gclint) -> None:
     Path("modeling_toy.py").write_text("bad, worse\n")
-    found = "modeling_toy.py:1:1: GC901 bad is not wanted [*]\n"
+    found = "modeling_toy.py:1:1: error: GC901 bad is not wanted [*]\n"
     assert gclint("--select", "GC901", command=()).out.startswith(found)
     Path("pyproject.toml").write_text('[tool.gclint.rules.unwanted-word]\nunwanted-words = ["worse"]\n')
-    assert gclint(command=()).out.startswith("modeling_toy.py:1:6: GC901 worse is not wanted [*]\nFound 1")
+    assert gclint(command=()).out.startswith(
+        "modeling_toy.py:1:6: error: GC901 worse is not wanted [*]\nFound 1"
+    )
     Path("pyproject.toml").write_text('[tool.gclint]\nunwanted-word = ["worse"]\n')
     complaint = " ".join(gclint(command=()).err.split())
     assert "did you mean unwanted-words, in [tool.gclint.rules.unwanted-word]?" in complaint
@@ -111,7 +114,9 @@ def test_runs_confirm_it_and_are_told_what_repairs_them(gclint: Gclint) -> None:
     path = Path("modeling_toy.py")
     path.write_text(_MODEL)
     outcome = gclint("modeling_toy.py")
-    assert outcome.out.startswith("modeling_toy.py:5:13: GC901 bad is not wanted (confirmed by run) [*]\n")
+    assert outcome.out.startswith(
+        "modeling_toy.py:5:13: error: GC901 bad is not wanted (confirmed by run) [*]\n"
+    )
     assert "    GC901 repairs it: gclint --fix --select GC901 modeling_toy.py\n" in outcome.out
     assert gclint("--fix", "--verify", "modeling_toy.py", command=()).status == 0
     assert path.read_text() == _MODEL.replace('word = "bad"', 'word = "ok"')

@@ -29,7 +29,8 @@ def test_what_fails_exits_with_1_and_says_what_to_do(gclint: Gclint) -> None:
     assert outcome.status == 1
     # What only the run has seen is a finding too.
     assert outcome.out.startswith(
-        "modeling_toy.py:7:5: GC003 the gradients of 8 parameters are lost. The call passes `x` by keyword. "
+        "modeling_toy.py:7:5: error: GC003 the gradients of 8 parameters are lost. "
+        "The call passes `x` by keyword. "
         "(confirmed by run)\n"
         "    no fix: this was seen in a run, and the text alone does not say how to repair it\n"
         "modeling_toy.py: B failed gradients (reentrant default): the gradients of 8 parameters are lost. "

@@ -159,9 +159,9 @@ def test_what_computes_something_else_is_not_written(gclint: Gclint) -> None:
     assert outcome.out.startswith(
         "modeling_x.py: not repaired\n    not proven: Toy, default: computes different values"
     )
-    assert "modeling_x.py:8:1: GC001" in outcome.out
+    assert "modeling_x.py:8:1: warning: GC001" in outcome.out
     assert "no fix: its repair was run and is not proven" in outcome.out
-    assert "Found 1 finding (none fixable)." in outcome.out
+    assert "Found 1 finding: 1 warning (none fixable)." in outcome.out
 
 
 _SAFE = "gclint --fix --select GC001 modeling_x.py"
