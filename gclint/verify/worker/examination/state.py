@@ -123,18 +123,27 @@ class Attributes:
     """The attributes of all modules, with their values, at one moment."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._kept = {name: (module, _attributes(module)) for name, module in model.named_modules()}
+        known: dict[int, Any] = {}
+        self._kept = {name: (module, _attributes(module, known)) for name, module in model.named_modules()}
 
     def changes(self) -> dict[str, Any]:
         """Return the new values of the attributes that have changed, by their dotted names.
 
         Flags of checkpointing and hooks are left out.
         """
+        known: dict[tuple[int, int], bool] = {}
+
+        def has_changed(before: Any, value: Any) -> bool:
+            pair = (id(before), id(value))
+            if pair not in known:
+                known[pair] = before != snapshot(value)
+            return known[pair]
+
         return {
             f"{name}.{key}" if name else key: value
             for name, (module, kept) in self._kept.items()
             for key, value in vars(module).items()
-            if key not in _KNOWN and (key not in kept or kept[key] != snapshot(value))
+            if key not in _KNOWN and (key not in kept or has_changed(kept[key], value))
         }
 
 
@@ -163,8 +172,15 @@ def state_tensors(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def _attributes(module: nn.Module) -> dict[str, Any]:
-    return {key: snapshot(value) for key, value in vars(module).items() if key not in _KNOWN}
+def _attributes(module: nn.Module, known: dict[int, Any]) -> dict[str, Any]:
+    """Return the snapshots of a module's attributes; modules share most, such as the configuration."""
+    found = {}
+    for key, value in vars(module).items():
+        if key not in _KNOWN:
+            if id(value) not in known:
+                known[id(value)] = snapshot(value)
+            found[key] = known[id(value)]
+    return found
 
 
 def _copy(tensor: Tensor, known: Tensor | None) -> Tensor:
