@@ -96,6 +96,24 @@ def test_gradient_without_finite_values_hides_what_is_wrong() -> None:
 
 
 @pytest.mark.torch
+def test_use_cache_of_a_configuration_is_no_change_since_the_steps_set_it() -> None:
+    from transformers import PretrainedConfig
+
+    from gclint.verify.worker.examination.state import snapshot
+
+    class Configuration(PretrainedConfig):  # type: ignore[misc]
+        pass
+
+    for value, is_set_by_steps in ((Configuration(), True), (_Statistics(), False)):
+        value.use_cache = True  # type: ignore[union-attr]
+        before = snapshot(value)
+        value.use_cache = False  # type: ignore[union-attr]
+        assert (snapshot(value) == before) is is_set_by_steps
+        value.runs = 1
+        assert snapshot(value) != before
+
+
+@pytest.mark.torch
 def test_what_modules_share_changes_in_all_of_them_and_what_one_replaces_only_there() -> None:
     import torch
 

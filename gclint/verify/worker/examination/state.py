@@ -15,9 +15,11 @@ from typing import Any
 import numpy
 import torch
 from torch import Tensor, nn
+from transformers import PretrainedConfig
 
 from gclint.verify.worker.examination.inspection.readable import is_plain_object
 from gclint.verify.worker.examination.tensors import is_cache
+from gclint.verify.worker.vocabulary import USE_CACHE
 
 _DEEPEST = 4
 _MOST_ITEMS = 1000
@@ -116,7 +118,11 @@ def _items(value: Any) -> Iterable[Any] | None:
     if isinstance(value, set | frozenset):
         # The text of an object may have its address.
         return sorted(str(each) if _is_simple(each) else type(each).__name__ for each in value)
-    return vars(value).values() if is_plain_object(value) else None
+    if not is_plain_object(value):
+        return None
+    # The steps set this in configurations themselves.
+    skipped = USE_CACHE if isinstance(value, PretrainedConfig) else None
+    return [each for key, each in vars(value).items() if key != skipped]
 
 
 class Attributes:
