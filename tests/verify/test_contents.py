@@ -93,3 +93,41 @@ def test_gradient_without_finite_values_hides_what_is_wrong() -> None:
     hiding = ([nan, nan], [nan, 0.0], [infinite, -infinite])
     assert all(hides_all(torch.tensor(each)) for each in hiding)
     assert not any(hides_all(torch.tensor(each)) for each in ([nan, 1.0], [0.0, 0.0], [1.0, 2.0]))
+
+
+@pytest.mark.torch
+def test_use_cache_of_a_configuration_is_no_change_since_the_steps_set_it() -> None:
+    from transformers import PretrainedConfig
+
+    from gclint.verify.worker.examination.state import snapshot
+
+    class Configuration(PretrainedConfig):  # type: ignore[misc]
+        pass
+
+    for value, is_set_by_steps in ((Configuration(), True), (_Statistics(), False)):
+        value.use_cache = True  # type: ignore[union-attr]
+        before = snapshot(value)
+        value.use_cache = False  # type: ignore[union-attr]
+        assert (snapshot(value) == before) is is_set_by_steps
+        value.runs = 1
+        assert snapshot(value) != before
+
+
+@pytest.mark.torch
+def test_what_modules_share_changes_in_all_of_them_and_what_one_replaces_only_there() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.state import Attributes
+
+    shared = _Statistics()
+    model: Any = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.ReLU())
+    for each in model:
+        each.shared, each.number, each.list = shared, 0, [1]
+    attributes = Attributes(model)
+    assert not attributes.changes()
+    model[0].number, model[1].list = False, [2]
+    assert set(attributes.changes()) == {"0.number", "1.list"}
+    shared.runs += 1
+    assert set(attributes.changes()) == {"0.number", "1.list", "0.shared", "1.shared"}
+    model[1].shared = _Statistics()
+    assert {"0.shared", "1.shared"} <= set(attributes.changes())

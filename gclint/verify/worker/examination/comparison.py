@@ -91,7 +91,9 @@ def is_nothing(gradient: Tensor | None) -> bool:
 
 def hides_all(gradient: Tensor) -> bool:
     """Return whether a gradient that is not zero has no other finite value, as NaN agrees with any NaN."""
-    return bool(gradient.any()) and not bool(gradient[gradient.isfinite()].any())
+    finite = gradient.isfinite()
+    # Mostly all are, and to pick them takes longer than to see that.
+    return not bool(finite.all()) and bool(gradient.any()) and not bool(gradient[finite].any())
 
 
 def largest(tensor: Tensor) -> float:

@@ -15,9 +15,11 @@ from typing import Any
 import numpy
 import torch
 from torch import Tensor, nn
+from transformers import PretrainedConfig
 
 from gclint.verify.worker.examination.inspection.readable import is_plain_object
 from gclint.verify.worker.examination.tensors import is_cache
+from gclint.verify.worker.vocabulary import USE_CACHE
 
 _DEEPEST = 4
 _MOST_ITEMS = 1000
@@ -116,25 +118,38 @@ def _items(value: Any) -> Iterable[Any] | None:
     if isinstance(value, set | frozenset):
         # The text of an object may have its address.
         return sorted(str(each) if _is_simple(each) else type(each).__name__ for each in value)
-    return vars(value).values() if is_plain_object(value) else None
+    if not is_plain_object(value):
+        return None
+    # The steps set this in configurations themselves.
+    skipped = USE_CACHE if isinstance(value, PretrainedConfig) else None
+    return [each for key, each in vars(value).items() if key != skipped]
 
 
 class Attributes:
     """The attributes of all modules, with their values, at one moment."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._kept = {name: (module, _attributes(module)) for name, module in model.named_modules()}
+        known: dict[int, Any] = {}
+        self._kept = {name: (module, _attributes(module, known)) for name, module in model.named_modules()}
 
     def changes(self) -> dict[str, Any]:
         """Return the new values of the attributes that have changed, by their dotted names.
 
         Flags of checkpointing and hooks are left out.
         """
+        known: dict[tuple[int, int], bool] = {}
+
+        def has_changed(before: Any, value: Any) -> bool:
+            pair = (id(before), id(value))
+            if pair not in known:
+                known[pair] = before != snapshot(value)
+            return known[pair]
+
         return {
             f"{name}.{key}" if name else key: value
             for name, (module, kept) in self._kept.items()
             for key, value in vars(module).items()
-            if key not in _KNOWN and (key not in kept or kept[key] != snapshot(value))
+            if key not in _KNOWN and (key not in kept or has_changed(kept[key], value))
         }
 
 
@@ -163,8 +178,15 @@ def state_tensors(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def _attributes(module: nn.Module) -> dict[str, Any]:
-    return {key: snapshot(value) for key, value in vars(module).items() if key not in _KNOWN}
+def _attributes(module: nn.Module, known: dict[int, Any]) -> dict[str, Any]:
+    """Return the snapshots of a module's attributes; modules share most, such as the configuration."""
+    found = {}
+    for key, value in vars(module).items():
+        if key not in _KNOWN:
+            if id(value) not in known:
+                known[id(value)] = snapshot(value)
+            found[key] = known[id(value)]
+    return found
 
 
 def _copy(tensor: Tensor, known: Tensor | None) -> Tensor:
