@@ -16,7 +16,7 @@ import numpy
 import torch
 from torch import Tensor, nn
 
-from gclint.verify.worker.examination.inspection.readable import is_plain_object
+from gclint.verify.worker.examination.inspection.parts import is_plain_object
 from gclint.verify.worker.examination.tensors import is_cache
 
 _DEEPEST = 4
