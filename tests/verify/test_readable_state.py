@@ -129,7 +129,7 @@ def _generator() -> Any:
         (deque([1, 2]), lambda kept: kept.rotate(1), "[0]"),
         (_counter(), lambda kept: kept(), ".seen"),
         ({"meter": _Slots()}, lambda kept: setattr(kept["meter"], "seen", 1), "['meter'].seen"),
-        (partial(len, draws=Random(0)), lambda kept: kept.keywords["draws"].random(), ".draws"),
+        (partial(Random.random, self=Random(0)), lambda kept: kept.keywords["self"].random(), ".self"),
         (lru_cache(len), lambda kept: kept("a"), ""),
     ],
 )
@@ -166,7 +166,7 @@ def test_arguments_are_named_by_the_parameters_of_the_block_and_compared_with_th
             return states
 
     block, states, scales = Block(), torch.ones(2), [1.0]
-    states.scale = 2.0  # type: ignore[attr-defined]
+    states.scale = 2.0
     function = partial(Block.forward, block, scales=scales)
     before = ReadableState(block, function, (states,))
     scales[0] = 3.0

@@ -65,15 +65,16 @@ _TEXTS: dict[str, str] = {
     "arguments instead of storing them, or set them outside the checkpointed code",
     "argument": "The recomputation reads its argument {shown}, {since}: {who}. Pass values that nothing "
     "changes before the backward pass",
-    "weight": "The recomputation reads {shown}, {since}: {who}. Leave weights as they are until the backward "
+    "weight": "The recomputation reads {shown}, whose values, `requires_grad` or hooks have changed since "
+    "the forward pass began {checkpoint}: {who}. Leave weights as they are until the backward "
     "pass is over, and do not run the model with others, as by `torch.func.functional_call`",
     "global": "The recomputation reads {shared} {inner}{of}, {since}. Pass it as an argument",
 }
 """What to say of a change, by what holds it; all that is shared is told alike."""
 _NO_GRAPH = "does not require grad"
 _LEFT = (
-    "Attributes, arguments, variables, settings and random numbers are the same. What is left depends "
-    "on the moment: the caller, which tensor object it is, files, the time, whether a backward pass runs. "
+    "Attributes, arguments, variables, the environment and random numbers are the same. What is left is the "
+    "caller, which tensor object it is, files, settings of Python, the time, whether a backward pass runs. "
 )
 _ORDER = tuple(_CAUSES)
 _UNNAMED = frozenset(("mode", "hook", "module", "weight"))
@@ -204,8 +205,12 @@ def _changed_state(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
 def _suspects(case: Case) -> Iterator[tuple[Checkpointed, Origin | None]]:
     """Yield the checkpoints whose recomputation differs, or those that may have ended with an error."""
     yield from _divergent(case)
-    if case.divergent is None and case.run.error is not None:
-        yield from ((each, None) for each in case.checkpoints if each.again and not each.again.is_complete)
+    fault = case.run.error
+    if case.divergent is None and fault is not None:
+        # Torch compares what is saved only when a recomputation has ended.
+        again = [(each, each.again) for each in case.checkpoints if each.again is not None]
+        is_torch = fault.kind == "CheckpointError"
+        yield from ((each, None) for each, run in again if is_torch or not run.is_complete)
 
 
 def _stack(case: Case, origin: Origin | None) -> tuple[Place, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import lru_cache, partial
+from itertools import islice
 from threading import local
 from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
@@ -26,6 +27,8 @@ from gclint.verify.worker.examination.inspection.digest import digest
 
 _MANY = 50
 _DEEPEST = 6
+_MOST = 500
+"""The most parts of one value."""
 _LIBRARIES = ("torch.", "builtins.", "transformers.")
 _MODELS = "transformers.models."
 _CACHED = type(lru_cache(len))
@@ -49,7 +52,7 @@ class Parts:
 
     def read(self, name: str, value: Any) -> dict[str, Any]:
         """Return tokens for the parts of a value by their paths; equal ones stand for equal parts."""
-        return dict(self._read(name, "", value, 0, set()))
+        return dict(islice(self._read(name, "", value, 0, set()), _MOST))
 
     def _read(self, name: str, path: str, value: Any, depth: int, outer: set[int]) -> Iterator[Part]:
         # NaN is not equal to itself.
@@ -61,7 +64,7 @@ class Parts:
         elif _is_iterator(value):
             # What it would be made from anew is of no interest, only whether that is the same as before.
             outside, self._is_made_anew = self._is_made_anew, True
-            parts = tuple(self._inner(name, path, value, depth, outer))
+            parts = tuple(islice(self._inner(name, path, value, depth, outer), _MOST))
             self._is_made_anew = outside
             yield path, ("iterator", _position(value), parts)
         else:
@@ -78,7 +81,8 @@ class Parts:
             self.tensors[name] = value
             found = digest(value)
             if found.bits or not value.numel():
-                return ("tensor", found.key, len(value._backward_hooks or ()))
+                is_trained = isinstance(value, nn.Parameter) and value.requires_grad
+                return ("tensor", found.key, len(value._backward_hooks or ()), is_trained)
         elif isinstance(value, numpy.ndarray):
             return ("array", digest(value).bits)
         elif isinstance(value, list | tuple | dict | set | frozenset | deque):
@@ -220,7 +224,7 @@ def _position(iterator: Any) -> Any:
 
 def _iterated(iterator: Any) -> Iterator[Part]:
     """Yield what an iterator of Python's own would be made from anew, which is where it stands."""
-    with warnings.catch_warnings(), suppress(TypeError):
+    with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")  # Those of itertools will not be copied from Python 3.14 on.
         _, *made_from = iterator.__reduce__()
         yield "", tuple(made_from)
