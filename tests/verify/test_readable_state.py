@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import os
+from collections import deque
+from functools import lru_cache, partial
+from itertools import count, cycle
+from random import Random
 from typing import Any
 
 import pytest
@@ -82,3 +88,90 @@ def test_an_object_of_the_model_has_changed_if_what_is_in_it_has(change: Any) ->
 def test_settings_of_all_plain_types_are_read(name: str, value: object) -> None:
     model = _model()
     assert _changed(model, lambda: setattr(model.config, name, value)) == {("config", name)}
+
+
+class _Slots:
+    __slots__ = ("seen",)
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+
+def _counter() -> Any:
+    seen = 0
+
+    def tick() -> int:
+        nonlocal seen
+        seen += 1
+        return seen
+
+    return tick
+
+
+def _generator() -> Any:
+    scale = 0.5
+    while True:
+        yield scale
+        scale *= 2
+
+
+@pytest.mark.parametrize(
+    ("kept", "change", "part"),
+    [
+        (cycle([1, 2]), next, ""),
+        (count(), next, ""),
+        (iter([1, 2]), next, ""),
+        (map(abs, [1, 2]), next, ""),
+        ((each for each in range(3)), next, ""),
+        (_generator(), next, ""),
+        ([iter((1, 2))], lambda kept: next(kept[0]), "[0]"),
+        (io.BytesIO(b"ab"), lambda kept: kept.read(1), ""),
+        (deque([1, 2]), lambda kept: kept.rotate(1), "[0]"),
+        (_counter(), lambda kept: kept(), ".seen"),
+        ({"meter": _Slots()}, lambda kept: setattr(kept["meter"], "seen", 1), "['meter'].seen"),
+        (partial(Random.random, self=Random(0)), lambda kept: kept.keywords["self"].random(), ".self"),
+        (lru_cache(len), lambda kept: kept("a"), ""),
+    ],
+)
+def test_what_python_keeps_of_where_something_stands_is_compared(kept: Any, change: Any, part: str) -> None:
+    from gclint.verify.worker.examination.inspection.parts import Parts
+
+    before = Parts().read("kept", kept)
+    assert Parts().read("kept", kept) == before
+    change(kept)
+    after = Parts().read("kept", kept)
+    assert part in [path for path in after if after[path] != before.get(path)]
+
+
+def test_what_surrounds_a_model_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    model = _model()
+    model.dense = torch.nn.Linear(2, 2)
+    scale = lambda: monkeypatch.setitem(os.environ, "TOY_SCALE", "2")  # noqa: E731
+    assert _changed(model, scale) == {("environment", "TOY_SCALE")}
+    assert _changed(model, lambda: model.dense.weight.data.mul_(2)) == {("weight", "weight")}
+    lend = lambda: setattr(model, "dense", torch.nn.ReLU())  # noqa: E731
+    assert ("module", "") in _changed(model, lend)
+    assert _changed(model, lambda: delattr(model, "seen")) == {("attribute", "seen")}
+
+
+def test_arguments_are_named_by_the_parameters_of_the_block_and_compared_with_their_attributes() -> None:
+    import torch
+
+    from gclint.verify.worker.examination.inspection.readable import ReadableState
+
+    class Block(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, states: Any, scales: Any = None) -> Any:
+            return states
+
+    block, states, scales = Block(), torch.ones(2), [1.0]
+    states.scale = 2.0
+    function = partial(Block.forward, block, scales=scales)
+    before = ReadableState(block, function, (states,))
+    scales[0] = 3.0
+    changed = before.changes(ReadableState(block, function, (states.detach(),)))
+    assert [(each.holder, each.place, each.part, each.is_gone) for each in changed] == [
+        ("argument", "states", ".scale", True),
+        ("argument", "scales", "[0]", False),
+    ]

@@ -59,6 +59,8 @@ class Cause(str, Enum):
     """The recomputation has other dtypes."""
     FORWARD_HOOK = "forward hook"
     """Forward hooks exist in only one of the two passes."""
+    TENSOR_HOOK = "tensor hook"
+    """The checkpointed code registers a hook on a tensor, twice."""
     DETACHED = "detached"
     """A tensor is detached from its graph only with checkpointing."""
     ARGUMENTS = "other arguments"

@@ -20,7 +20,12 @@ from gclint.verify.worker.examination.comparison import (
     same,
 )
 from gclint.verify.worker.examination.deliberate import left_out
-from gclint.verify.worker.examination.inspection.difference import Origin, first_difference, only_cut
+from gclint.verify.worker.examination.inspection.difference import (
+    Origin,
+    first_difference,
+    only_cut,
+    only_unrecorded,
+)
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed, Inspection
 from gclint.verify.worker.examination.inspection.tape import Event
 from gclint.verify.worker.examination.run import Key, Noise, Run, gradients
@@ -115,10 +120,12 @@ class Case:
 
     @cached_property
     def cut(self) -> Event | None:
-        """Where the forward pass detaches a tensor from its graph only with checkpointing."""
+        """Where a tensor is detached from its graph, or gets none, only with checkpointing."""
         if self.inspection is None or self.plain is None:
             return None
-        return only_cut(self.plain, self.inspection.forward)
+        again = [each.again for each in self.checkpoints if each.again is not None]
+        found = (only_unrecorded(self.plain, each) for each in again)
+        return only_cut(self.plain, self.inspection.forward) or next(filter(None, found), None)
 
     @property
     def checkpoints(self) -> tuple[Checkpointed, ...]:

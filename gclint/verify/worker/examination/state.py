@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PretrainedConfig
 
-from gclint.verify.worker.examination.inspection.readable import is_plain_object
+from gclint.verify.worker.examination.inspection.parts import is_plain_object
 from gclint.verify.worker.examination.tensors import is_cache
 from gclint.verify.worker.vocabulary import USE_CACHE
 

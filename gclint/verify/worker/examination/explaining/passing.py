@@ -156,12 +156,15 @@ def _captured_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation
     seen = [each for each in case.checkpoints if each.is_reentrant and each.captured]
     if not seen or not any(sign in each.message for each in symptoms for sign in _LOST):
         return None
-    variables = dict.fromkeys(name for each in seen for name in each.captured)
+    left = {name for each in seen for name in each.stored}  # By the block itself, in its last run.
+    variables = dict.fromkeys(name for each in seen for name in each.captured if name not in left)
+    if not variables:
+        return None
     lines = tuple(dict.fromkeys(each.place for each in seen if each.place is not None))
     return Explanation(
         Cause.CAPTURED_ACTIVATION,
-        f"The function that {at(lines, 'checkpoint')} reads {names(variables)} from the enclosing scope, so "
-        "reentrant checkpointing does not see that it requires grad. Pass it to the function by position.",
+        f"The function that {at(lines, 'checkpoint')} reads {names(variables)}, which is not among its "
+        "arguments, so reentrant checkpointing does not see that it requires grad. Pass it by position.",
         lines,
     )
 
@@ -197,18 +200,15 @@ def _recorded_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | N
 def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     if not case.is_reentrant or not any(_NO_INPUT in each for each in case.run.warnings):
         return None
+    lost = [each for each in case.checkpoints if each.is_reentrant and not each.has_gradient]
+    if lost and all(each.outer is not None for each in lost):
+        return None  # Torch warns of checkpoints within others, which record no gradients.
     frozen = (
         ", which `enable_input_require_grads()` does not reach"
         if case.run.conditions.scenario.require_input_grads
         else ""
     )
-    lines = tuple(
-        dict.fromkeys(
-            each.place
-            for each in case.checkpoints
-            if each.is_reentrant and not each.has_gradient and each.place is not None
-        )
-    )[:1]
+    lines = tuple(dict.fromkeys(each.place for each in lost if each.place is not None))[:1]
     shown = f" at {line(lines[0])}" if lines else ""
     return Explanation(
         Cause.NO_INPUT_GRADIENT,

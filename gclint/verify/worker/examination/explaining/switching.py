@@ -112,6 +112,20 @@ def _nothing(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     cause = symptoms[0].cause
     if cause is Cause.NOT_A_LAYER:
         return Explanation(cause, "Derive the blocks from `GradientCheckpointingLayer`.")
+    evaluated = case.inspection.evaluated if case.inspection is not None else frozenset()
+    blocks = {name for each in symptoms for name in each.blocks}
+    if blocks and blocks <= evaluated:
+        return Explanation(
+            cause,
+            f"{names(sorted(blocks))} are in evaluation mode although the model was put into training mode, "
+            "and layers are recomputed only in training mode. Do not override `train()` so.",
+        )
+    if any(case.reference.backward[each.name] for each in case.blocks):
+        return Explanation(
+            cause,
+            "Blocks are recomputed without checkpointing being enabled as well: a call of torch's checkpoint "
+            "function does not depend on it. Remove it, or make it depend on `gradient_checkpointing`.",
+        )
     return Explanation(cause)
 
 
@@ -129,7 +143,15 @@ def _nested_checkpoint(case: Case, symptoms: Sequence[Symptom]) -> Explanation |
 
 
 def _statistics(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    owners = {name.rpartition(".")[0] for each in symptoms for name in each.parameters}
+    changed = [name for each in symptoms for name in each.parameters]
+    weights = [name for name in changed if name in case.run.steps[0].gradients]
+    if weights:
+        return Explanation(
+            Cause.STATE,
+            f"The checkpointed code changes {names(weights)}, and the recomputation does so again. Change "
+            "weights outside the checkpointed code.",
+        )
+    owners = {name.rpartition(".")[0] for name in changed}
     kinds = dict.fromkeys(case.kinds[name].__name__ for name in sorted(owners) if name in case.kinds)
     return Explanation(
         Cause.STATISTICS,
@@ -172,7 +194,7 @@ SWITCHES = (
     PossibleCause(frozenset(("error",)), _cannot_switch),
 )
 EMBEDDINGS = (PossibleCause(SIDE_EFFECTS, _embeddings),)
-NESTED = (PossibleCause(frozenset(("double recomputation",)), _nested_checkpoint),)
+NESTED = (PossibleCause(frozenset(("double recomputation", "warning")), _nested_checkpoint),)
 STATISTICS = (PossibleCause(frozenset(("buffers",)), _statistics),)
 NOTHING = (PossibleCause(frozenset(("recomputation", "saved bytes")), _nothing),)
 STATE = (PossibleCause(frozenset(("state", "second step")), _state_on_self),)

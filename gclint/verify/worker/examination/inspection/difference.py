@@ -8,10 +8,10 @@ from difflib import SequenceMatcher
 from typing import Literal
 
 from gclint.verify.worker.examination.inspection.digest import Digest
-from gclint.verify.worker.examination.inspection.tape import Event, Input
+from gclint.verify.worker.examination.inspection.tape import Event, Input, events_within
 from gclint.verify.worker.protocol import Place
 
-_CUTS = frozenset(("detach", "detach_", "data"))
+CUTS = frozenset(("detach", "detach_", "data"))
 """Operations that end a graph."""
 What = Literal["input", "output", "path", "module", "argument"]
 
@@ -64,11 +64,29 @@ def first_difference(one: Event, other: Event) -> Origin | None:
 def only_cut(one: Event, other: Event) -> Event | None:
     """Return what detaches a tensor from its graph in the second pass, but not in the first."""
     for mine, yours in _aligned(one, other):
-        if mine is None and yours is not None and yours.name in _CUTS and yours.stack:
+        if mine is None and yours is not None and yours.name in CUTS and yours.stack:
             return yours
         if mine is not None and yours is not None and (found := only_cut(mine, yours)) is not None:
             return found
     return None
+
+
+def only_unrecorded(one: Event, again: Event) -> Event | None:
+    """Return the first operation that records no gradient in a recomputation, but does so in a plain pass."""
+    plain = [(each.name, each.stack[:1], each.has_graph) for each in events_within(one) if each.takes_graph]
+    recorded = {(name, stack) for name, stack, has_graph in plain if has_graph}
+    recorded -= {(name, stack) for name, stack, has_graph in plain if not has_graph}
+    return next(
+        (
+            each
+            for each in events_within(again)
+            if each.takes_graph
+            and not each.has_graph
+            and each.stack
+            and (each.name, each.stack[:1]) in recorded
+        ),
+        None,
+    )
 
 
 class _Walk:

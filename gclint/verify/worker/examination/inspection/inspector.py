@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Observer, Region
 from gclint.verify.worker.examination.inspection.difference import Origin, first_difference
 from gclint.verify.worker.examination.inspection.digest import digest
+from gclint.verify.worker.examination.inspection.parts import tensors_within
 from gclint.verify.worker.examination.inspection.readable import Change, ReadableState, closure
 from gclint.verify.worker.examination.inspection.tape import Event, Tape
 from gclint.verify.worker.examination.tensors import tensors_in
@@ -56,6 +57,10 @@ class Checkpointed:
     """What had changed when the recomputation began."""
     modified: tuple[str, ...]
     """The arguments that the function changes in place."""
+    stored: tuple[str, ...] = ()
+    """Where the function leaves tensors, beside what it returns, that have a graph only once recomputed."""
+    again: Event | None = None
+    """Its second run."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,8 @@ class Inspection:
     """In the order in which they were made."""
     settings: dict[str, Setting]
     """Where attributes were last set, by their dotted names."""
+    evaluated: frozenset[str] = frozenset()
+    """The modules that were in evaluation mode when a forward pass began."""
 
 
 class Inspector(Observer):
@@ -80,6 +87,7 @@ class Inspector(Observer):
         self._settings: dict[str, Setting] = {}
         self._names = {module: name for name, module in model.named_modules()}
         self._running = 0
+        self._evaluated: set[str] = set()
         self._exit = ExitStack()
 
     def __enter__(self) -> Inspector:
@@ -93,6 +101,7 @@ class Inspector(Observer):
 
     def forward(self) -> AbstractContextManager[None]:
         """Return the context manager for a forward pass."""
+        self._evaluated |= {name for module, name in self._names.items() if not module.training}
         return self._tape.forward()
 
     def inspection(self) -> Inspection:
@@ -101,6 +110,7 @@ class Inspector(Observer):
             self._tape.root,
             tuple(self._checkpointed(region, observed) for region, observed in self._observed.items()),
             self._settings,
+            frozenset(self._evaluated),
         )
 
     def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
@@ -109,9 +119,10 @@ class Inspector(Observer):
         with self._tape.quiet():
             observed = self._observed.get(region)
             if observed is None:
-                observed = self._observed[region] = _Observed(region, self._model)
+                observed = _Observed(region, self._state(region, arguments))
+                self._observed[region] = observed
             elif observed.changes is None:
-                observed.changes = observed.readable.changes(ReadableState(self._model, region.function))
+                observed.compare(self._state(region, arguments))
 
     def end(self, region: Region, result: Any, is_complete: bool) -> None:
         """Record what it has returned."""
@@ -119,10 +130,18 @@ class Inspector(Observer):
         observed = self._observed[region]
         if not region.is_again:
             with self._tape.quiet():
-                observed.modified = observed.arguments.changed()
-            observed.drawn = observed.readable.drawn()
+                observed.end(self._state(region, region.arguments))
+        elif region.is_reentrant:
+            with self._tape.quiet():
+                # What has no graph then either was not to have one.
+                observed.stored &= observed.readable.stored(
+                    self._state(region, region.arguments), has_graph=True
+                )
         if region.is_reentrant and is_complete:
             observed.returned_in = observed.returned_in or _hidden_in(result)
+
+    def _state(self, region: Region, arguments: tuple[Any, ...]) -> ReadableState:
+        return ReadableState(self._model, region.function, arguments, region.keywords)
 
     def _checkpointed(self, region: Region, observed: _Observed) -> Checkpointed:
         first, *others = self._tape.runs[region]
@@ -142,6 +161,8 @@ class Inspector(Observer):
             next((each for each in origins if not each.is_rounding), origins[0] if origins else None),
             observed.changes or (),
             observed.modified,
+            tuple(sorted(observed.stored)) if region.is_reentrant else (),
+            others[0] if others else None,
         )
 
     def _record_settings(self) -> None:
@@ -161,16 +182,33 @@ class Inspector(Observer):
 class _Observed:
     """The observations on a checkpoint while it runs."""
 
-    def __init__(self, region: Region, model: nn.Module) -> None:
+    def __init__(self, region: Region, readable: ReadableState) -> None:
         self.place = call_place()
-        self.readable = ReadableState(model, region.function)
+        self.readable = readable
         self.arguments = _Contents(region)
         self.has_gradient = any(isinstance(each, Tensor) and each.requires_grad for each in region.arguments)
-        self.captured = tuple(dict.fromkeys(_captured(region.function)))
+        self.captured = tuple(dict.fromkeys((*_captured(region), *readable.entering())))
         self.returned_in = ""
         self.changes: tuple[Change, ...] | None = None
         self.modified: tuple[str, ...] = ()
         self.drawn: frozenset[str] = frozenset()
+        self.stored: frozenset[str] = frozenset()
+        self._in_block: tuple[Change, ...] = ()
+
+    def end(self, now: ReadableState) -> None:
+        """Record what the first run has done besides returning something."""
+        self.modified = self.arguments.changed()
+        self.drawn = self.readable.drawn()
+        self.stored = self.readable.stored(now)
+        self._in_block = self.readable.changes(now)
+
+    def compare(self, now: ReadableState) -> None:
+        """Record what has changed when the recomputation begins."""
+        in_block = {(each.holder, each.place, each.part) for each in self._in_block}
+        self.changes = tuple(
+            replace(each, in_block=(each.holder, each.place, each.part) in in_block)
+            for each in self.readable.changes(now)
+        )
 
 
 class _Contents:
@@ -204,9 +242,9 @@ def _content(value: Any) -> Any:
     return None
 
 
-def _captured(function: Any) -> Iterator[str]:
+def _captured(region: Region) -> Iterator[str]:
     """Yield the names of the closure variables that hold tensors which require grad."""
-    for _, name, value in closure(function):
+    for _, name, value in closure(region.function):
         if any(each.requires_grad and not each.is_leaf for _, each in tensors_in(value)):
             yield name
 
@@ -214,7 +252,9 @@ def _captured(function: Any) -> Iterator[str]:
 def _hidden_in(result: Any) -> str:
     """Return the container whose tensors reentrant checkpointing cannot connect, in words, or nothing."""
     for each in result if isinstance(result, tuple) else (result,):
-        if not isinstance(each, Tensor) and any(tensor.is_floating_point() for _, tensor in tensors_in(each)):
+        if not isinstance(each, Tensor) and any(inner.is_floating_point() for inner in tensors_within(each)):
             kind = type(each).__name__
             return f"a tuple that holds a `{kind}`" if isinstance(result, tuple) else f"a `{kind}`"
+    if isinstance(result, tuple) and type(result) is not tuple:
+        return f"a `{type(result).__name__}`, which arrives as a plain tuple"
     return ""

@@ -1,37 +1,52 @@
-"""The state that a model can read besides its arguments: attributes, globals, closures, random generators."""
+"""The state that a model can read: attributes, arguments, globals, closures, settings, random generators."""
 
 from __future__ import annotations
 
 import inspect
+import os
 import random
+import re
 import sys
-import zlib
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from threading import local
 from types import FunctionType, ModuleType
 from typing import Any, Literal
 
 import numpy
 import torch
-from torch import Tensor, nn
+from torch import nn
 from transformers import PretrainedConfig
 
-from gclint.verify.worker.examination.inspection.digest import digest
+from gclint.verify.worker.examination.inspection.parts import (
+    Parts,
+    captured,
+    generator_state,
+    is_of_models,
+)
+from gclint.verify.worker.examination.trace import bound
 
 Holder = Literal[
-    "attribute", "mode", "hook", "global", "class", "default", "closure", "generator", "torch", "config"
-]
-_MANY = 50
+    "attribute", "argument", "weight", "module", "mode", "hook", "global", "class", "default", "closure",
+    "generator", "torch", "config", "environment", "context",
+]  # fmt: skip
+TORCH = "the state of torch's random numbers"
 _SKIPPED = frozenset(
     ("gradient_checkpointing", "_gradient_checkpointing_func", "_require_grads_hook", "_require_grads_hooks")
 )
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _OF_THE_FRAMEWORK = frozenset(vars(nn.Module()))
-_LIBRARIES = ("torch.", "builtins.", "transformers.")
-_MODELS = "transformers.models."
+_SETTINGS = (
+    "are_deterministic_algorithms_enabled", "get_default_device", "get_float32_matmul_precision",
+    "get_num_threads", "is_inference_mode_enabled",
+)  # fmt: skip
+"""Functions of torch that return a setting."""
+_ITEM = re.compile(r"\[\d+\]$")
+_MOST = 3
+"""The most parts of one value to name."""
+_NOTHING = ("nothing",)
+_Key = tuple[Holder, str, str]
 
 
 @dataclass(frozen=True)
@@ -47,107 +62,122 @@ class Change:
     before_key: str = ""
     now_key: str = ""
     """The key of the digest of its new value."""
+    part: str = ""
+    """The path to what has changed within it; empty if that is itself."""
+    is_new: bool = False
+    """Whether it did not exist before."""
+    is_gone: bool = False
+    """Whether it does not exist any more."""
+    is_cache: bool = False
+    """Whether it is the cache of a function."""
+    in_block: bool = False
+    """Whether it had changed when the first run of the checkpoint ended."""
+
+    @property
+    def place(self) -> str:
+        """Where it is held, as the model would write it."""
+        return ".".join(each for each in (self.owner, self.name) if each)
 
 
 class ReadableState:
-    """The state that a model can read when a checkpoint begins, besides its arguments."""
+    """The state that a model can read when a checkpoint begins."""
 
-    def __init__(self, model: nn.Module, function: Callable[..., Any]) -> None:
-        self._kept: list[Any] = []
-        # Objects that are compared by identity are kept alive, so that no other can have the same.
-        self._tokens: dict[tuple[Holder, str, str], Any] = {}
-        self._generators: dict[str, Any] = {}
-        for holder, owner, name, value in _readable(model, function):
-            self._tokens[holder, owner, name] = self._token(value)
-            if holder == "generator":
-                self._generators[f"{owner}.{name}" if owner else name] = value
-        self._states = {name: generator_state(each) for name, each in self._generators.items()}
+    def __init__(
+        self,
+        model: nn.Module,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...] = (),
+        keywords: dict[str, Any] | None = None,
+    ) -> None:
+        parts = Parts()
+        self._tokens: dict[_Key, dict[str, Any]] = {
+            (holder, owner, name): parts.read(f"{owner}.{name}" if owner else name, value)
+            for holder, owner, name, value in _readable(
+                model, partial(function, **(keywords or {})), arguments
+            )
+        }
+        self._kept = parts
+        self._states = {name: generator_state(each) for name, each in parts.generators.items()}
 
     def changes(self, now: ReadableState) -> tuple[Change, ...]:
-        """Return what has been replaced or changed since then."""
+        """Return what has been replaced, changed or added since then."""
         return tuple(
-            Change(holder, name, _text(before), _text(after), owner, _key(before), _key(after))
-            for (holder, owner, name), before in self._tokens.items()
-            if before != (after := now._tokens.get((holder, owner, name), before))
+            change
+            for key in {**self._tokens, **now._tokens}
+            for change in _changes(key, self._tokens.get(key), now._tokens.get(key, {}))
+        )
+
+    def stored(self, now: ReadableState, *, has_graph: bool = False) -> frozenset[str]:
+        """Return where there are tensors now that were not there, which have a graph or none."""
+        made = (
+            _ITEM.sub("", name)
+            for name, each in now._kept.tensors.items()
+            if each is not self._kept.tensors.get(name)
+            and each.is_floating_point()
+            and each.requires_grad == has_graph
+        )
+        # What the cache of a function holds cannot be read.
+        return frozenset((*made, *(each.place for each in self.changes(now) if each.is_cache)))
+
+    def entering(self) -> tuple[str, ...]:
+        """Return where there are tensors with a graph, except those that are arguments themselves."""
+        arguments = {name for holder, _, name in self._tokens if holder == "argument"}
+        return tuple(
+            name
+            for name, each in self._kept.tensors.items()
+            if each.requires_grad and not each.is_leaf and name not in arguments
         )
 
     def drawn(self) -> frozenset[str]:
         """Return the names of the random generators that have been used since then."""
         return frozenset(
-            name for name, each in self._generators.items() if generator_state(each) != self._states[name]
+            name
+            for name, each in self._kept.generators.items()
+            if generator_state(each) != self._states[name]
         )
 
-    def _token(self, value: Any, depth: int = 0) -> Any:
-        if value is None or isinstance(value, bool | int | float | str | bytes):
-            # NaN is not equal to itself.
-            return value if value == value else "nan"
-        if isinstance(value, Tensor):
-            found = digest(value)
-            return ("tensor", found.key) if found.bits or not value.numel() else self._identity(value)
-        state = generator_state(value)
-        if state is not None:
-            return ("generator", state)
-        if isinstance(value, numpy.ndarray):
-            return ("array", digest(value).bits)
-        if isinstance(value, ContextVar):
-            return self._token(value.get(None), depth + 1)
-        if depth < 3:
-            if isinstance(value, list | tuple | set):
-                return tuple(self._token(each, depth + 1) for each in list(value)[:_MANY])
-            if isinstance(value, dict):
-                return tuple(
-                    (str(key), self._token(each, depth + 1)) for key, each in list(value.items())[:_MANY]
-                )
-            if is_plain_object(value):
-                return self._token(vars(value), depth + 1)
-        return self._identity(value)
 
-    def _identity(self, value: Any) -> tuple[str, int]:
-        self._kept.append(value)
-        return (type(value).__name__, id(value))
+def _changes(key: _Key, before: dict[str, Any] | None, now: dict[str, Any]) -> list[Change]:
+    holder, owner, name = key
+    if holder == "hook" and not now:
+        return []  # The module is another.
+    if before is None:
+        new = now.get("", _NOTHING)
+        return [Change(holder, name, "", _text(new), owner, "", _key(new), "", True)]
+    found = []
+    for path in {**before, **now}:
+        old, new = before.get(path, _NOTHING), now.get(path, _NOTHING)
+        if old != new:
+            is_drawn = holder != "torch" and _is(old, "generator") and _is(new, "generator")
+            kind: Holder = "generator" if is_drawn else holder
+            more = {"is_gone": new is _NOTHING, "is_cache": _is(old, "cache")}
+            found.append(
+                Change(kind, name, _text(old), _text(new), owner, _key(old), _key(new), path, **more)
+            )
+    # Its size is of less interest than its items.
+    inner = [each for each in found if each.part]
+    return (inner or found)[:_MOST]
 
 
-def is_plain_object(value: Any) -> bool:
-    """Return whether something is a plain object of the model's own code."""
-    kind = type(value)
-    return (
-        isinstance(value, local)
-        or (
-            hasattr(value, "__dict__")
-            and not callable(value)
-            and not isinstance(value, ModuleType | nn.Module | type)
-        )
-    ) and _is_of_models(kind.__module__)
+def _is(token: Any, kind: str) -> bool:
+    return isinstance(token, tuple) and token[:1] == (kind,)
 
 
-def _is_of_models(module: str) -> bool:
-    """Return whether a Python module has model code, and is not one of the underlying libraries."""
-    return f"{module}.".startswith(_MODELS) or not f"{module}.".startswith(_LIBRARIES)
-
-
-def generator_state(value: Any) -> int | None:
-    """Return a number for the state of a random generator, or None if it is something else."""
-    if isinstance(value, torch.Generator):
-        return zlib.crc32(value.get_state().numpy().tobytes())
-    if isinstance(value, numpy.random.Generator):
-        return zlib.crc32(repr(value.bit_generator.state).encode())
-    if isinstance(value, numpy.random.RandomState):
-        return zlib.crc32(repr(value.get_state(legacy=False)).encode())
-    if isinstance(value, random.Random):
-        return zlib.crc32(repr(value.getstate()).encode())
-    return None
-
-
-def _readable(model: nn.Module, function: Callable[..., Any]) -> Iterator[tuple[Holder, str, str, Any]]:
+def _readable(
+    model: nn.Module, function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> Iterator[tuple[Holder, str, str, Any]]:
     yield "generator", "", "random", random._inst
     yield "generator", "", "numpy.random", numpy.random.mtrand._rand
     yield "torch", "", "the default type", str(torch.get_default_dtype())
     yield "torch", "", "autocast", _autocast()
-    yield "torch", "", "the state of torch's random numbers", torch.random.default_generator
+    yield "torch", "", TORCH, torch.random.default_generator
     for owner, name, value in closure(function):
         yield "closure", owner, name, value
+    for name, value in _arguments(function, arguments):
+        yield "argument", "", name, value
     yield from _attributes(model)
     yield from _globals(model)
+    yield from _surroundings()
 
 
 def _autocast() -> str:
@@ -155,12 +185,29 @@ def _autocast() -> str:
     return ", ".join(f"{kind}: {torch.get_autocast_dtype(kind)}" for kind in enabled)
 
 
+def _arguments(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[tuple[str, Any]]:
+    """Return the arguments of a checkpoint by name, with those that its function has been given already."""
+    keywords: dict[str, Any] = {}
+    while isinstance(function, partial):
+        arguments, keywords = (*function.args, *arguments), function.keywords | keywords
+        function = function.func
+    owner = getattr(function, "__self__", function)
+    if arguments and isinstance(arguments[0], nn.Module):
+        owner, arguments = arguments[0], arguments[1:]
+    if isinstance(owner, nn.Module):
+        return bound(type(owner), arguments, keywords)
+    return [*((str(index), each) for index, each in enumerate(arguments)), *keywords.items()]
+
+
 def _attributes(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
     configurations: dict[int, Any] = {}
     for owner, module in model.named_modules():
+        yield "module", owner, "", id(module)
         yield "mode", owner, "training", module.training
         for name in _HOOKS:
-            yield "hook", owner, name, [id(each) for each in vars(module).get(name, {}).values()]
+            # Those of another module are others.
+            hooks = vars(module).get(name, {}).values()
+            yield "hook", owner, f"{name} of {id(module)}", [id(each) for each in hooks]
         for name, value in vars(module).items():
             if isinstance(value, PretrainedConfig):
                 configurations[id(value)] = value
@@ -168,6 +215,8 @@ def _attributes(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
                 yield "generator" if generator_state(value) is not None else "attribute", owner, name, value
         for name, value in module._buffers.items():
             yield "attribute", owner, name, value
+        for name, value in module._parameters.items():
+            yield "weight", owner, name, value
     for config in configurations.values():
         for name, value in vars(config).items():
             if value is None or isinstance(value, bool | int | float | str):
@@ -176,19 +225,39 @@ def _attributes(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
 
 def _globals(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
     kinds = dict.fromkeys(base for each in model.modules() for base in type(each).__mro__)
-    modules: dict[str, None] = {}
+    modules = dict.fromkeys(each.__module__ for each in kinds if is_of_models(each.__module__))
+    others: dict[ModuleType, None] = {}
+    for module in modules:
+        for name, value in list(vars(sys.modules.get(module, sys)).items()):
+            if isinstance(value, type) and value.__module__ == module:
+                kinds[value] = None
+            elif isinstance(value, ModuleType) and is_of_models(value.__name__):
+                others[value] = None
+            elif not name.startswith("__") and not isinstance(value, ModuleType | type):
+                yield "generator" if generator_state(value) is not None else "global", module, name, value
+                yield from _defaults(name, value)
     for kind in kinds:
-        if _is_of_models(kind.__module__):
-            modules[kind.__module__] = None
+        if is_of_models(kind.__module__):
             for name, value in vars(kind).items():
                 # The examination itself replaces some.
                 if not name.startswith("__") and not isinstance(value, property | classmethod | staticmethod):
                     yield "class", kind.__name__, name, value
                     yield from _defaults(f"{kind.__name__}.{name}", value)
-    for module in modules:
-        for name, value in list(vars(sys.modules.get(module, sys)).items()):
-            if not name.startswith("__") and not isinstance(value, ModuleType | type):
-                yield "generator" if generator_state(value) is not None else "global", module, name, value
+    for other in others:
+        for name, value in list(vars(other).items()):
+            if not name.startswith("__") and isinstance(value, bool | int | float | str):
+                yield "global", other.__name__, name, value
+
+
+def _surroundings() -> Iterator[tuple[Holder, str, str, Any]]:
+    """Yield settings of the process and of torch."""
+    for name, value in os.environ.items():
+        yield "environment", "", name, value
+    for variable, value in copy_context().items():
+        yield "context", "", variable.name, value
+    for name in _SETTINGS:
+        value = getattr(torch, name)()
+        yield "global", "torch", name, str(value) if isinstance(value, torch.device) else value
 
 
 def _defaults(owner: str, value: Any) -> Iterator[tuple[Holder, str, str, Any]]:
@@ -209,13 +278,9 @@ def closure(function: Any, depth: int = 0) -> Iterator[tuple[str, str, Any]]:
     if isinstance(function, partial):
         function = function.func
     function = inspect.unwrap(function)
-    if not isinstance(function, FunctionType) or function.__closure__ is None or depth > 1:
+    if not isinstance(function, FunctionType) or depth > 1:
         return
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True):
-        try:
-            value = cell.cell_contents
-        except ValueError:
-            continue
+    for name, value in captured(function):
         yield function.__name__, name, value
         yield from closure(value, depth + 1)
 

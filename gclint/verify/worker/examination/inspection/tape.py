@@ -24,11 +24,19 @@ _FILL = frozenset((
     "random_", "uniform_", "zero_",
 ))  # fmt: skip
 """Operations that write to every element of a tensor."""
-_FLAGS = {"requires_grad": "`requires_grad`", "is_leaf": "`is_leaf`"}
-"""Properties of tensors about the recording of gradients."""
+_FLAGS = ("requires_grad", "is_leaf", "grad_fn", "grad", "_version")
+"""Properties of tensors about gradients, or in which a recomputation's copies of them differ."""
+HOOKED = "register_hook"
 _SILENT = frozenset(("__get__", "__set__", "size", "dim", "numel", "stride", "is_floating_point", "__len__"))
 _MOST = 200_000
 """The most events to keep for one pass."""
+
+
+def events_within(event: Event) -> Iterator[Event]:
+    """Yield all events in one, however deep."""
+    for each in event.events:
+        yield each
+        yield from events_within(each)
 
 
 class Unset:
@@ -91,6 +99,10 @@ class Event:
     """What autograd saved of it, in a checkpoint that saves only that."""
     is_complete: bool = True
     """Whether it was completed."""
+    has_graph: bool = False
+    """Whether what it computes requires grad."""
+    takes_graph: bool = False
+    """Whether something that it is given does."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -233,7 +245,9 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
             result = func(*args, **kwargs)
             flag = getattr(getattr(func, "__self__", None), "__name__", "")
             if name == "__get__" and flag in _FLAGS and is_asked_by_model():
-                self._add(Event("question", f"{_FLAGS[flag]} of a tensor", _stack(), (), (digest(result),)))
+                # The name of a node does not matter.
+                answer = result if flag != "grad_fn" else result is None
+                self._add(Event("question", f"`{flag}` of a tensor", _stack(), (), (digest(answer),)))
             if name == "__get__" and flag == "data" and is_asked_by_model():
                 self._add(
                     Event("operation", flag, _stack(), (), tuple(digest(each) for each in _tensors(result)))
@@ -250,7 +264,7 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
             raise
         outputs = list(_tensors(result))
         scalar = isinstance(result, bool | int | float)
-        if outputs or scalar or name.endswith("_"):
+        if outputs or scalar or name.endswith("_") or name == HOOKED:
             self._made.update({id(each): each for each in outputs})
             self._unset.follow(name, outputs)
             event = Event(
@@ -260,6 +274,8 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
                 inputs,
                 (digest(result),) if scalar else tuple(self._digest(each) for each in outputs),
                 saved=tuple(self._saved),
+                has_graph=any(each.requires_grad for each in outputs),
+                takes_graph=any(each.requires_grad for each in _tensors((args, kwargs))),
             )
             self._add(event)
         return result
