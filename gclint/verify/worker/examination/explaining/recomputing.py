@@ -98,9 +98,11 @@ def _late_binding(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None
 
 
 def _stored(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    """Return what leaves a reentrant checkpoint without a graph, if its recomputation is the same."""
+    """Return what leaves a reentrant checkpoint without a graph, if all values are as they should be."""
     seen = [each for each in case.checkpoints if each.stored]
     if not seen or any(each.again is None or each.first.outputs != each.again.outputs for each in seen):
+        return None
+    if case.forward_origin is not None:
         return None
     return Explanation(
         Cause.RECORDED_OUTPUT,
