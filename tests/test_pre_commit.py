@@ -134,7 +134,7 @@ def repository(tmp_path: Path, environment: dict[str, str]) -> _Repository:
 
 def _named(done: subprocess.CompletedProcess[str]) -> set[str]:
     """Return the files that findings are about, in what pre-commit printed."""
-    return set(re.findall(r"^(\S+\.py):\d+:\d+: GC\d+", done.stdout + done.stderr, re.MULTILINE))
+    return set(re.findall(r"^(\S+\.py):\d+:\d+: \w+: GC\d+", done.stdout + done.stderr, re.MULTILINE))
 
 
 def test_the_hooks_say_where_they_run() -> None:
