@@ -265,6 +265,7 @@ def test_a_change_is_followed_into_files_that_depend_on_it(
 def test_a_commit_that_only_deletes_is_looked_at(repository: _Repository, hooks: _Repository) -> None:
     repository.use_hook("gclint-changed", hooks)
     repository.write("models/modeling_base.py", _BASE.format(base="nn.Module"))
+    repository.write("pyproject.toml", '[tool.gclint]\nfail-level = "note"\n')
     comment = "class UserLayer(BaseLayer):  # gclint: ignore[GC001]"
     repository.write("models/modeling_user.py", _USER.replace("class UserLayer(BaseLayer):", comment))
     assert repository.commit().returncode == 0
