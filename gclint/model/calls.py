@@ -417,9 +417,7 @@ class Calls(Protocols):
             return join(_first(call))
         if parent == "torch.Tensor" and call.positional:
             method = Method(call.positional[0], last)
-            return self.call_method(
-                method, Call(call.positional[1:], call.named, call.rest, call.options), node, frame
-            )
+            return self.call_method(method, call.without_first(), node, frame)
         if parent in known.TORCH:
             return self._compute(last, call, node, frame)
         denied = self.deny(call, node, frame)
@@ -432,7 +430,7 @@ class Calls(Protocols):
             try:
                 return self.call(
                     call.positional[0],
-                    Call(call.positional[1:], call.named, call.rest, call.options),
+                    call.without_first(),
                     node,
                     frame,
                 )

@@ -324,6 +324,10 @@ class Call(NamedTuple):
             return self.positional[index]
         return dict(self.named).get(name)
 
+    def without_first(self) -> Call:
+        """Return what is passed behind the first argument."""
+        return Call(self.positional[1:], self.named, self.rest, self.options)
+
     def joined(self, other: Call) -> Call:
         """Return what passes the values of either call; the other one if they do not pass them alike."""
         shapes = [
