@@ -165,6 +165,10 @@ _FREEZING = (
     "[each.requires_grad_(False) for each in self.embed.parameters()]",
     "self.embed.apply(lambda each: each.requires_grad_(False))",
     "freeze(self.embed)",
+    "self.get_input_embeddings().requires_grad_(False)",
+    "change = self.embed.requires_grad_\nchange(False)",
+    "self.other = nn.Linear(3, 3)\nfor each in self.other.parameters():\n    each = self.embed.weight\n"
+    "    each.requires_grad = False",
 )
 _TRAINING = (
     "self.embed.requires_grad_(True)",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
+from gclint.code.walk import last_name
 from gclint.model.entries import Entries
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant, is_false
@@ -19,6 +20,7 @@ from gclint.model.values import (
     Constant,
     Fixed,
     Made,
+    Method,
     Object,
     Thing,
     Value,
@@ -99,6 +101,10 @@ class Freezing(Entries):
         return found
 
     def _call(self, thing: Thing, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
+        method = node.func if isinstance(node, ast.Call) else node
+        name = thing.name if isinstance(thing, Method) else last_name(method)  # Also of what is not known.
+        if name in _FREEZING and _may_freeze(call.argument(0, "requires_grad"), name):
+            self._freeze(method.value if isinstance(method, ast.Attribute) else None, frame)
         found = super()._call(thing, function, call, node, frame)
         if not isinstance(thing, Made) or not thing.is_frozen:
             return found
@@ -109,14 +115,6 @@ class Freezing(Entries):
         found = super()._call_external(name, call, node, frame)
         is_frozen = name == _FROZEN and not is_false(call.argument(1, "freeze"))
         return of(Made("torch.nn.Embedding", is_frozen=True)) if is_frozen else found
-
-    def _call_method(
-        self, receiver: Value, thing: Thing, name: str, call: Call, node: ast.expr, frame: Frame
-    ) -> Value:
-        if name in _FREEZING and _may_freeze(call.argument(0, "requires_grad"), name):
-            method = node.func if isinstance(node, ast.Call) else node
-            self._freeze(method.value if isinstance(method, ast.Attribute) else None, frame)
-        return super()._call_method(receiver, thing, name, call, node, frame)
 
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute, by which a parameter may be frozen, or replaced by one that is."""
@@ -130,8 +128,14 @@ class Freezing(Entries):
         before = dict(self._taken_from)
         source = node.iter.func if isinstance(node.iter, ast.Call) else None
         if isinstance(source, ast.Attribute) and source.attr in _PARTS:
-            bound = (each.id for each in ast.walk(node.target) if isinstance(each, ast.Name))
-            self._taken_from.update(dict.fromkeys(bound, source))
+            bound = Counter(
+                each.id
+                for part in (node.target, *node.body)
+                for each in ast.walk(part)
+                if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+            )
+            # What is bound once more inside is something else from there on.
+            self._taken_from.update({name: source for name, times in bound.items() if times == 1})
         super()._follow_for(node, frame)
         self._taken_from = before
 
