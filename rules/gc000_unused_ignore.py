@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from gclint.code.suppressions import Ignore, Suppressions, Word, may_ignore
+from gclint.code.suppressions import Ignore, Suppressions, Word, has_ignores
 from gclint.finding import Applicability, Finding, Fix, Refusal
 from gclint.level import Level
 from gclint.network.explaining.places import Spot
@@ -78,7 +78,7 @@ class UnusedIgnore(CommentRule):
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
         """Yield that there are no comments, or that all are used."""
-        if may_ignore(network.file.text):
+        if has_ignores(network.file):
             yield "each ignore comment here suppresses something, or the rules that it names did not run"
         else:
             yield "this file has no ignore comments"

@@ -99,7 +99,7 @@ class Suppressions:
         The ``codes`` of all rules are by the words for them, in lower case.
         """
         self.codes = codes
-        self.ignores = tuple(_ignores(file, codes)) if file is not None and may_ignore(file.text) else ()
+        self.ignores = () if file is None else tuple(_ignores(file, codes))
         self._ordered = sorted(self.ignores, key=lambda each: each.covered)
         """By the beginning of the code that they apply to."""
         self._starts = [each.covered[0] for each in self._ordered]
@@ -127,12 +127,14 @@ class Suppressions:
         return any(self.suppressing(finding))
 
 
-def may_ignore(text: str) -> bool:
-    """Return whether a text may have ignore comments."""
-    return "gclint:" in text or "noqa" in text.lower()
+def has_ignores(file: SourceFile) -> bool:
+    """Return whether a file has ignore comments, malformed ones among them."""
+    return any(True for _ in _ignores(file, {}))
 
 
 def _ignores(file: SourceFile, codes: Mapping[str, str]) -> Iterator[Ignore]:
+    if "gclint:" not in file.text and "noqa" not in file.text.lower():
+        return  # Reading comments takes longer than that.
     lines = [*logical_lines(file)]
     comments = [comment for line in lines for comment in line.comments]
     code = _Code(lines, {comment.row for comment in comments if comment.is_alone})
