@@ -213,12 +213,14 @@ _CUTTING = (
     "kind = torch.uint8\nhidden_states = hidden_states.to(kind).half()",
     "hidden_states = torch.bucketize(hidden_states, torch.ones(3)).float()",
     "hidden_states = nn.Parameter(hidden_states, requires_grad=False)",
+    "hidden_states = torch.autograd.Variable(hidden_states)",
     "hidden_states = torch.from_numpy(hidden_states.numpy())",
     "import numpy as np\nhidden_states = torch.as_tensor(np.asarray(hidden_states.detach()))",
     "hidden_states = torch.no_grad()(self.part)(hidden_states)",
     "run = torch.inference_mode()(lambda x: self.part(x))\nhidden_states = run(hidden_states)",
 )
 _KEEPING = (
+    "hidden_states = torch.autograd.Variable(hidden_states, requires_grad=True)",
     "hidden_states = hidden_states.sort()[0]",
     "hidden_states, _ = torch.topk(hidden_states, 2)",
     "hidden_states = hidden_states.max(-1).values",

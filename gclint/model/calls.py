@@ -57,6 +57,8 @@ _FIRST_OUTPUT = "last_hidden_state"
 _MOST_RECURSIONS = 4
 _IN_PLACE = " in place"
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
+_DETACHING = ("torch.autograd.Variable", "torch.autograd.variable.Variable")
+"""What gives a tensor that shares the memory of another one, and gets no gradient for it."""
 CHECKPOINTS = (known.CHECKPOINT, "transformers.modeling_utils.checkpoint")
 """The functions that run another one, and once more in the backward pass."""
 
@@ -382,6 +384,8 @@ class Calls(Protocols):
         if name in _PARAMETERS:
             is_frozen = is_false(call.argument(1, "requires_grad"))
             return Value(CONSTANT.things, roots) if is_frozen else self.tensor((TENSOR,), roots)
+        if name in _DETACHING:
+            return Value(TENSOR.things if _asks_for_grad(call) else CONSTANT.things, roots)
         if name in UNRECORDED:
             return self._unrecorded(name, call, node, frame)
         if name in known.LOGGERS:

@@ -128,7 +128,7 @@ RUNNING_NOTHING = names(
 MODEL_METHODS = names(
     """
     invert_attention_mask get_extended_attention_mask create_extended_attention_mask_for_decoder get_head_mask
-    get_input_embeddings get_output_embeddings resize_token_embeddings tie_weights num_parameters
+    get_input_embeddings get_output_embeddings tie_weights num_parameters
     warn_if_padding_and_no_attention_mask _tie_encoder_decoder_weights _tie_or_clone_weights
     _get_resized_lm_head _get_resized_embeddings _init_weights
     """
