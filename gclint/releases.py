@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TypeAlias
 
 from gclint.verify.worker.vocabulary import LAYER_PAST, PAST_KEY_VALUE, PAST_KEY_VALUES, USE_CACHE
@@ -39,6 +40,8 @@ FIRST_FINDING_EMBEDDINGS = "4.54"
 
 _WRAPS_FORWARD_SINCE = (5, 23)
 
+_LAST_MINOR = {2: 11, 3: 5, 4: 57}
+"""The last release before each next major one."""
 _ZERO: Version = (0, 0, 0)
 _CLAUSE = re.compile(
     r"(?P<operator>===|==|~=|>=|<=|!=|[<>^~=])?\s{0,99}v?(?P<numbers>\d{1,9}(?:\.\d{1,9}){0,9})"
@@ -122,6 +125,45 @@ class Releases:
         return Releases(min(self.start, other.start), end)
 
 
+class Basis(Enum):
+    """What says which releases code runs with; the first one that does counts."""
+
+    SETTINGS = auto()
+    TREE = auto()
+    """The tree around a file is transformers itself."""
+    METADATA = auto()
+    """The project's requirements."""
+    WEIGHTS = auto()
+    """The configuration beside a file names the release that saved it: a lower bound."""
+    INSTALLED = auto()
+    NOTHING = auto()
+    """The newest known release stands for all."""
+
+
+
+_GUESSED_FROM = {
+    Basis.WEIGHTS: "from config.json",
+    Basis.INSTALLED: "the installed one",
+    Basis.NOTHING: "the newest one that gclint knows",
+}
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """The releases that code is taken to run with, and why."""
+
+    releases: Releases
+    basis: Basis
+    origin: str
+    """What says so, in words."""
+
+    @property
+    def guess(self) -> str | None:
+        """The releases and why, in few words, if neither the user, nor the code, nor its project says it."""
+        why = _GUESSED_FROM.get(self.basis)
+        return why and f"{self.releases} ({why})"
+
+
 NEWEST_KNOWN = Releases((*_HISTORY[-1].since, 0))
 """The releases that are assumed if nothing else is known."""
 
@@ -156,6 +198,9 @@ def _range(text: str) -> Releases:
         offset = clause.end()
     if end is not None and end <= start:
         raise ValueError(f"no version satisfies {text!r}")
+    final = _LAST_MINOR.get(start[0])
+    if final is not None and start[1] > final and end is not None and end <= (start[0] + 1, 0, 0):
+        raise ValueError(f"{text!r} was never released: {start[0]}.{final} is the last one before {start[0] + 1}.0")
     return Releases(start, end)
 
 

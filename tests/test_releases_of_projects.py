@@ -106,12 +106,35 @@ def test_what_is_said_is_asked_for_in_order(tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     assert found(repository) == str(NEWEST_KNOWN)
     assert found(repository, installed) == "transformers 4.55.1"
+    write(repository, {"pkg/config.json": '{"transformers_version": "4.54.0.dev0"}'})
+    assert found(repository, installed) == "transformers 4.54 and later"
     write(repository, {"requirements.txt": "transformers<5"})
     assert found(repository, installed) == "transformers before 5.0"
     write(repository, library("5.3.0.dev0", "src/transformers"))
     assert found(repository, installed) == "transformers 5.3"
     said = replace(installed, target_version=releases(">=4.56"))
     assert found(repository, said) == "transformers 4.56 and later"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", "null", '{"transformers_version": null}', '{"transformers_version": "unknown"}', "{}", "[" * 9999],
+    ids=lambda text: text[:30],
+)
+def test_a_configuration_may_say_nothing(tmp_path: Path, text: str) -> None:
+    write(tmp_path, {"pkg/config.json": text})
+    assert found(tmp_path) == str(NEWEST_KNOWN)
+
+
+@pytest.mark.parametrize("text", ["4.58", "4.60.1", "==4.99.*", ">=4.58,<5", "3.6", "2.12.0"])
+def test_releases_that_do_not_exist_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="was never released"):
+        releases(text)
+
+
+@pytest.mark.parametrize("text", ["4.57.9", ">=4.58", "<4.99", ">=4.50,<4.99", "5.99", "6.0", ">=4.58,<5.1"])
+def test_releases_that_may_exist_are_taken(text: str) -> None:
+    assert releases(text).says_something
 
 
 def test_the_tree_is_the_library_by_what_it_holds(tmp_path: Path) -> None:

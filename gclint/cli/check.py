@@ -214,6 +214,7 @@ class _Run:
             proofs=proofs,
             recognised=recognised,
             unknown_bases=self._unknown_bases(),
+            assumed=self._assumed(report),
             unparsed=project.unparsed,
             overlooked=tuple(self.found.overlooked),
             outside=tuple(self.found.outside),
@@ -326,6 +327,14 @@ class _Run:
         from gclint.network.unknown import unknown_bases
 
         return unknown_bases(self.project)
+
+    def _assumed(self, report: Report) -> tuple[str, ...]:
+        """Return the releases that files with findings are taken to run with where nobody says so, and why."""
+        if not self.options.is_for_people:
+            return ()
+        paths = {finding.path for finding in (*report.findings, *report.repairs.made)}
+        known = (self.project.assumed(self.project.file(path)) for path in sorted(paths))
+        return tuple(dict.fromkeys(each.guess for each in known if each.guess is not None))
 
     def _printed(self, report: Report) -> Report:
         """Print the report and write all files that were asked for; return it with errors in writing."""

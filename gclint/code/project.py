@@ -14,7 +14,7 @@ from gclint.code.paths import shown
 from gclint.code.questions import Question, Questions, Topic
 from gclint.facts import Places, is_dir, read_bytes, search
 from gclint.observations import Observations
-from gclint.releases import NEWEST_KNOWN, Releases
+from gclint.releases import NEWEST_KNOWN, Assumed, Basis, Releases
 from gclint.settings import Settings
 from gclint.trace import phase
 
@@ -81,7 +81,7 @@ class Project:
         self.given = frozenset(self.paths)
         """The same as a set."""
         self._packages = Packages(self._given_folders, settings.library, settings.environments)
-        self._required: dict[Path, Releases | None] = {}
+        self._stated: dict[Path, Assumed | None] = {}
         self.fixable = self.given if within is None else self._files_in(within)
         """Those that may be changed."""
 
@@ -369,45 +369,29 @@ class Project:
         return path not in self.given and self._packages.is_context(self.location(path))
 
     def releases(self, file: SourceFile) -> Releases:
-        """Return the releases of transformers that a file may run with.
+        """Return the releases of transformers that a file may run with."""
+        return self.assumed(file).releases
 
-        These are the ones that the user names; else the release that the tree itself is; else those that the
-        project's metadata allows; else the installed one; else the newest known one.
-        """
-        return self.releases_and_origin(file)[0]
-
-    def is_assumed_to_run(self, file: SourceFile) -> bool:
-        """Return whether a file is taken to run with the installed library because nothing else is known."""
-        releases = self.releases(file)
-        installed = self._packages.installed
-        folder = self._places.folder(file.path.parent)
-        return (
-            installed is not None
-            and releases is installed.releases
-            and self.settings.of(file.path).target_version is None
-            and self._packages.library_in_tree(folder) is None
-        )
-
-    def releases_and_origin(self, file: SourceFile) -> tuple[Releases, str]:
-        """Return the same, and where it comes from, in words."""
+    def assumed(self, file: SourceFile) -> Assumed:
+        """Return the releases of transformers that a file may run with, and what says so."""
         given = self.settings.of(file.path).target_version
         if given is not None:
-            return given, "set by `target-version`"
+            return Assumed(given, Basis.SETTINGS, "set by `target-version`")
         folder = self._places.folder(file.path.parent)
         tree = self._packages.library_in_tree(folder)
         if tree is not None and tree.releases is not None:
-            return (
-                tree.releases,
-                f"the release of the tree around this file, from {shown(tree.folder / '__init__.py')}",
+            place = shown(tree.folder / "__init__.py")
+            return Assumed(
+                tree.releases, Basis.TREE, f"the release of the tree around this file, from {place}"
             )
-        if folder not in self._required:
-            from gclint.code.requirements import required_releases
+        if folder not in self._stated:
+            from gclint.code.requirements import stated_releases
 
-            self._required[folder] = required_releases(folder)
-        required = self._required[folder]
-        if required is not None:
-            return required, "required by the metadata of the project"
+            self._stated[folder] = stated_releases(folder)
+        stated = self._stated[folder]
+        if stated is not None:
+            return stated
         installed = self._packages.installed
         if installed is not None and installed.releases is not None:
-            return installed.releases, f"installed in {shown(installed.folder)}"
-        return NEWEST_KNOWN, "no release is specified, so the newest known one"
+            return Assumed(installed.releases, Basis.INSTALLED, f"installed in {shown(installed.folder)}")
+        return Assumed(NEWEST_KNOWN, Basis.NOTHING, "no release is specified, so the newest known one")

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import cast
 
 from gclint.code.packages import LIBRARY, text_or_nothing
+from gclint.code.paths import shown
 from gclint.code.tree import Tree, Unparsable
 from gclint.facts import exists, matching
-from gclint.releases import Releases, releases
+from gclint.releases import Assumed, Basis, Releases, releases
 from gclint.toml import loads
 
+_CONFIGURATION = "config.json"
+"""The file beside the code in a repository with weights."""
 METADATA = (
     "pyproject.toml",
     "setup.cfg",
@@ -25,13 +28,30 @@ METADATA = (
     "uv.lock",
     "poetry.lock",
     "Pipfile.lock",
+    _CONFIGURATION,
 )
-"""Patterns of the files that may state requirements."""
+"""Patterns of the files that may say which releases a project runs with."""
+_SAVED_WITH = "transformers_version"
 _NAME = re.compile(rf"(?<![\w.-]){LIBRARY}(?![\w.-])")
 _REQUIRES = f"Requires-Dist: {LIBRARY}"
 _EXTRAS = re.compile(r"[ \t]{0,99}\[[^\[\]\n]{0,400}\]")
 _BLANKS = re.compile(r"(?<=\S)[^\S\n]{2,}")
 _SPECIFIER = re.compile(r"[ \t(]{0,99}([<>=!~][^;#)@\n]{0,400})")
+
+
+def stated_releases(folder: Path) -> Assumed | None:
+    """Return what the metadata of a project, or else the configuration in ``folder`` says; None if neither."""
+    required = required_releases(folder)
+    if required is not None:
+        return Assumed(required, Basis.METADATA, "required by the metadata of the project")
+    path = folder / _CONFIGURATION
+    version = _table(_json(path)).get(_SAVED_WITH)
+    try:
+        saved = releases(f">={version}") if isinstance(version, str) and version else None
+    except ValueError:
+        return None
+    origin = f"the release that saved the model, and later ones, from {shown(path)}"
+    return None if saved is None else Assumed(saved, Basis.WEIGHTS, origin)
 
 
 def required_releases(folder: Path) -> Releases | None:
@@ -161,19 +181,24 @@ def _pins(packages: Iterable[object]) -> Iterator[str]:
 
 
 def _pipfile_lock(path: Path) -> Iterator[str]:
-    text = text_or_nothing(path)
-    if f'"{LIBRARY}"' not in text:
-        return
-    import json
-
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return
+    document = _json(path)
     for group in ("default", "develop"):
         version = _table(document, group, LIBRARY).get("version")
         if isinstance(version, str):
             yield version
+
+
+def _json(path: Path) -> object:
+    """Return what is in a file about the library; nothing if it is no JSON."""
+    text = text_or_nothing(path)
+    if LIBRARY not in text:
+        return None
+    import json
+
+    try:
+        return cast(object, json.loads(text))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _setup_cfg(path: Path) -> Mapping[str, Mapping[str, str]]:

@@ -180,6 +180,8 @@ def summary_lines(report: Report) -> Iterator[str]:
             f"{first_of(report.unknown_bases, _BASES_SHOWN, ', and')} (their subclasses were not checked; "
             "install transformers, or pass its folder with --library)"
         )
+    if report.assumed:
+        yield f"Assumed {' and '.join(report.assumed)}; set target-version if that is wrong."
     if report.unparsed:
         python = "Python {}.{}".format(*sys.version_info)
         yield _about(

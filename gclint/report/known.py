@@ -41,6 +41,7 @@ _KEPT: Mapping[str, Any] = {
     "overlooked": tuple[Path, ...],
     "empty": tuple[Problem, ...],
     "outside": tuple[Path, ...],
+    "assumed": tuple[str, ...],
     "unparsed": tuple[Path, ...],
     "fail_level": Level,
     "exit_status": int,

@@ -123,6 +123,8 @@ class Report:
     """The entries of the baseline that were found again, and those that were not."""
     unknown_bases: tuple[str, ...] = ()
     """Base classes that could not be found."""
+    assumed: tuple[str, ...] = ()
+    """The releases that files with findings are taken to run with where nobody says so, and why."""
     unparsed: tuple[Path, ...] = ()
     """Consulted files that the running Python cannot parse."""
     overlooked: tuple[Path, ...] = ()

@@ -124,15 +124,15 @@ class Explainer:
         for spot in spots_at(network, start, end, is_exact=bool(place.column)):
             opinions = tuple(self._opinion(rule, spot, start, end) for rule in self._rules)
             subjects.append(Subject(spot, headline(network, spot), tuple(sections(network, spot)), opinions))
-        releases, origin = self._project.releases_and_origin(file)
+        assumed = self._project.assumed(file)
         return Explanation(
             self._project,
             file,
             place,
             tuple(subjects),
             tuple(self._comments(start, end)),
-            str(releases),
-            origin,
+            str(assumed.releases),
+            assumed.origin,
             tuple(notes),
         )
 
