@@ -140,7 +140,6 @@ class Basis(Enum):
     """The newest known release stands for all."""
 
 
-
 _GUESSED_FROM = {
     Basis.WEIGHTS: "from config.json",
     Basis.INSTALLED: "the installed one",
@@ -200,7 +199,8 @@ def _range(text: str) -> Releases:
         raise ValueError(f"no version satisfies {text!r}")
     final = _LAST_MINOR.get(start[0])
     if final is not None and start[1] > final and end is not None and end <= (start[0] + 1, 0, 0):
-        raise ValueError(f"{text!r} was never released: {start[0]}.{final} is the last one before {start[0] + 1}.0")
+        before = f"{start[0]}.{final} is the last one before {start[0] + 1}.0"
+        raise ValueError(f"{text!r} was never released: {before}")
     return Releases(start, end)
 
 

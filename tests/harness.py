@@ -20,6 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from itertools import cycle
 from pathlib import Path
 
@@ -39,6 +40,9 @@ from gclint.settings import common_folder, load_settings
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
+_INSTALLED = releases(version("transformers"))
+ASSUMED = f"Assumed {_INSTALLED} (the installed one); set target-version if that is wrong."
+"""What a summary says first of findings in files of which nobody says which releases they run with."""
 USUAL_RELEASES = ">=4.53,<5.17"
 """What fixtures run with whose `pyproject.toml` has no `target-version`: every cache is neutralised there."""
 

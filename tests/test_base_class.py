@@ -19,7 +19,7 @@ _FIRST = {*_LATER, "past_key_value"}
         ("4.51.3", None),
         ("4.52.0", set()),
         ("4.53.0", _FIRST),
-        ("4.100.0", _FIRST),
+        ("4.57.99", _FIRST),
         ("5.0.0rc1", _FIRST),
         ("5.16.4", _FIRST),
         ("5.17", _LATER),

@@ -24,6 +24,7 @@ from gclint.cli.main import gclint as command_line
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule
+from tests.harness import ASSUMED
 from tests.sample import BROKEN, DEFECT, REPAIRED
 from tests.terminal import Outcome, runner
 from tests.toys import NO_FIX
@@ -128,6 +129,7 @@ def test_findings_are_printed_and_counted(gclint: Run) -> None:
         "    unsafe fix: look at it",
         "modeling_x.py:6:1: error: GC903 lost is wrong",
         "    no fix: nobody knows how",
+        ASSUMED,
         "Found 3 findings: 3 errors (1 fixable with --fix, 1 more with --unsafe-fixes).",
     ]
 
@@ -138,7 +140,7 @@ def test_without_paths_the_current_folder_is_checked(gclint: Run) -> None:
     _write("models/modular_x.py", "bad")
     _write("models/other.py", "bad")
     _, out, _ = gclint()
-    assert [line.partition(":")[0] for line in out.splitlines()[:-1]] == [
+    assert [line.partition(":")[0] for line in out.splitlines()[:-2]] == [
         "models/modeling_x.py",
         "models/modular_x.py",
     ]
@@ -188,7 +190,7 @@ def test_fix_makes_the_safe_fixes(gclint: Run) -> None:
 def test_unsafe_fixes_are_made_on_request(gclint: Run) -> None:
     path = _write("modeling_x.py", "bad", "ugly")
     status, out, _ = gclint("--fix", "--unsafe-fixes")
-    assert (status, out) == (0, "Fixed 2 findings; none left in 1 file.\n")
+    assert (status, out) == (0, f"{ASSUMED}\nFixed 2 findings; none left in 1 file.\n")
     assert path.read_text().endswith("ok = 1\nok = 1\n")
 
 
@@ -202,7 +204,7 @@ def test_what_is_repaired_is_listed_on_request(gclint: Run) -> None:
     assert (status, err) == (1, f"{listed}Would fix 2 findings in 1 file; 0 left.\n")
     assert "fixed GC901" not in out
     status, out, err = gclint("--fix", "--unsafe-fixes", "--show-fixes")
-    assert (status, out, err) == (0, f"{listed}Fixed 2 findings; none left in 1 file.\n", "")
+    assert (status, out, err) == (0, f"{listed}{ASSUMED}\nFixed 2 findings; none left in 1 file.\n", "")
 
 
 def test_json_has_what_is_repaired_on_request(gclint: Run) -> None:
@@ -286,6 +288,7 @@ def test_statistics_stand_in_place_of_the_findings(gclint: Run) -> None:
     assert out.splitlines() == [
         "     2  GC902  ugly-word (0 fixable)",
         "     1  GC901  bad-word (1 fixable)",
+        ASSUMED,
         "Found 3 findings: 3 errors (1 fixable with --fix, 2 more with --unsafe-fixes).",
     ]
     counts = json.loads(gclint("--statistics", "--output-format", "json")[1])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import FIXTURES
+from tests.harness import ASSUMED, FIXTURES
 from tests.repository import Repository
 from tests.sample import BROKEN
 from tests.terminal import Outcome, runner
@@ -71,6 +71,7 @@ def test_only_what_changed_is_reported(repository: Repository, gclint: Run) -> N
         "b/modeling_b.py:2:1: error: TOY1 bad is bad [*]",
         "b/modeling_b.py:3:1: error: TOY3 lost is bad",
         "    no fix: nobody knows how",
+        ASSUMED,
         "Found 2 findings: 2 errors (1 fixable with --fix).",
     ]
     counts = json.loads(gclint("--changed-only", "--statistics", "--output-format", "json")[1])
@@ -178,7 +179,7 @@ def test_what_is_known_is_not_fixed(gclint: Run) -> None:
     gclint("--write-baseline", "base.json")
     path.write_text("bad = 1\nugly = 1\n")
     status, out, _ = gclint("--baseline", "base.json", "--fix", "--unsafe-fixes")
-    assert (status, out) == (0, "Fixed 1 finding; none left in 1 file.\n")
+    assert (status, out) == (0, f"{ASSUMED}\nFixed 1 finding; none left in 1 file.\n")
     assert path.read_text() == "bad = 1\nnice = 1\n"
 
 
@@ -310,6 +311,7 @@ def test_what_cannot_be_written_is_left(gclint: Run, monkeypatch: pytest.MonkeyP
     status, out, _ = gclint("--fix", "--summary", "sweep.md")
     assert status == 2
     assert out.splitlines() == [
+        ASSUMED,
         "Fixed 2 findings; 1 left: 1 error (none fixable, 1 in files that cannot be written).",
         "  in 2 files of 2 models",
         "  by rule: TOY1 2 of 3",

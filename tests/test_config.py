@@ -209,7 +209,7 @@ def test_verbose_says_what_is_read_and_quiet_prints_findings_only(gclint: Run) -
     assert (quiet.status, quiet.err) == (1, "")
     assert loud.out == usual.out
     assert usual.out.startswith(quiet.out)
-    assert len(usual.out.splitlines()) == len(quiet.out.splitlines()) + 1
+    assert len(usual.out.splitlines()) == len(quiet.out.splitlines()) + 2
     assert "error: " in gclint("-q", "missing.py").err
     assert gclint("-q", "--diff").err == ""
     assert gclint("-q", "--write-baseline", "known.json") == (0, "", "")

@@ -329,7 +329,7 @@ class _Run:
         return unknown_bases(self.project)
 
     def _assumed(self, report: Report) -> tuple[str, ...]:
-        """Return the releases that files with findings are taken to run with where nobody says so, and why."""
+        """Return the releases that files with findings are taken to run with if nobody says it, and why."""
         if not self.options.is_for_people:
             return ()
         paths = {finding.path for finding in (*report.findings, *report.repairs.made)}

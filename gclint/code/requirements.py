@@ -40,7 +40,7 @@ _SPECIFIER = re.compile(r"[ \t(]{0,99}([<>=!~][^;#)@\n]{0,400})")
 
 
 def stated_releases(folder: Path) -> Assumed | None:
-    """Return what the metadata of a project, or else the configuration in ``folder`` says; None if neither."""
+    """Return what the metadata of a project says, or else the configuration in ``folder``; or None."""
     required = required_releases(folder)
     if required is not None:
         return Assumed(required, Basis.METADATA, "required by the metadata of the project")

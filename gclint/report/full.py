@@ -159,6 +159,8 @@ def summary_lines(report: Report) -> Iterator[str]:
         return
     if report.ignored:
         yield f"Added ignore comments for {counted(report.ignored, 'finding')}."
+    if report.assumed:
+        yield f"Assumed {' and '.join(report.assumed)}; set target-version if that is wrong."
     found, lost = len(report.repairs.made), len(report.repairs.lost) + report.unignored
     left = len(report.left) + report.unignored
     fixed = f"Fixed {counted(found, 'finding')}" if found else None
@@ -180,8 +182,6 @@ def summary_lines(report: Report) -> Iterator[str]:
             f"{first_of(report.unknown_bases, _BASES_SHOWN, ', and')} (their subclasses were not checked; "
             "install transformers, or pass its folder with --library)"
         )
-    if report.assumed:
-        yield f"Assumed {' and '.join(report.assumed)}; set target-version if that is wrong."
     if report.unparsed:
         python = "Python {}.{}".format(*sys.version_info)
         yield _about(

@@ -164,7 +164,7 @@ def test_every_format_holds_hostile_names(gclint: Run) -> None:
     assert suites.attrib["tests"] == str(len(suites.findall(".//testcase"))) == str(len(document))
     # GitHub shows ten annotations, of which a line is the notice.
     assert len(outputs["github"].out.splitlines()) == len(document) + 1
-    assert len(outputs["concise"].out.splitlines()) == len(document) - 1 + 1
+    assert len(outputs["concise"].out.splitlines()) == len(document) - 1 + 2
 
 
 @pytest.mark.parametrize(

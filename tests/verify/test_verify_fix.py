@@ -12,6 +12,7 @@ import pytest
 from gclint.proof import proving
 from gclint.verify.files import FileRunner
 from gclint.verify.settings import RunSettings
+from tests.harness import ASSUMED
 from tests.verify.command_line import Gclint
 
 _MODEL = """\
@@ -136,7 +137,9 @@ def test_what_is_proven_is_written(gclint: Gclint) -> None:
     assert outcome.status == 0, outcome.err
     assert path.read_text() != before
     assert "class XLayer(GradientCheckpointingLayer):" in path.read_text()
-    assert outcome.out == ("modeling_x.py: repaired; proven by Toy\nFixed 1 finding; none left in 1 file.\n")
+    assert outcome.out == (
+        f"modeling_x.py: repaired; proven by Toy\n{ASSUMED}\nFixed 1 finding; none left in 1 file.\n"
+    )
     summary = Path("summary.md").read_text()
     assert "modeling_x.py: repaired; proven by Toy.\n\n- Toy: failed before, passed after" in summary
     assert "\n  - before, reentrant, default: nothing is recomputed" in summary
