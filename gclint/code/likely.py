@@ -22,6 +22,9 @@ _IMPORT = re.compile(r"import\b")
 _BEFORE = re.compile(r"[:;]?[\s\\]*(?:from\b.*)?", re.DOTALL)
 """What stands before that word in its statement."""
 _AFTER = re.compile(rf"(?:[^\r\n;#(\\]|\\(?:\r\n|.)|\((?:[^)#]|{_COMMENT})*\)?)*", re.DOTALL)
+_IMPORTED_BYTES = re.compile(rb"import\b" + _AFTER.pattern.encode(), re.DOTALL)
+_FROM_BYTES = re.compile(rb"from\b[\s\\.\w]*")
+_WORD_BYTES = re.compile(rb"\w+")
 _ALIASED = re.compile(r"\b(\w+)[\s\\]+as\b")
 _CLASS = re.compile(r"class(?=[\s\\])")
 _HEADER = re.compile(rf"(?:[^#]|{_COMMENT})*?(?::[ \t\f]*(?:{_COMMENT})?(?=[\r\n])|\Z)", re.DOTALL)
@@ -32,6 +35,14 @@ _HEADER = re.compile(rf"(?:[^#]|{_COMMENT})*?(?::[ \t\f]*(?:{_COMMENT})?(?=[\r\n
 def likely_imported(file: SourceFile) -> frozenset[str]:
     """Return the words in the imports of a file, and in what only looks like one."""
     return words(_imports(file))
+
+
+def possibly_imported(data: bytes) -> frozenset[bytes] | None:
+    """Return words among which those of :func:`likely_imported` are, much faster; None if some are not ASCII."""
+    found = (*_FROM_BYTES.findall(data), *_IMPORTED_BYTES.findall(data))
+    if not all(map(bytes.isascii, found)):
+        return None
+    return frozenset(word for each in found for word in _WORD_BYTES.findall(each))
 
 
 @remembered

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from gclint.code.likely import possibly_imported
 from gclint.code.project import Project
 from gclint.facts import entries, exists
 from gclint.trace import phase
@@ -25,9 +27,7 @@ def files_mentioning(project: Project, *words: str) -> tuple[Path, ...]:
     found: dict[str, list[Path]] = {each: [] for each in words if _key(each) not in project.surroundings}
     wanted = [(each.encode(), paths) for each, paths in found.items()]
     with phase(AROUND):
-        if wanted and files_around not in project.surroundings:
-            project.surroundings[files_around] = tuple(_around(project))
-        for path in project.surroundings[files_around] if wanted else ():
+        for path in _known_around(project) if wanted else ():
             data = _searched(project, path)
             for word, paths in wanted:
                 if word in data:
@@ -46,16 +46,45 @@ def files_around(project: Project) -> tuple[Path, ...]:
         return tuple(_around(project))
 
 
+def files_importing(project: Project, words: Iterable[str]) -> tuple[Path, ...]:
+    """Return the files around those of a run that may import one of some words, and perhaps more files."""
+    known = project.surroundings
+    if files_importing not in known:
+        found: defaultdict[object, list[Path]] = defaultdict(list, {files_importing: []})
+        with phase(AROUND):
+            for path in _known_around(project):
+                for key in () if path in project.given else _import_keys(project, path):
+                    found[key].append(path)
+        known |= {key: tuple(paths) for key, paths in found.items()}
+    keys = (files_importing, *((files_importing, each) for each in words))
+    return tuple(dict.fromkeys(path for key in keys for path in known.get(key, ())))
+
+
+def _import_keys(project: Project, path: Path) -> set[object]:
+    """Return the keys of the words that a file may import; one for all words if it is not clear which."""
+    words = possibly_imported(_searched(project, path))
+    return {files_importing} if words is None else {(files_importing, each.decode()) for each in words}
+
+
 def forget_mentions(project: Project, path: Path) -> bool:
     """Forget what is known of words that were added to a file, or removed; tell whether there are any."""
-    stale = [
+    data, known = _searched(project, path), project.surroundings
+    stale: list[object] = [
         key
-        for key, found in project.surroundings.items()
-        if isinstance(key, tuple) and (path in found) != (str(key[1]).encode() in _searched(project, path))
+        for key, found in known.items()
+        if isinstance(key, tuple) and key[0] is files_mentioning and (path in found) != (key[1].encode() in data)
     ]
+    if files_importing in known and path not in project.given:
+        imports = [key for key in known if key is files_importing or _is_import(key)]
+        is_same = {key for key in imports if path in known[key]} == _import_keys(project, path)
+        stale += [] if is_same else imports
     for key in (*stale, files_around):
         project.surroundings.pop(key, None)
     return bool(stale)
+
+
+def _is_import(key: object) -> bool:
+    return isinstance(key, tuple) and key[0] is files_importing
 
 
 def _searched(project: Project, path: Path) -> bytes:
@@ -63,6 +92,13 @@ def _searched(project: Project, path: Path) -> bytes:
         return project.search(path)
     except OSError:
         return b""  # If it is a file of the run, the run reports it.
+
+
+def _known_around(project: Project) -> tuple[Path, ...]:
+    """Return the files of a run and those around them, which are looked for once."""
+    if files_around not in project.surroundings:
+        project.surroundings[files_around] = tuple(_around(project))
+    return project.surroundings[files_around]
 
 
 def _around(project: Project) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from gclint.code.likely import given_by_word, likely_imported
 from gclint.code.outline import Definition
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
-from gclint.code.surroundings import files_mentioning
+from gclint.code.surroundings import files_importing
 from gclint.copies.generated import is_modular
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
@@ -32,8 +32,7 @@ def _users(network: Network, names: Collection[str]) -> Iterator[Module]:
     with project.read_for(None):
         importing = given_by_word(project, likely_imported)
         given = {path for word in (stem, *classes) for path in importing.get(word, ())}
-        paths = files_mentioning(project, *sorted(names))
-        likely = (path for path in paths if path in given or path not in project.given)
+        likely = (*project.in_order(given), *files_importing(project, sorted((stem, *classes))))
         files = [each for each in project.readable(likely) if _may_use(each, key)]
     project.questions.ask(network.file.path, USING, key, (each.path for each in files))
     for file in files:
