@@ -23,7 +23,7 @@ _BEFORE = re.compile(r"[:;]?[\s\\]*(?:from\b.*)?", re.DOTALL)
 """What stands before that word in its statement."""
 _AFTER = re.compile(rf"(?:[^\r\n;#(\\]|\\(?:\r\n|.)|\((?:[^)#]|{_COMMENT})*\)?)*", re.DOTALL)
 _IMPORTED_BYTES = re.compile(rb"import\b" + _AFTER.pattern.encode(), re.DOTALL)
-_FROM_BYTES = re.compile(rb"from\b[\s\\.\w]*")
+_FROM_BYTES = re.compile(rb"from\b(?:[^\r\n;#\\]|\\(?:\r\n|.))*", re.DOTALL)
 _WORD_BYTES = re.compile(rb"\w+")
 _ALIASED = re.compile(r"\b(\w+)[\s\\]+as\b")
 _CLASS = re.compile(r"class(?=[\s\\])")

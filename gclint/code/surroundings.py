@@ -72,7 +72,9 @@ def forget_mentions(project: Project, path: Path) -> bool:
     stale: list[object] = [
         key
         for key, found in known.items()
-        if isinstance(key, tuple) and key[0] is files_mentioning and (path in found) != (key[1].encode() in data)
+        if isinstance(key, tuple)
+        and key[0] is files_mentioning
+        and (path in found) != (key[1].encode() in data)
     ]
     if files_importing in known and path not in project.given:
         imports = [key for key in known if key is files_importing or _is_import(key)]
