@@ -27,7 +27,7 @@ _WRITINGS = (
     "from .a import (b,\n\n\n otter",
     "if x: from .a import otter\n",
     "try:\n\tfrom .otter.b import c as d\nexcept ImportError: pass\n",
-    "from .a import ｏtter\n",
+    "from .a import \uff4ftter\n",
     "from .ä import otter\n",
     '"""From the shop.""" ; from .a import otter\n',
     "class A:\n    def f(self):\n        import otter\n",

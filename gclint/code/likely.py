@@ -38,7 +38,7 @@ def likely_imported(file: SourceFile) -> frozenset[str]:
 
 
 def possibly_imported(data: bytes) -> frozenset[bytes] | None:
-    """Return words among which those of :func:`likely_imported` are, much faster; None if some are not ASCII."""
+    """Return at least the words of :func:`likely_imported`, and much faster; None if some are not ASCII."""
     found = (*_FROM_BYTES.findall(data), *_IMPORTED_BYTES.findall(data))
     if not all(map(bytes.isascii, found)):
         return None
