@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import TypeAlias
 
 from gclint.verify.worker.vocabulary import LAYER_PAST, PAST_KEY_VALUE, PAST_KEY_VALUES, USE_CACHE
@@ -125,42 +124,17 @@ class Releases:
         return Releases(min(self.start, other.start), end)
 
 
-class Basis(Enum):
-    """What says which releases code runs with; the first one that does counts."""
-
-    SETTINGS = auto()
-    TREE = auto()
-    """The tree around a file is transformers itself."""
-    METADATA = auto()
-    """The project's requirements."""
-    WEIGHTS = auto()
-    """The configuration beside a file names the release that saved it: a lower bound."""
-    INSTALLED = auto()
-    NOTHING = auto()
-    """The newest known release stands for all."""
-
-
-_GUESSED_FROM = {
-    Basis.WEIGHTS: "from config.json",
-    Basis.INSTALLED: "the installed one",
-    Basis.NOTHING: "the newest one that gclint knows",
-}
-
-
 @dataclass(frozen=True)
 class Assumed:
     """The releases that code is taken to run with, and why."""
 
     releases: Releases
-    basis: Basis
     origin: str
     """What says so, in words."""
-
-    @property
-    def guess(self) -> str | None:
-        """The releases and why, in few words, if neither the user, nor the code, nor its project says it."""
-        why = _GUESSED_FROM.get(self.basis)
-        return why and f"{self.releases} ({why})"
+    guessed_from: str = ""
+    """The same in few words, if neither the user, nor the code, nor its project says it."""
+    is_installed: bool = False
+    """Whether nothing says so, and an installed library stands for all."""
 
 
 NEWEST_KNOWN = Releases((*_HISTORY[-1].since, 0))

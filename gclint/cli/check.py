@@ -334,7 +334,8 @@ class _Run:
             return ()
         paths = {finding.path for finding in (*report.findings, *report.repairs.made)}
         known = (self.project.assumed(self.project.file(path)) for path in sorted(paths))
-        return tuple(dict.fromkeys(each.guess for each in known if each.guess is not None))
+        guessed = (f"{each.releases} ({each.guessed_from})" for each in known if each.guessed_from)
+        return tuple(dict.fromkeys(guessed))
 
     def _printed(self, report: Report) -> Report:
         """Print the report and write all files that were asked for; return it with errors in writing."""

@@ -14,7 +14,7 @@ from gclint.code.paths import shown
 from gclint.code.questions import Question, Questions, Topic
 from gclint.facts import Places, is_dir, read_bytes, search
 from gclint.observations import Observations
-from gclint.releases import NEWEST_KNOWN, Assumed, Basis, Releases
+from gclint.releases import NEWEST_KNOWN, Assumed, Releases
 from gclint.settings import Settings
 from gclint.trace import phase
 
@@ -376,14 +376,12 @@ class Project:
         """Return the releases of transformers that a file may run with, and what says so."""
         given = self.settings.of(file.path).target_version
         if given is not None:
-            return Assumed(given, Basis.SETTINGS, "set by `target-version`")
+            return Assumed(given, "set by `target-version`")
         folder = self._places.folder(file.path.parent)
         tree = self._packages.library_in_tree(folder)
         if tree is not None and tree.releases is not None:
             place = shown(tree.folder / "__init__.py")
-            return Assumed(
-                tree.releases, Basis.TREE, f"the release of the tree around this file, from {place}"
-            )
+            return Assumed(tree.releases, f"the release of the tree around this file, from {place}")
         if folder not in self._stated:
             from gclint.code.requirements import stated_releases
 
@@ -392,6 +390,8 @@ class Project:
         if stated is not None:
             return stated
         installed = self._packages.installed
-        if installed is not None and installed.releases is not None:
-            return Assumed(installed.releases, Basis.INSTALLED, f"installed in {shown(installed.folder)}")
-        return Assumed(NEWEST_KNOWN, Basis.NOTHING, "no release is specified, so the newest known one")
+        if installed is None or installed.releases is None:
+            origin = "no release is specified, so the newest known one"
+            return Assumed(NEWEST_KNOWN, origin, "the newest one that gclint knows")
+        hint = "the installed one" if self.settings.library is None else ""
+        return Assumed(installed.releases, f"installed in {shown(installed.folder)}", hint, is_installed=True)

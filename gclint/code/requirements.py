@@ -14,7 +14,7 @@ from gclint.code.packages import LIBRARY, text_or_nothing
 from gclint.code.paths import shown
 from gclint.code.tree import Tree, Unparsable
 from gclint.facts import exists, matching
-from gclint.releases import Assumed, Basis, Releases, releases
+from gclint.releases import Assumed, Releases, releases
 from gclint.toml import loads
 
 _CONFIGURATION = "config.json"
@@ -43,7 +43,7 @@ def stated_releases(folder: Path) -> Assumed | None:
     """Return what the metadata of a project says, or else the configuration in ``folder``; or None."""
     required = required_releases(folder)
     if required is not None:
-        return Assumed(required, Basis.METADATA, "required by the metadata of the project")
+        return Assumed(required, "required by the metadata of the project")
     path = folder / _CONFIGURATION
     version = _table(_json(path)).get(_SAVED_WITH)
     try:
@@ -51,7 +51,7 @@ def stated_releases(folder: Path) -> Assumed | None:
     except ValueError:
         return None
     origin = f"the release that saved the model, and later ones, from {shown(path)}"
-    return None if saved is None else Assumed(saved, Basis.WEIGHTS, origin)
+    return None if saved is None else Assumed(saved, origin, f"from {_CONFIGURATION}")
 
 
 def required_releases(folder: Path) -> Releases | None:

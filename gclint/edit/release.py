@@ -16,7 +16,7 @@ from gclint.network.caches import live_caches
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
-from gclint.releases import FIRST_WITH_BASE_CLASS, Basis
+from gclint.releases import FIRST_WITH_BASE_CLASS
 
 _NEEDS = f"`{CHECKPOINTING_BASE}` needs transformers {FIRST_WITH_BASE_CLASS} or later"
 
@@ -61,7 +61,7 @@ def import_doubts(network: Network) -> Iterator[str]:
     if module is None or network.guards_base_class:
         return
     is_known = network.file.outline.imported(CHECKPOINTING_BASE) is not None or module.startswith(".")
-    if is_known or network.project.assumed(network.file).basis is not Basis.INSTALLED:
+    if is_known or not network.project.assumed(network.file).is_installed:
         return
     missing = next(_missing(network, network.file, {network.file.path}), None)
     if missing is not None:
