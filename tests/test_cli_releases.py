@@ -11,7 +11,7 @@ import pytest
 from tests.sample import BROKEN
 from tests.terminal import Outcome, runner
 from tests.test_library import LIBRARY, USER
-from tests.test_releases_of_projects import write
+from tests.test_releases_of_projects import library, write
 
 Run = Callable[..., Outcome]
 
@@ -84,3 +84,20 @@ def test_the_summary_says_which_bases_are_unknown_until_the_library_is_named(
     assert status == 1
     assert "GC002" in out
     assert "unknown" not in out
+
+
+def test_the_summary_says_which_releases_are_a_guess_and_why(gclint: Run, tmp_path: Path) -> None:
+    def assumed(*options: str) -> list[str]:
+        lines = gclint("mine", *options).out.splitlines()
+        return [each for each in lines if each.startswith("Assumed ")]
+
+    wrong = "set target-version if that is wrong."
+    newest = "transformers 5.17 and later (the newest one that gclint knows)"
+    write(tmp_path / "hf", library("5.3.0", "transformers"))
+    write(tmp_path / "mine", {"a/modeling_a.py": BROKEN, "b/modeling_b.py": BROKEN})
+    assert assumed() == [f"Assumed {newest}; {wrong}"]
+    assert assumed("-q") == assumed("--target-version", ">=4.53") == assumed("--library", "hf") == []
+    write(tmp_path / "mine", {"a/config.json": '{"transformers_version": "4.55.1"}'})
+    assert assumed() == [f"Assumed transformers 4.55.1 and later (from config.json) and {newest}; {wrong}"]
+    write(tmp_path / "mine", {"requirements.txt": "transformers>=5\n"})
+    assert assumed() == []
