@@ -125,8 +125,10 @@ def test_findings_are_printed_and_counted(gclint: Run) -> None:
     assert (status, err) == (1, "")
     assert out.splitlines() == [
         "modeling_x.py:4:1: error: GC901 bad is wrong [*]",
+        "    help: Say ok",
         "modeling_x.py:5:1: error: GC902 ugly is wrong",
         "    unsafe fix: look at it",
+        "    help: Say ok",
         "modeling_x.py:6:1: error: GC903 lost is wrong",
         "    no fix: nobody knows how",
         ASSUMED,
@@ -139,7 +141,7 @@ def test_without_paths_the_current_folder_is_checked(gclint: Run) -> None:
     _write("models/modeling_x.py", "bad")
     _write("models/modular_x.py", "bad")
     _write("models/other.py", "bad")
-    _, out, _ = gclint()
+    _, out, _ = gclint("--output-format", "concise")
     assert [line.partition(":")[0] for line in out.splitlines()[:-2]] == [
         "models/modeling_x.py",
         "models/modular_x.py",

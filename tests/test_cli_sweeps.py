@@ -69,6 +69,7 @@ def test_only_what_changed_is_reported(repository: Repository, gclint: Run) -> N
     assert (status, err) == (1, "")
     assert out.splitlines() == [
         "b/modeling_b.py:2:1: error: TOY1 bad is bad [*]",
+        "    help: Repair",
         "b/modeling_b.py:3:1: error: TOY3 lost is bad",
         "    no fix: nobody knows how",
         ASSUMED,

@@ -47,6 +47,9 @@ fields = { "a b" = 1, c = [true, "\\u0007"] }
 """
 
 
+_CONCISE = ("-q", "--output-format", "concise")
+
+
 @pytest.fixture
 def gclint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     monkeypatch.chdir(tmp_path)
@@ -224,7 +227,9 @@ def test_what_is_excluded_is_left_out_even_if_it_is_given(gclint: Run) -> None:
     def checked(
         *arguments: str, paths: tuple[str, ...] = ("src/modeling_a.py", "src/gen/modeling_b.py")
     ) -> int:
-        return len({line.partition(":")[0] for line in gclint(*arguments, "-q", *paths).out.splitlines()})
+        return len(
+            {line.partition(":")[0] for line in gclint(*arguments, *_CONCISE, *paths).out.splitlines()}
+        )
 
     assert checked() == 2
     assert checked("--exclude", "src/gen") == 1
@@ -257,7 +262,7 @@ def test_rules_are_ignored_by_file(gclint: Run) -> None:
         Path(name).write_text(BROKEN)
 
     def found(*arguments: str) -> set[str]:
-        return {line.partition(":")[0] for line in gclint("-q", *arguments).out.splitlines()}
+        return {line.partition(":")[0] for line in gclint(*_CONCISE, *arguments).out.splitlines()}
 
     both = {"modeling_a.py", "legacy/modeling_b.py"}
     assert found() == both

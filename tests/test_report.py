@@ -73,7 +73,10 @@ def _statistics(name: str, report: Report) -> str:
 
 def test_what_a_run_says_stands_behind_the_message(project: Project, path: Path) -> None:
     finding = replace(_finding(path, remedy=_fix(path)), evidence=Evidence.CONFIRMED)
-    assert _text(project, finding) == f"{path}:4:7: error: GC001 goes wrong (confirmed by run) [*]\n"
+    assert (
+        _text(project, finding)
+        == f"{path}:4:7: error: GC001 goes wrong (confirmed by run) [*]\n    help: change the base\n"
+    )
     found = _json(project, finding, _finding(path))
     assert [each["evidence"] for each in found] == ["confirmed by run", None]
 
@@ -91,7 +94,7 @@ def test_a_terminal_gets_the_source_line_and_a_caret(
         "    4 | class Bl\u00f6ck(nn.Module):",
         "      |       ^^^^^",
         "      = unsafe fix: callers break [sic]",
-        "",
+        "      = help: change the base",
     ]
 
 

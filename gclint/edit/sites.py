@@ -26,6 +26,7 @@ from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, gradient_steps, parameter_steps
 from gclint.network.untrained import Untrained, untrained
 from gclint.verify.worker.cause import Cause
+from gclint.wording import listed_code
 
 _OUTSIDE_CALLERS = "positional callers outside the given files break"
 
@@ -80,12 +81,20 @@ class SiteDefects:
             doubts += [doubt for info in self.site.blocks for doubt in site_doubts(info, (self.site,))]
         evidence = (*seen_blocks(self.site, blocks), *repaired.evidence)
         return Fix(
-            f"Pass activations to `{self.symbol}` by position and caches by keyword",
+            f"Pass {' and '.join(self._ways())} to `{self.symbol}`",
             repaired.edits,
             applicability(doubts, evidence),
             "; ".join((*doubts, *evidence)) or None,
             (Repair(Part.CALL, self.site.scope.module.file.path, *self.site.span(self.site.call)),),
         )
+
+    def _ways(self) -> Iterator[str]:
+        """Yield how its arguments are to be passed."""
+        ways = {"by position": self.keyword_activations, "by keyword": self.positional_caches}
+        for way, arguments in ways.items():
+            names = [each.parameter.name for each in arguments if each.parameter is not None]
+            if names:
+                yield f"{listed_code(names)} {way}"
 
     def _reordered(self, reason: str) -> Fix | Refusal:
         """Return the fix that changes the order of the block's parameters, and with it all calls."""

@@ -41,6 +41,12 @@ def obstacle(finding: Finding) -> str | None:
     return f"{'fix with --verify' if is_provable(finding) else 'unsafe fix'}: {finding.remedy.reason}"
 
 
+def remarks(finding: Finding) -> list[str]:
+    """Return what follows a finding: why it has no safe fix, and what to write instead."""
+    help_ = None if finding.fix is None else f"help: {finding.fix.message}"
+    return [each for each in (obstacle(finding), help_) if each is not None]
+
+
 def headline(finding: Finding) -> str:
     """Return the rule's code, the message, and whether a run confirms or contradicts it."""
     evidence = f" ({finding.evidence.value})" if finding.evidence else ""

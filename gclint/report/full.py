@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from gclint.code.paths import shown
 from gclint.finding import Applicability, Part, in_reading_order
-from gclint.report.findings import count_by_rule, is_fixable, is_provable, obstacle, placed
+from gclint.report.findings import count_by_rule, is_fixable, is_provable, placed, remarks
 from gclint.report.levels import counted_by_level
 from gclint.report.printing import is_coloured, write_lines
 from gclint.report.report import Repairs, Report
@@ -148,9 +148,8 @@ def _write_findings(report: Report, stream: TextIO) -> None:
         Findings(report.project, stream, unsafe=report.unsafe).show(report.findings)
         return
     for finding in report.findings:
-        why = obstacle(finding)
         line = placed(finding, report.project, unsafe=report.unsafe)
-        write_lines((line, f"    {why}") if why else (line,), stream)
+        write_lines((line, *(f"    {each}" for each in remarks(finding))), stream)
 
 
 def summary_lines(report: Report) -> Iterator[str]:

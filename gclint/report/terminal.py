@@ -17,7 +17,7 @@ from rich.text import Text
 
 from gclint.code.paths import printable
 from gclint.finding import Finding
-from gclint.report.findings import headline, is_fixable, obstacle
+from gclint.report.findings import headline, is_fixable, remarks
 from gclint.report.levels import LEVELS
 from gclint.report.printing import folded, is_coloured, width_of
 from gclint.report.report import Files
@@ -58,9 +58,8 @@ class Findings:
             margin = "    "
             if self._stream.isatty():
                 margin = f"{self._excerpt(finding)}= "
-            why = obstacle(finding)
-            if why:
-                self._reason(why, margin)
+            for each in remarks(finding):
+                self._remark(each, margin)
             if self._stream.isatty():
                 self._console.print()
 
@@ -98,10 +97,10 @@ class Findings:
         self._console.print(Text(f"{margin}| {' ' * cell_len(before)}").append(caret, style))
         return margin
 
-    def _reason(self, why: str, margin: str) -> None:
-        lines = folded(printable(why), self._stream, prefix=margin, hanging=len(margin))
+    def _remark(self, remark: str, margin: str) -> None:
+        lines = folded(printable(remark), self._stream, prefix=margin, hanging=len(margin))
         text = Text("\n".join(lines))
-        text.stylize("yellow", len(margin))
+        text.stylize("green" if remark.startswith("help: ") else "yellow", len(margin))
         self._console.print(text)
 
 
