@@ -10,7 +10,7 @@ from gclint.finding import Applicability, Finding, Fix, Refusal
 from gclint.level import Level
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
-from gclint.rule import CommentRule
+from gclint.rule import CommentRule, has_decided
 from gclint.wording import closest
 
 _UNCLEAR = "only its author knows what it was meant to suppress"
@@ -63,7 +63,7 @@ class UnusedIgnore(CommentRule):
         used: defaultdict[Ignore, set[str]] = defaultdict(set)
         for finding in findings:
             for ignore in comments.suppressing(finding):
-                used[ignore].add(finding.code)
+                used[ignore].update(finding.codes)
         found = [
             each
             for ignore in comments.ignores
@@ -96,7 +96,8 @@ class UnusedIgnore(CommentRule):
         else:
             names = [word for word, code in comments.codes.items() if word != code.lower()]
             needed = (*used, self.code)
-            unused = [word for word in ignore.words if word.code in ran and word.code not in needed]
+            judged = (word for word in ignore.words if word.code and has_decided(word.code, ran))
+            unused = [word for word in judged if word.code not in needed]
             unknown = {word: closest(word.text, names) for word in ignore.words if word.code is None}
             if unused or unknown:
                 yield self._words_finding(ignore, unused, unknown)

@@ -20,14 +20,15 @@ class KeywordActivation(Rule):
 
     ## What it does
 
-    Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) in which a
-    tensor that requires grad is passed by keyword: the hidden states that the loop passes from layer to
-    layer, a parameter whose name ends in `hidden_state`, `hidden_states` or `attention_states`, or the
-    output of another module with parameters. Masks, position ids, flags and rotary embeddings are not
-    activations. The setting `activation-names` adds names of parameters.
+    Finds calls of a `GradientCheckpointingLayer` in which a tensor that requires grad is passed by
+    keyword: the hidden states that the loop passes from layer to layer, a parameter whose name ends in
+    `hidden_state`, `hidden_states` or `attention_states`, or the output of another module with parameters.
+    Masks, position ids, flags and rotary embeddings are not activations.
+    The setting `activation-names` adds names of parameters.
 
     A run of the model is a second source: tensors that required grad and lost their gradient are
-    reported under any name.
+    reported under any name. Where the block is no layer yet, the fix of GC001 or GC302 also repairs its
+    calls, of which nothing is said.
 
     ## Why is this bad?
 
@@ -85,6 +86,7 @@ class KeywordActivation(Rule):
                 defects.span(defects.keyword_activations[0]),
                 defects.symbol,
                 defects.repair(),
+                awaits=defects.awaits,
                 evidence=defects.evidence(self.causes),
                 story=defects.story(
                     defects.keyword_activations,
@@ -105,8 +107,5 @@ class KeywordActivation(Rule):
     def _message(defects: SiteDefects) -> str:
         names = [bound.parameter.name for bound in defects.keyword_activations if bound.parameter is not None]
         verb, pronoun, receives = ("are", "they", "receive") if len(names) > 1 else ("is", "it", "receives")
-        outcome = "no gradient under reentrant checkpointing"
-        consequence = defects.consequence(f"{receives} {outcome}", f"would receive {outcome}")
-        return (
-            f"{listed_code(names)} {verb} passed to `{defects.symbol}` by keyword, so {pronoun} {consequence}"
-        )
+        passed = f"{listed_code(names)} {verb} passed to `{defects.symbol}` by keyword"
+        return f"{passed}, so {pronoun} {receives} no gradient under reentrant checkpointing"
