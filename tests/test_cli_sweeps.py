@@ -266,9 +266,9 @@ def test_a_sweep_of_several_files_is_summed_up(gclint: Run) -> None:
 @pytest.mark.parametrize("option", ["--fix", "--diff"])
 def test_a_summary_is_written_for_a_pull_request(real: Run, option: str) -> None:
     for name, fixture in {
-        "ant/modeling_ant.py": "GC001/two_stacks",
+        "ant/modeling_ant.py": "GC302/two_stacks",
         "bee/modeling_bee.py": "GC002/override",
-        "bee/modeling_swapped.py": "GC001/swapped_slots",
+        "bee/modeling_swapped.py": "GC302/swapped_slots",
     }.items():
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text((FIXTURES / f"{fixture}.py").read_text(encoding="utf-8"), encoding="utf-8")

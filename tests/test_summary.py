@@ -60,9 +60,9 @@ def test_every_fix_says_what_it_puts_right(path: Path, tmp_path: Path) -> None:
     ("name", "blocks", "calls", "branches"),
     [
         ("GC001/plain_loop", 1, 0, 0),
-        ("GC001/two_stacks", 2, 1, 2),
+        ("GC302/two_stacks", 2, 1, 2),
         ("GC001/shared_base", 1, 0, 0),
-        ("GC001/partial", 1, 0, 1),
+        ("GC302/partial", 1, 0, 1),
         ("GC002/override", 0, 3, 0),
         ("GC003/keyword_stream", 0, 1, 0),
     ],
