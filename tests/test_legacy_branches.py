@@ -1,4 +1,4 @@
-"""What is said of blocks that a legacy branch recomputes, release by release, and which of them are GC001's."""
+"""What is said of blocks that a legacy branch recomputes, by release, and which of them are GC001's."""
 
 from __future__ import annotations
 
@@ -112,9 +112,7 @@ def test_branch_is_right_where_there_is_no_base_class(folder: Folder, release: s
         ("            self.run(checkpoint)\n" + _PLAIN, ["note GC302"]),
     ],
 )
-def test_block_that_another_model_does_not_recompute(
-    folder: Folder, other: str, expected: list[str]
-) -> None:
+def test_block_that_another_model_does_not_recompute(folder: Folder, other: str, expected: list[str]) -> None:
     said = _said(folder, _text(further=_MODEL.format(name="OtterDecoder", loop=other)), "4.53")
     assert [" ".join(each.split()[:2]) for each in said] == expected
     if "GC001" in said[0]:
