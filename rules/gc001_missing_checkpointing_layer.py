@@ -19,7 +19,7 @@ class MissingCheckpointingLayer(BlockRule):
     into it and it contains attention or another token mixer. The model has to be a transformers model: it
     derives from `PreTrainedModel` and contains the class that runs the block. Loops that only run in
     evaluation mode or without gradients (`torch.no_grad`) do not count, and blocks that a legacy branch
-    checkpoints are GC302's, unless another class runs them as well and checkpoints nothing.
+    checkpoints are GC302's, unless another class has a stack of them and checkpoints nothing.
 
     A run of the model is a second source: blocks that feed one another and are not recomputed are
     reported at the call, however the model finds them (a registry, a computed name).

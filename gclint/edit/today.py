@@ -7,6 +7,7 @@ from enum import Enum
 
 from gclint.code.remembered import remembered
 from gclint.edit.leftover import leftover
+from gclint.edit.receivers import names_holding
 from gclint.network.checkpoints import calls_between
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network, UnprotectedBlock
@@ -46,10 +47,11 @@ def _today(network: Network, block: UnprotectedBlock) -> Today:
         )
         return Today(Way.CALL if is_called else Way.NONE, block.sites[0])
     for site in block.sites:
-        # Another class may run the block as well, and checkpoint nothing.
+        # Another class may have a stack of its own, and checkpoint nothing.
         if (
             site.owner not in by_branch
             and network.standing(block.info, site) is None
+            and names_holding(network, site.owner, (block.info,))
             and not any(map(_calls_checkpoint, site.owner.mro))
         ):
             return Today(Way.NONE, site)
