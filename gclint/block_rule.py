@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from gclint.edit.protect import conditions, remedies
 from gclint.edit.today import Today, today
 from gclint.finding import Applicability, Evidence, Finding
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.network.story import call_step, class_step, stack_steps
@@ -17,7 +18,7 @@ from gclint.verify.worker.protocol import Place, RunSite
 
 
 class BlockRule(Rule):
-    """A rule about those blocks that one or the other recomputes today; the fix is the same for all."""
+    """A rule about blocks that are not checkpointing layers: about which, depends on what recomputes them."""
 
     fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
     causes = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
@@ -28,8 +29,8 @@ class BlockRule(Rule):
         """Return why nothing is reported about a block, as a clause; None if it is."""
 
     @abstractmethod
-    def message(self, network: Network, name: str, known: Today) -> str:
-        """Return the message about the block called ``name``."""
+    def message(self, network: Network, block: ClassInfo, known: Today) -> str:
+        """Return the message about a block."""
 
     @classmethod
     def documentation(cls) -> str:
@@ -45,7 +46,7 @@ class BlockRule(Rule):
             name, site = block.info.definition.heading, known.site
             elsewhere = block.info.file is not network.file
             yield self.finding(
-                self.message(network, block.info.name, known),
+                self.message(network, block.info, known),
                 network.file.path,
                 block.sites[0].span(block.sites[0].call) if elsewhere else name,
                 block.info.name,

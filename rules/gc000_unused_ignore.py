@@ -24,8 +24,10 @@ class UnusedIgnore(CommentRule):
     Finds `# gclint: ignore`, `# gclint: ignore-file` and `# noqa: GC001` comments that suppress nothing,
     in whole or in part: the rules that they name report nothing there, there is no such rule, or the
     comment is malformed. A code or a name is judged only if its rule ran, and a comment that names no
-    rule only if all rules ran. This rule runs whatever `--select` says; `--ignore GC000` disables it, and
-    `GC000` among the codes of a comment keeps that comment from being reported.
+    rule only if all rules ran. A comment also counts as needed for what its rules reported in gclint 0.2.0
+    and another one reports now, or another fix repairs. This rule runs whatever `--select` says;
+    `--ignore GC000` disables it, and `GC000` among the codes of a comment keeps that comment from being
+    reported.
 
     ## Why is this bad?
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gclint.block_rule import BlockRule
 from gclint.edit.today import Today, Way
 from gclint.level import Level
-from gclint.network.evaluation.classes import CHECKPOINTING_BASE
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.model import Network
 
 
@@ -87,7 +87,9 @@ class MissingCheckpointingLayer(BlockRule):
         """Return what recomputes the block today; None if nothing does."""
         return None if known.way is Way.NONE else f"{known.way.value} recomputes `{{block}}`, see GC302"
 
-    def message(self, network: Network, name: str, known: Today) -> str:
+    def message(self, network: Network, block: ClassInfo, known: Today) -> str:
         """Return that checkpointing skips the block."""
         owner = known.site.owner.name
-        return f"`{name}`, stacked in `{owner}`, is not a `{CHECKPOINTING_BASE}`: checkpointing skips it"
+        return (
+            f"`{block.name}`, stacked in `{owner}`, is not a `{CHECKPOINTING_BASE}`: checkpointing skips it"
+        )

@@ -84,20 +84,19 @@ class LegacyCheckpointBranch(BlockRule):
             )
         return None
 
-    def message(self, network: Network, name: str, known: Today) -> str:
+    def message(self, network: Network, block: ClassInfo, known: Today) -> str:
         """Return what recomputes the block, and what it lacks."""
-        owner = known.site.owner.name
+        name, owner = block.name, known.site.owner.name
         if known.way is Way.CALL:
             how = f"`{name}`, stacked in `{owner}`, is recomputed by an explicit checkpoint call"
         else:
             how = f"`{name}` is checkpointed by a legacy branch in `{owner}`"
-        lacking = ", and ".join(_lacking(network, name, known.site))
+        lacking = ", and ".join(_lacking(network, block, known.site))
         return f"{how}, not by `{CHECKPOINTING_BASE}`{lacking and ': '}{lacking}"
 
 
-def _lacking(network: Network, name: str, site: RunSite) -> Iterator[str]:
+def _lacking(network: Network, block: ClassInfo, site: RunSite) -> Iterator[str]:
     """Yield what the base class does for a block, and what recomputes it does not, as clauses."""
-    block = next(info for info in site.blocks if info.name == name)
     if _takes_cache(network, block):
         yield "only the model's own code disables its caches"
     ignored = []

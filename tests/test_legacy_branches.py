@@ -119,6 +119,18 @@ def test_block_that_another_model_does_not_recompute(folder: Folder, other: str,
         assert "stacked in `OtterDecoder`" in said[0]
 
 
+def test_block_that_another_file_does_not_recompute_is_one_finding(folder: Folder) -> None:
+    head = "from torch import nn\nfrom transformers import PreTrainedModel\nfrom .modeling_otter import OtterLayer\n"
+    other = head + _MODEL.format(name="SealModel", loop=_PLAIN)
+    folder.write({"modeling_seal.py": other})
+    (said,) = _said(folder, _text(), "4.53")
+    assert said.startswith("warning GC001 `OtterLayer`, stacked in `SealModel`, is not")
+    found = folder.run("--output-format", "json", "--target-version", "4.53").data
+    assert [Path(each["filename"]).name for each in found] == ["modeling_otter.py"]
+    folder.run("--select", "GC302", "--target-version", "4.53", "--fix")
+    assert "GradientCheckpointingLayer" in folder.read()
+
+
 @pytest.mark.parametrize(
     ("loop", "release", "reasons"),
     [
