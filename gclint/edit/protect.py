@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -456,22 +456,17 @@ def _repair(network: Network, group: Group, site: RunSite, losing: Collection[st
         found.evidence += repaired.evidence
 
 
-def _moves(bindings: Iterable[SiteBinding]) -> str:
+def _moves(bindings: Sequence[SiteBinding]) -> str:
     """Return what a call has to pass otherwise, in words."""
-    wrong = [bound for each in bindings for bound in (*each.positional_caches(), *each.to_be_positional())]
-    ways = (
-        ("by keyword", [each for each in wrong if each.by_position]),
-        (
-            "by position",
-            [each for each in wrong if not each.by_position],
-        ),
-    )
-    named = (
-        (listed_code(dict.fromkeys(each.parameter.name for each in found if each.parameter)), way)
-        for way, found in ways
-        if found
-    )
-    return "pass " + " and ".join(f"{names} {way}" for names, way in named)
+    ways = {
+        "by keyword": [bound for each in bindings for bound in each.positional_caches()],
+        "by position": [bound for each in bindings for bound in each.to_be_positional()],
+    }
+    named = {
+        way: listed_code(dict.fromkeys(each.parameter.name for each in found if each.parameter))
+        for way, found in ways.items()
+    }
+    return "pass " + " and ".join(f"{names} {way}" for way, names in named.items() if names)
 
 
 def _branch_edits(
