@@ -120,8 +120,8 @@ def test_block_that_another_model_does_not_recompute(folder: Folder, other: str,
 
 
 def test_block_that_another_file_does_not_recompute_is_one_finding(folder: Folder) -> None:
-    head = "from torch import nn\nfrom transformers import PreTrainedModel\nfrom .modeling_otter import OtterLayer\n"
-    other = head + _MODEL.format(name="SealModel", loop=_PLAIN)
+    imports = ("torch import nn", "transformers import PreTrainedModel", ".modeling_otter import OtterLayer")
+    other = "".join(f"from {each}\n" for each in imports) + _MODEL.format(name="SealModel", loop=_PLAIN)
     folder.write({"modeling_seal.py": other})
     (said,) = _said(folder, _text(), "4.53")
     assert said.startswith("warning GC001 `OtterLayer`, stacked in `SealModel`, is not")

@@ -465,8 +465,9 @@ def _moves(bindings: Sequence[SiteBinding]) -> str:
     named = {
         way: listed_code(dict.fromkeys(each.parameter.name for each in found if each.parameter))
         for way, found in ways.items()
+        if found
     }
-    return "pass " + " and ".join(f"{names} {way}" for way, names in named.items() if names)
+    return "pass " + " and ".join(f"{names} {way}" for way, names in named.items())
 
 
 def _branch_edits(
