@@ -269,9 +269,10 @@ def summarise(
         tree = tree or Tree(project)
         # A generator copies comments along: that of the source is needed all the same.
         comments.note(attribute(project, inherited, tree.lineage))
-        pending = attribute(project, pending, tree.lineage)
+        attributed = attribute(project, [*findings, *pending], tree.lineage)
+        pending = [each for each in attributed if each.awaits is not None]
         comments.note(pending)
-        findings = attribute(project, findings, tree.lineage)
+        findings = [each for each in attributed if each.awaits is None]
         findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
     checked = (_limited_to_given_files(project, each) for each in comments.checked(_about_comments(rules)))
     findings = [with_level(project.settings, each) for each in findings]

@@ -260,7 +260,15 @@ def _merge(project: Project, several: _Moved, natives: Sequence[Finding], lineag
         else:
             unmerged += group
     result = list(unmerged)
-    for members in merged:
+    for all_members in merged:
+        # What is no defect yet at its source may be one where that is inherited.
+        members = [each for each in all_members if each.awaits is None] or all_members
+        native = all_members[0] if natives else None
+        if native is not None and native is not members[0]:
+            own = replace(members[0], path=native.path, start=native.start, end=native.end)
+            first = replace(own, symbol=native.symbol, subject=None, heirs=())
+            result.append(_united(project, first, members, is_moved=True))
+            continue
         # One thing is said of a block: the gravest.
         grave = min(members, key=lambda each: [*Level].index(each.level))
         said = {name: getattr(grave, name) for name in ("code", "name", "message", "level", "formerly")}
