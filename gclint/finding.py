@@ -69,6 +69,8 @@ class Repair:
     path: Path
     start: int
     end: int
+    what: str = field(default="", compare=False)
+    """What is done to it, such as "pass `x` by keyword"; empty where that goes without saying."""
 
 
 @dataclass(frozen=True, order=True)
@@ -148,6 +150,13 @@ class Finding:
     evidence: Evidence | None = None
     """Whether a run confirms or contradicts it; None if no run does."""
     level: Level = Level.ERROR
+    formerly: tuple[str, ...] = ()
+    """The codes under which earlier releases of gclint had it."""
+    awaits: tuple[Path, int, int] | None = None
+    """The class, by file, start and end, that has to become a checkpointing layer before this is a defect.
+
+    The fix of the class sees to this as well, so it is not reported. None if it is a defect today.
+    """
     story: tuple[Step, ...] = field(default=(), compare=False)
     """The steps that explain it: the stack, what fills it, the call, where a gradient comes from."""
 
@@ -160,6 +169,16 @@ class Finding:
     def edits(self) -> tuple[Edit, ...]:
         """The edits of the fix; empty if there is none."""
         return self.remedy.edits if isinstance(self.remedy, Fix) else ()
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes that users may know it by."""
+        return (self.code, *self.formerly)
+
+    @property
+    def kind(self) -> str:
+        """What is the same for all rules that look for one defect: the code that they had in common."""
+        return self.codes[-1]
 
     def is_part_of(self, other: Finding) -> bool:
         """Return whether all code that the fix repairs is also, and not only, repaired by that of another."""

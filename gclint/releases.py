@@ -34,6 +34,10 @@ EVER_NEUTRALISED = frozenset(name for each in _HISTORY for name in each.neutrali
 FIRST_WITH_SWITCH = "4.35"
 """The first release that sets the flags of modules itself."""
 FIRST_WITH_BASE_CLASS = "4.52"
+FIRST_WITH_EVERY_N_LAYERS = "5.16"
+"""The first release that can recompute every n-th layer only."""
+FIRST_WITH_OFFLOADING = "5.17"
+"""The first release that can move what recomputation needs to the host."""
 FIRST_FINDING_EMBEDDINGS = "4.54"
 """The first release whose models find their input embeddings by name, where they have no method for it."""
 

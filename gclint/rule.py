@@ -54,6 +54,9 @@ class Rule(ABC):
     """For example ``GC001``; the code of a removed rule is never reused."""
     name: ClassVar[str]
     """For example ``missing-checkpointing-layer``."""
+    formerly: ClassVar[tuple[str, ...]] = ()
+    """The codes of rules that had its findings in earlier releases: what users wrote about these codes holds
+    for it as well, unless they name the rule itself."""
     settings: ClassVar[tuple[Setting, ...]] = ()
     """The settings of the rule."""
     fixes: ClassVar[tuple[Applicability, ...]] = ()
@@ -81,6 +84,11 @@ class Rule(ABC):
     """Whether its findings are about calls of blocks, with the class of the block as their symbol: only a run
     that reaches such a call proves a repair."""
 
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes that users may know the rule by."""
+        return (self.code, *self.formerly)
+
     @abstractmethod
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield the findings in the file that ``network`` describes."""
@@ -95,7 +103,7 @@ class Rule(ABC):
         **further: Any,
     ) -> Finding:
         """Return a finding of this rule, with ``further`` fields."""
-        further.setdefault("level", self.level)
+        further = {"level": self.level, "formerly": self.formerly, **further}
         return Finding(self.code, self.name, message, path, *span, symbol, remedy, **further)
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
@@ -249,16 +257,16 @@ def ignored_codes(settings: Settings, path: Path, rules: Iterable[Rule]) -> froz
 def with_level(settings: Settings, finding: Finding) -> Finding:
     """Return a finding with the level that the settings give to its rule, if they name it.
 
-    Of several selectors, the longest one counts.
+    Of several selectors, the longest one counts, and one for the rule itself before one for its former code.
     """
     found = [
-        (0 if selector.upper() == EVERYTHING else len(selector), level)
+        (_is_name(selector, finding), 0 if selector.upper() == EVERYTHING else len(selector), level)
         for selector, level in settings.of(finding.path).levels
         if _selects(selector, finding)
     ]
     if not found:
         return finding
-    return replace(finding, level=max(found, key=lambda each: each[0])[1])
+    return replace(finding, level=max(found, key=lambda each: each[:2])[2])
 
 
 def _is_selected(rule: Rule, settings: Settings) -> bool:
@@ -266,12 +274,30 @@ def _is_selected(rule: Rule, settings: Settings) -> bool:
         return False
     wanted = (*settings.select, *settings.extend_select)
     selected = rule.always or any(_selects(each, rule) for each in wanted)
-    return selected and not any(_selects(each, rule) for each in settings.ignore)
+    # What is selected by its own code is not ignored by a former one.
+    is_named = any(_is_name(each, rule) for each in wanted)
+    return selected and not any(_selects(each, rule, formerly=not is_named) for each in settings.ignore)
 
 
-def _selects(selector: str, rule: Rule | Finding) -> bool:
+def _selects(selector: str, rule: Rule | Finding, *, formerly: bool = True) -> bool:
     word = selector.upper()
-    return bool(word) and (word == EVERYTHING or rule.code.startswith(word) or rule.name.upper() == word)
+    if word == EVERYTHING or _is_name(selector, rule):
+        return True
+    codes = rule.codes if formerly else (rule.code,)
+    return bool(word) and (
+        any(code.startswith(word) for code in codes)
+        or any(_is_name(selector, each) for each in all_rules() if each.code in codes)
+    )
+
+
+def _is_name(selector: str, rule: Rule | Finding) -> bool:
+    """Return whether a selector is the code or the name of a rule."""
+    return selector.upper() in (rule.code, rule.name.upper())
+
+
+def has_decided(code: str, ran: Collection[str]) -> bool:
+    """Return whether all is known that users may call by a code, since each rule that had it ``ran``."""
+    return code in ran and all(rule.code in ran for rule in all_rules() if code in rule.codes)
 
 
 def codes_by_word(rules: Iterable[Rule]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from gclint.finding import Applicability, Finding, Fix, Refusal
 from gclint.level import Level
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
-from gclint.rule import CommentRule
+from gclint.rule import CommentRule, has_decided
 from gclint.wording import closest
 
 _UNCLEAR = "only its author knows what it was meant to suppress"
@@ -24,8 +24,10 @@ class UnusedIgnore(CommentRule):
     Finds `# gclint: ignore`, `# gclint: ignore-file` and `# noqa: GC001` comments that suppress nothing,
     in whole or in part: the rules that they name report nothing there, there is no such rule, or the
     comment is malformed. A code or a name is judged only if its rule ran, and a comment that names no
-    rule only if all rules ran. This rule runs whatever `--select` says; `--ignore GC000` disables it, and
-    `GC000` among the codes of a comment keeps that comment from being reported.
+    rule only if all rules ran. A comment also counts as needed for what its rules reported in gclint 0.2.0
+    and another one reports now, or another fix repairs. This rule runs whatever `--select` says;
+    `--ignore GC000` disables it, and `GC000` among the codes of a comment keeps that comment from being
+    reported.
 
     ## Why is this bad?
 
@@ -63,7 +65,7 @@ class UnusedIgnore(CommentRule):
         used: defaultdict[Ignore, set[str]] = defaultdict(set)
         for finding in findings:
             for ignore in comments.suppressing(finding):
-                used[ignore].add(finding.code)
+                used[ignore].update(finding.codes)
         found = [
             each
             for ignore in comments.ignores
@@ -96,7 +98,8 @@ class UnusedIgnore(CommentRule):
         else:
             names = [word for word, code in comments.codes.items() if word != code.lower()]
             needed = (*used, self.code)
-            unused = [word for word in ignore.words if word.code in ran and word.code not in needed]
+            judged = (word for word in ignore.words if word.code and has_decided(word.code, ran))
+            unused = [word for word in judged if word.code not in needed]
             unknown = {word: closest(word.text, names) for word in ignore.words if word.code is None}
             if unused or unknown:
                 yield self._words_finding(ignore, unused, unknown)

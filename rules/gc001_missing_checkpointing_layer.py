@@ -1,34 +1,25 @@
-"""GC001: a stacked block that is not a checkpointing layer."""
+"""GC001: a stacked block that nothing recomputes, since it is not a checkpointing layer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from gclint.edit.leftover import leftover
-from gclint.edit.protect import conditions, remedies
-from gclint.finding import Applicability, Evidence, Finding
+from gclint.block_rule import BlockRule
+from gclint.edit.today import Today, Way
 from gclint.level import Level
-from gclint.network.checkpoints import calls_between
-from gclint.network.evaluation.classes import CHECKPOINTING_BASE
-from gclint.network.explaining.places import Spot
-from gclint.network.model import Network, UnprotectedBlock
-from gclint.network.story import call_step, class_step, stack_steps
-from gclint.rule import Rule, Text
-from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import Place, RunSite
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
+from gclint.network.model import Network
 
 
-class MissingCheckpointingLayer(Rule):
-    """A stacked block is not a `GradientCheckpointingLayer`.
+class MissingCheckpointingLayer(BlockRule):
+    """A stacked block is not a `GradientCheckpointingLayer`, and checkpointing skips it.
 
     ## What it does
 
     Finds the blocks of a model that sets `supports_gradient_checkpointing = True` but whose bases do
-    not include `GradientCheckpointingLayer`. A class is a block if a legacy branch passes it to a
-    checkpoint function, or if a loop over a stack feeds its output back into it and it contains
-    attention or another token mixer. The model has to be a transformers model: it derives from
-    `PreTrainedModel` and contains the class that runs the block. Loops that only run in evaluation mode
-    or without gradients (`torch.no_grad`) do not count.
+    not include `GradientCheckpointingLayer`. A class is a block if a loop over a stack feeds its output back
+    into it and it contains attention or another token mixer. The model has to be a transformers model: it
+    derives from `PreTrainedModel` and contains the class that runs the block. Loops that only run in
+    evaluation mode or without gradients (`torch.no_grad`) do not count, and blocks that a legacy branch
+    checkpoints are GC302's, unless another class has a stack of them and checkpoints nothing.
 
     A run of the model is a second source: blocks that feed one another and are not recomputed are
     reported at the call, however the model finds them (a registry, a computed name).
@@ -37,8 +28,7 @@ class MissingCheckpointingLayer(Rule):
 
     Since transformers 4.53 the base class recomputes a block in the backward pass. A block without
     it keeps all its activations even when checkpointing is enabled: memory use does not go down, and
-    there is no warning. A block with a legacy branch of its own is checkpointed, but without what
-    the base class adds: disabled caches, offloading, `every_n_layers`.
+    there is no warning.
 
     ## Example
 
@@ -46,10 +36,7 @@ class MissingCheckpointingLayer(Rule):
     class MyDecoderLayer(nn.Module): ...
 
     for layer in self.layers:
-        if self.gradient_checkpointing and self.training:
-            hidden_states = self._gradient_checkpointing_func(layer.__call__, hidden_states, mask)
-        else:
-            hidden_states = layer(hidden_states, mask)
+        hidden_states = layer(hidden_states, attention_mask=mask)
     ```
 
     Use instead:
@@ -58,7 +45,7 @@ class MissingCheckpointingLayer(Rule):
     class MyDecoderLayer(GradientCheckpointingLayer): ...
 
     for layer in self.layers:
-        hidden_states = layer(hidden_states, mask)
+        hidden_states = layer(hidden_states, attention_mask=mask)
     ```
 
     ## Fix safety
@@ -95,79 +82,14 @@ class MissingCheckpointingLayer(Rule):
     code = "GC001"
     name = "missing-checkpointing-layer"
     level = Level.WARNING
-    fixes = (Applicability.SAFE, Applicability.PROVABLE, Applicability.UNSAFE)
-    causes = frozenset((Cause.NOT_A_LAYER, Cause.NOTHING_TO_SWITCH))
-    is_about_calls = True
 
-    @classmethod
-    def documentation(cls) -> str:
-        """Return the documentation, with what makes a fix unsafe as the code has it."""
-        return super().documentation().replace("{conditions}\n", conditions())
+    def obstacle(self, network: Network, known: Today) -> str | None:
+        """Return what recomputes the block today; None if nothing does."""
+        return None if known.way is Way.NONE else f"{known.way.value} recomputes `{{block}}`, see GC302"
 
-    def check(self, network: Network) -> Iterable[Finding]:
-        """Yield a finding for each block that the file defines, or runs if no other file reports it."""
-        for block in network.unprotected_blocks:
-            name = block.info.definition.heading
-            elsewhere = block.info.file is not network.file
-            site = block.sites[0]
-            yield self.finding(
-                self._message(network, block),
-                network.file.path,
-                site.span(site.call) if elsewhere else name,
-                block.info.name,
-                remedies(network)[block.info],
-                subject=(block.info.file.path, *name) if elsewhere else None,
-                evidence=Evidence.CONFIRMED if block.is_seen else None,
-                story=(
-                    *stack_steps(site, block.info),
-                    call_step(site, block.info),
-                    class_step(block.info),
-                ),
-            )
-
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
-        """Yield the reasons why the classes at a place need not become checkpointing layers."""
-        for info in spot.classes:
-            yield from network.reasons(info, spot.sites)
-
-    def places(self, finding: Finding, site: RunSite) -> tuple[Place, ...]:
-        """Return the call, and the class if it is the one that the finding names."""
-        return (site.place, site.definition) if finding.symbol == site.block else (site.place,)
-
-    def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
-        """Confirm a finding by a call site that is not recomputed."""
-        if any(site.recomputed is False for site in sites):
-            return Evidence.CONFIRMED
-        if any(site.recomputed is None for site in sites):
-            return None
-        by_branch = any("checkpoint" in text(site.place) for site in sites)
-        # If a legacy branch recomputes the block, the finding says so: nothing is lost yet.
-        return Evidence.UNSEEN if by_branch else Evidence.CONTRADICTED
-
-    def flags(self, site: RunSite) -> bool | None:
-        """Return whether the block is still not a layer, or not recomputed; None if it was not trained."""
-        if not site.is_layer:
-            return True
-        return None if site.recomputed is None else not site.recomputed
-
-    def shows(self, site: RunSite) -> bool:
-        """Return whether the block was trained, and the base class did not recompute it."""
-        return site.recomputed is False or (site.recomputed is not None and not site.is_layer)
-
-    @staticmethod
-    def _message(network: Network, block: UnprotectedBlock) -> str:
-        name, owner = block.info.name, block.sites[0].owner.name
-        if any(site.checkpointed for site in block.sites):
-            return f"`{name}` is checkpointed by a legacy branch in `{owner}`, not by `{CHECKPOINTING_BASE}`"
-        stacked = f"`{name}`, stacked in `{owner}`, is not a `{CHECKPOINTING_BASE}`"
-        if leftover(network, (block.info,), ()) is not None or _inherits_checkpoint_call(network, block):
-            return f"{stacked}: only an explicit checkpoint call recomputes it"
-        return f"{stacked}: checkpointing skips it"
-
-
-def _inherits_checkpoint_call(network: Network, block: UnprotectedBlock) -> bool:
-    """Return whether a class that runs a block inherits a call of a checkpoint function from another file."""
-    bases = {base for site in block.sites for base in site.owner.mro if base.file is not network.file}
-    return any(
-        True for base in bases for _ in calls_between(base.module, base.definition.start, base.definition.end)
-    )
+    def message(self, network: Network, block: ClassInfo, known: Today) -> str:
+        """Return that checkpointing skips the block."""
+        owner = known.site.owner.name
+        return (
+            f"`{block.name}`, stacked in `{owner}`, is not a `{CHECKPOINTING_BASE}`: checkpointing skips it"
+        )

@@ -21,9 +21,10 @@ class PositionalCache(Rule):
 
     ## What it does
 
-    Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) in which
-    `past_key_values`, `past_key_value`, `layer_past` or `use_cache` is passed by position. Calls that only
-    run in evaluation mode or without gradients (`torch.no_grad`) are left alone.
+    Finds calls of a `GradientCheckpointingLayer` in which `past_key_values`, `past_key_value`,
+    `layer_past` or `use_cache` is passed by position. Calls that only run in evaluation mode or without
+    gradients (`torch.no_grad`) are left alone. Where the block is no layer yet, the fix of GC001 or GC302
+    also repairs its calls, of which nothing is said.
 
     ## Why is this bad?
 
@@ -87,6 +88,7 @@ class PositionalCache(Rule):
                 defects.span(bound),
                 defects.symbol,
                 defects.repair(),
+                awaits=defects.awaits,
                 evidence=defects.evidence(self.causes),
                 story=defects.story(
                     defects.positional_caches,
@@ -119,5 +121,5 @@ class PositionalCache(Rule):
                 f"{names} {verb} passed to `{defects.symbol}` by position, so only the guard at the call "
                 f"disables {pronoun} while checkpointing"
             )
-        consequence = defects.consequence(f"cannot disable {pronoun}", f"could not disable {pronoun}")
-        return f"{names} {verb} passed to `{defects.symbol}` by position, so checkpointing {consequence}"
+        passed = f"{names} {verb} passed to `{defects.symbol}` by position"
+        return f"{passed}, so checkpointing cannot disable {pronoun}"

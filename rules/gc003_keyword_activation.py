@@ -14,27 +14,31 @@ from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import RunSite
 from gclint.wording import listed_code
 
+_TWICE = "Trying to backward through the graph a second time"
+
 
 class KeywordActivation(Rule):
     """An activation is passed to a checkpointing layer by keyword.
 
     ## What it does
 
-    Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) in which a
-    tensor that requires grad is passed by keyword: the hidden states that the loop passes from layer to
-    layer, a parameter whose name ends in `hidden_state`, `hidden_states` or `attention_states`, or the
-    output of another module with parameters. Masks, position ids, flags and rotary embeddings are not
-    activations. The setting `activation-names` adds names of parameters.
+    Finds calls of a `GradientCheckpointingLayer` in which a tensor that requires grad is passed by
+    keyword: the hidden states that the loop passes from layer to layer, a parameter whose name ends in
+    `hidden_state`, `hidden_states` or `attention_states`, or the output of another module with parameters.
+    Masks, position ids, flags and rotary embeddings are not activations.
+    The setting `activation-names` adds names of parameters.
 
     A run of the model is a second source: tensors that required grad and lost their gradient are
-    reported under any name.
+    reported under any name. Where the block is no layer yet, the fix of GC001 or GC302 also repairs its
+    calls, of which nothing is said.
 
     ## Why is this bad?
 
     Reentrant checkpointing (`use_reentrant=True`, the default before transformers 5) only computes
     gradients for tensors that are passed by position. One that is passed by keyword loses its gradient
-    if no other input requires grad, and the backward pass raises "Trying to backward through the graph
-    a second time" if several layers share it.
+    if no other input requires grad. If one does, the backward pass of each layer also goes through what
+    the keyword was computed from, and the second one raises "Trying to backward through the graph a
+    second time".
 
     ## Example
 
@@ -85,6 +89,7 @@ class KeywordActivation(Rule):
                 defects.span(defects.keyword_activations[0]),
                 defects.symbol,
                 defects.repair(),
+                awaits=defects.awaits,
                 evidence=defects.evidence(self.causes),
                 story=defects.story(
                     defects.keyword_activations,
@@ -104,9 +109,10 @@ class KeywordActivation(Rule):
     @staticmethod
     def _message(defects: SiteDefects) -> str:
         names = [bound.parameter.name for bound in defects.keyword_activations if bound.parameter is not None]
-        verb, pronoun, receives = ("are", "they", "receive") if len(names) > 1 else ("is", "it", "receives")
-        outcome = "no gradient under reentrant checkpointing"
-        consequence = defects.consequence(f"{receives} {outcome}", f"would receive {outcome}")
-        return (
-            f"{listed_code(names)} {verb} passed to `{defects.symbol}` by keyword, so {pronoun} {consequence}"
-        )
+        several = len(names) > 1
+        passed = f"{listed_code(names)} {'are' if several else 'is'} passed to `{defects.symbol}` by keyword"
+        if any(each.positional_activations() for each in defects.bindings):
+            unseen = f"where reentrant checkpointing does not see {'them' if several else 'it'}"
+            return f'{passed}, {unseen}: two layers raise "{_TWICE}"'
+        receives = "they receive" if several else "it receives"
+        return f"{passed}, so {receives} no gradient under reentrant checkpointing"

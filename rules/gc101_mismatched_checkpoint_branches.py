@@ -57,7 +57,7 @@ class MismatchedCheckpointBranches(Rule):
 
     ## Fix safety
 
-    There is no fix: only the author knows which of the two calls is right. GC001 removes the branch
+    There is no fix: only the author knows which of the two calls is right. GC302 removes the branch
     once they agree.
 
     ## References

@@ -30,10 +30,10 @@ class NestedActivation(Rule):
 
     ## What it does
 
-    Finds calls of a `GradientCheckpointingLayer` (or of a block that GC001 reports) that pass a list, a
-    tuple or a dict of tensors that require grad: one that is built from the output of a module with
-    parameters or from a parameter of the model, or an argument annotated as a container that such a module
-    returns. Rotary embeddings, masks, shapes and sizes do not require grad.
+    Finds calls of a `GradientCheckpointingLayer` that pass a list, a tuple or a dict of tensors that require
+    grad: one that is built from the output of a module with parameters or from a parameter of the model, or
+    an argument annotated as a container that such a module returns. Rotary embeddings, masks, shapes and
+    sizes do not require grad.
 
     ## Why is this bad?
 
@@ -87,7 +87,8 @@ class NestedActivation(Rule):
                 network.file.path,
                 defects.span(defects.nested_activations[0]),
                 defects.symbol,
-                _unpacked(defects),
+                _unpacked(defects) if defects.awaits is None else defects.repair(),
+                awaits=defects.awaits,
                 story=defects.story(
                     defects.nested_activations,
                     "takes a container, and reentrant checkpointing does not look inside it",
@@ -108,10 +109,9 @@ class NestedActivation(Rule):
     @staticmethod
     def _message(defects: SiteDefects) -> str:
         names = [bound.parameter.name for bound in defects.nested_activations if bound.parameter is not None]
-        outcome = "receive no gradient under reentrant checkpointing"
         return (
             f"tensors that require grad are passed to `{defects.symbol}` inside {listed_code(names)}, "
-            f"so they {defects.consequence(outcome, f'would {outcome}')}"
+            "so they receive no gradient under reentrant checkpointing"
         )
 
 

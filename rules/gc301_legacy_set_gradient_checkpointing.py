@@ -65,7 +65,7 @@ class LegacySetGradientCheckpointing(Rule):
     ## Fix safety
 
     The fix removes the method; the library sets the flag of every module that has one. Where a block
-    of the model has to become a checkpointing layer (GC001), both are done at once.
+    of the model has to become a checkpointing layer (GC001 or GC302), both are done at once.
 
     It is unsafe if the model contains a class with a flag of its own, or loads a model, that the
     override does not name: these would be enabled as well. It is also unsafe if a named class does not

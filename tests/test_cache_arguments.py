@@ -371,5 +371,5 @@ def test_a_function_around_a_block_passes_a_cache_if_it_is_one(
     result = CliRunner().invoke(
         check_command, ["--no-cache", "--jobs", "1", "--output-format", "json", str(path)]
     )
-    (fix,) = (each["fix"] or {} for each in json.loads(result.stdout) if each["code"] == "GC001")
+    (fix,) = (each["fix"] or {} for each in json.loads(result.stdout) if each["code"] == "GC302")
     assert expected.items() <= fix.items() and bool(fix) == bool(expected)

@@ -268,9 +268,9 @@ def test_a_sweep_of_several_files_is_summed_up(gclint: Run) -> None:
 @pytest.mark.parametrize("option", ["--fix", "--diff"])
 def test_a_summary_is_written_for_a_pull_request(real: Run, option: str) -> None:
     for name, fixture in {
-        "ant/modeling_ant.py": "GC001/two_stacks",
+        "ant/modeling_ant.py": "GC302/two_stacks",
         "bee/modeling_bee.py": "GC002/override",
-        "bee/modeling_swapped.py": "GC001/swapped_slots",
+        "bee/modeling_swapped.py": "GC302/swapped_slots",
     }.items():
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text((FIXTURES / f"{fixture}.py").read_text(encoding="utf-8"), encoding="utf-8")
@@ -278,21 +278,20 @@ def test_a_summary_is_written_for_a_pull_request(real: Run, option: str) -> None
     introduction, _, rest = Path("sweep.md").read_text(encoding="utf-8").partition("| rule")
     assert introduction == (
         "## Gradient checkpointing, repaired by gclint\n\n"
-        "4 findings repaired in 2 files: 2 blocks, 4 call sites, 2 legacy branches. 2 left.\n\n"
+        "3 findings repaired in 2 files: 2 blocks, 4 call sites, 2 legacy branches. 2 left.\n\n"
     )
     rows = [line for line in rest.splitlines() if line.startswith("| ") and "---" not in line]
     assert rows == [
-        "| GC001 missing-checkpointing-layer | 2 | 1 |",
         "| GC002 positional-cache | 1 | 0 |",
-        "| GC003 keyword-activation | 1 | 0 |",
         "| GC101 mismatched-checkpoint-branches | 0 | 1 |",
+        "| GC302 legacy-checkpoint-branch | 2 | 1 |",
         "| model | files | blocks | call sites | legacy branches | findings repaired | left |",
-        "| ant | 1 | 2 | 1 | 2 | 3 | 0 |",
+        "| ant | 1 | 2 | 1 | 2 | 2 | 0 |",
         "| bee | 1 | 0 | 3 | 0 | 1 | 2 |",
     ]
     left = rest.partition("### Remaining findings\n\n")[2]
     assert left.startswith(
-        "GC001 missing-checkpointing-layer:\n\n- bee/modeling_swapped.py: `OtterLayer`: no fix: "
+        "GC101 mismatched-checkpoint-branches:\n\n- bee/modeling_swapped.py: `OtterLayer`: no fix: "
     )
     assert left.endswith("\n")
 

@@ -46,7 +46,7 @@ def _safe(folder: Path, text: str, other: str = "") -> bool:
     files = {"modeling_toy.py": text, "other.py": _IMPORTS + other}
     for name, content in files.items():
         (folder / name).write_text(content, encoding="utf-8")
-    rules = [rule for rule in all_rules() if rule.code == "GC001"]
+    rules = [rule for rule in all_rules() if "GC001" in rule.codes]
     found = check(Project(Settings(), [folder / name for name in files]), rules).findings
     (remedy,) = (each.remedy for each in found if each.symbol == "ToyLayer")
     assert isinstance(remedy, Fix), remedy

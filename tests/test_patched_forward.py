@@ -49,7 +49,7 @@ def _reason(folder: Path, script: str, target: str) -> str | None:
     (folder / "train.py").write_text(script, encoding="utf-8")
     settings = replace(Settings(), target_version=releases(target))
     project = Project(settings, [folder / "modeling_toy.py"], [folder])
-    (finding,) = check(project, [rule for rule in all_rules() if rule.code == "GC001"]).findings
+    (finding,) = check(project, [rule for rule in all_rules() if "GC001" in rule.codes]).findings
     assert isinstance(finding.remedy, Fix)
     assert (finding.remedy.applicability is Applicability.UNSAFE) == (finding.remedy.reason is not None)
     return finding.remedy.reason

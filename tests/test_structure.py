@@ -33,6 +33,7 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.proof",),
     ("gclint.run", "gclint.write"),
     ("gclint.rules", "gclint.verify"),
+    ("gclint.block_rule",),
     ("gclint.rule",),
     ("gclint.edit",),
     ("gclint.network",),

@@ -15,7 +15,7 @@ from gclint.rules.gc000_unused_ignore import UnusedIgnore
 from tests.toys import NO_FIX
 
 _PATH = Path("modeling_x.py")
-_RULES = {"GC001", "GC002", "GC003"}
+_RULES = {"GC001", "GC002", "GC003", "GC302"}
 _CODES = {
     "gc001": "GC001",
     "missing-checkpointing-layer": "GC001",
@@ -284,7 +284,7 @@ def test_comment_that_keeps_no_other_comment_is_unused() -> None:
         "x = 1  # gclint: ignore[GC001]\ny = 1  # gclint: ignore[GC003, GC000]\n",
     )
     assert _unused(text, ("x", "GC001")) == [expected]
-    assert _unused(text, ("x", "GC001"), ran={"GC001"}) == []
+    assert _unused(text, ("x", "GC001"), ran={"GC001", "GC302"}) == []
     assert _unused("x = 1  # gclint: ignore[unused-ignore]\n") == [
         ("this comment suppresses nothing: unused-ignore reports nothing here", "x = 1\n")
     ]

@@ -14,7 +14,7 @@ from gclint.run.check import check
 from gclint.settings import Settings
 from tests.decisions.toy import block, model, toy
 
-_RULES = [rule for rule in all_rules() if rule.code == "GC001"]
+_RULES = [rule for rule in all_rules() if "GC001" in rule.codes]
 _MIXED = "return hidden_states + self.attention(hidden_states)"
 
 

@@ -64,5 +64,5 @@ def test_a_branch_is_safe_to_remove_only_if_all_of_the_mapping_is_known(
     path = tmp_path / "modeling_x.py"
     path.write_text(_MODEL.replace("{options}", options).replace("{plain}", plain), encoding="utf-8")
     (finding,) = check(Project(Settings(), [path]), all_rules()).findings
-    assert finding.code == "GC001"
+    assert finding.code == "GC302"
     assert (finding.fix is not None and finding.fix.applicability is Applicability.SAFE) is is_safe

@@ -56,7 +56,9 @@ class OtterModel(PreTrainedModel):
 
     def forward(self, encoder_hidden_states, hidden_states, past_key_values=None):
         for layer in self.encoder:
-            encoder_hidden_states = layer(hidden_states=encoder_hidden_states)
-        for layer in self.decoder:
+            encoder_hidden_states = layer(encoder_hidden_states)
+        for layer in self.decoder[:1]:
+            hidden_states = layer(hidden_states, encoder_hidden_states=encoder_hidden_states)
+        for layer in self.decoder[1:]:
             hidden_states = layer(hidden_states, encoder_hidden_states, past_key_values)
         return hidden_states

@@ -70,7 +70,7 @@ class Ignore:
 
     def suppresses(self, finding: Finding) -> bool:
         """Return whether the comment applies to the code that ``finding`` is about, and to its rule."""
-        if self.mistake is not None or not (self.words is None or self.names(finding.code)):
+        if self.mistake is not None or not (self.words is None or any(map(self.names, finding.codes))):
             return False
         start, end = self.covered
         last = max(finding.start, finding.end - 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -283,13 +283,22 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
     edits += [edit for site, own in calls.edits.items() if site not in inside for edit in own]
     evidence = [*elsewhere.evidence, *calls.evidence]
     evidence += [f"a run showed that `{block.info.name}` is stacked"] if block.is_seen else []
+    repairs = (*elsewhere.repairs, *_repairs(group, calls))
+    derived = f"Derive {listed_code(info.name for info in group.blocks)} from `{CHECKPOINTING_BASE}`"
     return Fix(
-        f"Derive {listed_code(info.name for info in group.blocks)} from `{CHECKPOINTING_BASE}`",
+        "; ".join([derived, *(_said(network, each) for each in repairs if each.what)]),
         tuple(dict.fromkeys(edits)),
         applicability(doubts, evidence),
         "; ".join(dict.fromkeys([*doubts, *evidence])) or None,
-        (*elsewhere.repairs, *_repairs(group, calls)),
+        repairs,
     )
+
+
+def _said(network: Network, repair: Repair) -> str:
+    """Return what a fix does to a call, in words."""
+    file = network.project.file(repair.path)
+    where = "" if file is network.file else f" of {file.path.name}"
+    return f"{repair.what} in the call on line {file.position(repair.start).row}{where}"
 
 
 def _allowed_group(network: Network, block: UnprotectedBlock) -> Group | Refusal:
@@ -309,7 +318,8 @@ def _repairs(group: Group, calls: _Calls) -> Iterator[Repair]:
     for branch in group.branches.values():
         yield Repair(Part.BRANCH, branch.file.path, *branch.span)
     for site in calls.edits:
-        yield Repair(Part.CALL, site.scope.module.file.path, *site.span(site.call))
+        path = site.scope.module.file.path
+        yield Repair(Part.CALL, path, *site.span(site.call), calls.moves[site])
 
 
 # -- base classes
@@ -371,6 +381,8 @@ class _Calls:
     """The repairs of the plain run sites."""
 
     edits: dict[RunSite, tuple[Edit, ...]] = field(default_factory=dict)
+    moves: dict[RunSite, str] = field(default_factory=dict)
+    """What the edits do, in words."""
     doubts: list[str] = field(default_factory=list)
     """About those that have no safe one."""
     evidence: list[str] = field(default_factory=list)
@@ -438,9 +450,24 @@ def _repair(network: Network, group: Group, site: RunSite, losing: Collection[st
         found.doubts.append(f"the call on line {row} would still be wrong: {repaired.reason}")
     else:
         found.edits[site] = repaired.edits
+        found.moves[site] = _moves(bindings)
         found.doubts += [f"in the call on line {row}, {doubt}" for doubt in repaired.doubts]
         found.doubts += repaired.onlookers
         found.evidence += repaired.evidence
+
+
+def _moves(bindings: Sequence[SiteBinding]) -> str:
+    """Return what a call has to pass otherwise, in words."""
+    ways = {
+        "by keyword": [bound for each in bindings for bound in each.positional_caches()],
+        "by position": [bound for each in bindings for bound in each.to_be_positional()],
+    }
+    named = {
+        way: listed_code(dict.fromkeys(each.parameter.name for each in found if each.parameter))
+        for way, found in ways.items()
+        if found
+    }
+    return "pass " + " and ".join(f"{names} {way}" for way, names in named.items())
 
 
 def _branch_edits(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 from gclint.code.remembered import remembered
 from gclint.edit.branch import is_spared
@@ -41,15 +42,13 @@ class SiteDefects:
     positional_caches: tuple[BoundArgument, ...]
     keyword_activations: tuple[BoundArgument, ...]
     nested_activations: tuple[BoundArgument, ...]
+    awaits: tuple[Path, int, int] | None = None
+    """The class that has to become a checkpointing layer before they are wrong; None if they are now."""
 
     @property
     def symbol(self) -> str:
         """The name of the block that is run."""
         return self.bindings[0].block.name
-
-    def consequence(self, now: str, then: str) -> str:
-        """Return what the arguments lead to: ``now``, or ``then`` where a legacy branch spares it."""
-        return f"{then} once `{self.symbol}` is a `{CHECKPOINTING_BASE}`" if is_spared(self.site) else now
 
     def span(self, bound: BoundArgument) -> tuple[int, int]:
         """Return where an argument stands in the file; one of an unpacked list or dict is the whole call."""
@@ -57,6 +56,8 @@ class SiteDefects:
 
     def repair(self) -> Fix | Refusal:
         """Return the fix of the whole call, or why there is none."""
+        if self.awaits is not None:
+            return Refusal(f"the fix that makes `{self.symbol}` a `{CHECKPOINTING_BASE}` includes this")
         for info in self.site.blocks if self.positional_caches else ():
             needed = requires_cache(info)
             if needed is not None:
@@ -220,11 +221,21 @@ def _defective_sites(network: Network) -> Iterator[SiteDefects]:
         known = _judged(network, site)
         if isinstance(known, Unjudged):
             continue
-        caches = _united(binding.positional_caches() for binding in known)
-        activations = _united(binding.keyword_activations() for binding in known)
-        nested = _united(binding.nested_activations() for binding in known)
-        if caches or activations or nested:
-            yield SiteDefects(network, site, known, caches, activations, nested)
+        wrong = [binding for binding in known if binding.defects()]
+        if not wrong:
+            continue
+        # What is wrong today has to be right for all blocks, but for others it is not wrong yet.
+        now = [binding for binding in wrong if binding.block.is_checkpointing]
+        info = wrong[0].block
+        yield SiteDefects(
+            network,
+            site,
+            tuple(sorted(known, key=lambda each: bool(now) and not each.block.is_checkpointing)),
+            _united(binding.positional_caches() for binding in now or wrong),
+            _united(binding.keyword_activations() for binding in now or wrong),
+            _united(binding.nested_activations() for binding in now or wrong),
+            None if now else (info.file.path, *info.definition.heading),
+        )
 
 
 def _united(groups: Iterable[list[BoundArgument]]) -> tuple[BoundArgument, ...]:

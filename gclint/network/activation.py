@@ -122,14 +122,22 @@ class SiteBinding:
         """Return the activations that are passed by keyword, so that reentrant checkpointing ignores them."""
         return [bound for bound in self._received_by(self.activations) if not bound.by_position]
 
+    def positional_activations(self) -> list[BoundArgument]:
+        """Return the activations that are passed by position."""
+        return [bound for bound in self._received_by(self.activations) if bound.by_position]
+
     def defects(self) -> list[BoundArgument]:
         """Return the arguments that are passed in a wrong way."""
         return [*self.positional_caches(), *self.keyword_activations(), *self.nested_activations()]
 
     def is_to_be_repaired(self) -> bool:
         """Return whether the call has to be rewritten if the block becomes a checkpointing layer."""
-        keywords = (bound for bound in self._received_by(self.uncertain) if not bound.by_position)
-        return bool(self.positional_caches() or self.keyword_activations() or any(keywords))
+        return bool(self.positional_caches() or self.to_be_positional())
+
+    def to_be_positional(self) -> list[BoundArgument]:
+        """Return the activations that are passed by keyword, and what may be one."""
+        keywords = [bound for bound in self._received_by(self.uncertain) if not bound.by_position]
+        return [*self.keyword_activations(), *keywords]
 
     def nested_activations(self) -> list[BoundArgument]:
         """Return the containers of activations, inside which checkpointing does not look."""

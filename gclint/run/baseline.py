@@ -21,7 +21,7 @@ from gclint.code.project import Project
 from gclint.code.tokens import code_hash
 from gclint.facts import exists, read_json
 from gclint.finding import Finding
-from gclint.rule import Rule
+from gclint.rule import Rule, has_decided
 from gclint.run.check import CheckResult, check
 
 _VERSION = 1
@@ -96,15 +96,24 @@ class Baseline:
 
     def without_known(self, project: Project, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings that are not in the baseline, or occur more often than it has them."""
+        unknown, _ = self._compared(project, findings)
+        return unknown
+
+    def _compared(
+        self, project: Project, findings: Iterable[Finding]
+    ) -> tuple[list[Finding], Counter[Entry]]:
+        """Return the findings that are not in the baseline, and what is in it beside the others."""
         left = Counter(self.known)
         unknown = []
         for finding in findings:
             entry = self.entry(project, finding)
-            if left[entry]:
-                left[entry] -= 1
-            else:
+            under = (replace(entry, rule=code) for code in finding.codes)
+            known = next((each for each in under if left[each]), None)
+            if known is None:
                 unknown.append(finding)
-        return unknown
+            else:
+                left[known] -= 1
+        return unknown, +left
 
     def stale(
         self,
@@ -123,11 +132,11 @@ class Baseline:
 
         def is_judged(entry: Entry) -> bool:
             if entry.file in codes:
-                return entry.rule in codes[entry.file]
+                return has_decided(entry.rule, codes[entry.file])
             path = self.place(entry)
             return any(path.is_relative_to(folder) for folder in searched) and not exists(path)
 
-        surplus = self.known - Counter(self.entry(project, finding) for finding in findings)
+        _, surplus = self._compared(project, findings)
         return Counter({entry: count for entry, count in surplus.items() if is_judged(entry)})
 
     def place(self, entry: Entry) -> Path:
@@ -231,7 +240,9 @@ class Selection:
         scope, recognised = self._scope(), Recognised()
         findings = self.reported(result.findings)
         if self.baseline is not None:
-            stale = self.baseline.stale(self.project, result.findings, result.ran, self.paths)
+            stale = self.baseline.stale(
+                self.project, (*result.findings, *result.pending), result.ran, self.paths
+            )
             if scope is not None:
                 places = {each: self.project.identify(self.baseline.place(each)) for each in stale}
                 stale = Counter({each: n for each, n in stale.items() if places[each] in scope})

@@ -162,7 +162,7 @@ class _Work:
         """Return the same change for the other side, or why there is none."""
         why = f"{_where(there)} shares this code and has to change too"
         for each in self._fixed_places[there.file.path]:
-            if each.code == carried.finding.code and any(a <= each.start < b for a, b in there.spans):
+            if each.kind == carried.finding.kind and any(a <= each.start < b for a, b in there.spans):
                 refused = isinstance(each.remedy, Refusal)
                 return (
                     f"{why}, but {each.remedy.reason if refused else 'an ignore comment keeps it as it is'}"

@@ -58,6 +58,8 @@ class CheckResult:
     """How many files were checked."""
     ran: Mapping[Path, frozenset[str]] = field(default_factory=dict, kw_only=True)
     """By checked file, the codes of the rules whose findings in it are known."""
+    pending: tuple[Finding, ...] = field(default=(), kw_only=True)
+    """What is no defect yet, and seen to by the fix of another finding."""
     groups: tuple[frozenset[Finding], ...] = field(kw_only=True)
     """Findings whose fixes are made together, since they change copies of the same code."""
     verdicts: Mapping[Path, Verdict] = field(default_factory=dict, kw_only=True)
@@ -258,19 +260,26 @@ def summarise(
     found = dict.fromkeys(
         _limited_to_given_files(project, each) for verdict in verdicts.values() for each in verdict.findings
     )
-    findings, groups = comments.left(found), list[frozenset[int]]()
+    pending = [each for each in found if each.awaits is not None]
+    comments.note(pending)
+    findings = comments.left(each for each in found if each.awaits is None)
+    groups: list[frozenset[int]] = []
     inherited = [each for each in comments.suppressed if may_belong_elsewhere(project, each)]
-    if findings or inherited:  # The tree around a single file has hundreds of folders.
+    if findings or inherited or pending:  # The tree around a single file has hundreds of folders.
         tree = tree or Tree(project)
         # A generator copies comments along: that of the source is needed all the same.
         comments.note(attribute(project, inherited, tree.lineage))
-        findings = attribute(project, findings, tree.lineage)
+        attributed = attribute(project, [*findings, *pending], tree.lineage)
+        pending = [each for each in attributed if each.awaits is not None]
+        comments.note(pending)
+        findings = [each for each in attributed if each.awaits is None]
         findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
     checked = (_limited_to_given_files(project, each) for each in comments.checked(_about_comments(rules)))
     findings = [with_level(project.settings, each) for each in findings]
     numbered = tuple(frozenset(findings[number] for number in group) for group in groups)
     found_in_comments = (with_level(project.settings, each) for each in checked)
-    result = result_of(in_reading_order([*findings, *found_in_comments]), numbered, verdicts, rules)
+    ordered = in_reading_order([*findings, *found_in_comments])
+    result = result_of(ordered, numbered, in_reading_order(pending), verdicts, rules)
     twins = tree.twin_files if tree else ()
     return replace(result, shown_in=frozenset(_places(result)).union(twins))
 
@@ -279,12 +288,14 @@ def with_verdicts(
     result: CheckResult, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule]
 ) -> CheckResult:
     """Return the same findings with other verdicts, on files that none of the findings involves."""
-    return replace(result_of(result.findings, result.groups, verdicts, rules), shown_in=result.shown_in)
+    again = result_of(result.findings, result.groups, result.pending, verdicts, rules)
+    return replace(again, shown_in=result.shown_in)
 
 
 def result_of(
     findings: tuple[Finding, ...],
     groups: tuple[frozenset[Finding], ...],
+    pending: tuple[Finding, ...],
     verdicts: Mapping[Path, Verdict],
     rules: Sequence[Rule],
 ) -> CheckResult:
@@ -299,6 +310,7 @@ def result_of(
             for path, verdict in verdicts.items()
             if verdict.suppressions is not None
         },
+        pending=pending,
         groups=groups,
         verdicts=verdicts,
     )

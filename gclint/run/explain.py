@@ -96,9 +96,11 @@ class Explainer:
         if known is None:
             with collector_paused():
                 known = summarise(project, judge(project, self._related(), rules), rules)
-        every = (each for verdict in known.verdicts.values() for each in verdict.findings)
-        self._raw = [each for each in every if each.path == file.path]
+        self._every = [each for verdict in known.verdicts.values() for each in verdict.findings]
+        own = [each for each in self._every if each.path == file.path]
+        self._raw = [each for each in own if each.awaits is None]
         """What the rules find in the file before comments, settings and the baseline are applied."""
+        self._pending = [each for each in own if each.awaits is not None]
         self._reported = reported = known.findings
         self._new = {*(reported if baseline is None else baseline.without_known(project, reported))}
         self._verdict = known.verdicts[file.path]
@@ -160,11 +162,24 @@ class Explainer:
             own = (each for each in self._reported if each.code == rule.code)
             elsewhere = tuple(each for each in own if self._stands_for(each, raw))
             return Opinion(rule, Outcome.ELSEWHERE, (), elsewhere or raw)
+        pending = [each for each in self._pending if each.code == rule.code]
+        parts = [self._part(each) for each in pending if _is_about(each, spot, start, end)]
+        if parts:
+            return Opinion(rule, Outcome.SILENT, tuple(dict.fromkeys(parts)))
         has_run = rule.code in self._verdict.ran or rule.code in self._ignored
         if not has_run and not isinstance(rule, CommentRule):
             return Opinion(rule, Outcome.CRASHED, tuple(each.message for each in self._verdict.problems))
         reasons = tuple(dict.fromkeys(rule.silence(self._network, spot)))
         return Opinion(rule, Outcome.SILENT if reasons else Outcome.UNCONCERNED, reasons)
+
+    def _part(self, finding: Finding) -> str:
+        """Return which fix sees to what is no defect yet, as a clause."""
+        for each in self._every:
+            if finding.awaits in (each.subject, (each.path, each.start, each.end)):
+                row = self._project.file(each.path).position(each.start).row
+                where = "" if each.path == finding.path else f" of {each.path.name}"
+                return f"part of the fix of {each.code} on line {row}{where}"
+        return f"`{finding.symbol}` is not a checkpointing layer yet"
 
     def _stands_for(self, finding: Finding, raw: Iterable[Finding]) -> bool:
         """Return whether a finding at the source of a generated file stands for others."""
@@ -177,7 +192,7 @@ class Explainer:
         for ignore in () if suppressions is None else suppressions.ignores:
             first, last = ignore.covered
             if first <= start < last or ignore.start < max(end, start + 1) <= ignore.end + 1:
-                yield ignore, tuple(filter(ignore.suppresses, self._raw))
+                yield ignore, tuple(filter(ignore.suppresses, (*self._raw, *self._pending)))
 
 
 def _is_about(finding: Finding, spot: Spot, start: int, end: int) -> bool:

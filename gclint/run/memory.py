@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from gclint.cache.codec import decoded as value_of
 from gclint.cache.codec import encoded
@@ -69,6 +70,10 @@ _OF_THE_LINT = ("", OF_FILES, AROUND, str(SUMMARY))
 """The phases of facts that verdicts depend on; the facts of others are computed in each run."""
 
 
+_Summary: TypeAlias = tuple[tuple[Finding, ...], tuple[tuple[int, ...], ...], tuple[Finding, ...]]
+"""The findings of a whole run, the numbers of those that are repaired together, and what is pending."""
+
+
 @dataclass(frozen=True)
 class _Past:
     """What an earlier run has stored, beside the facts that it has consulted."""
@@ -76,8 +81,8 @@ class _Past:
     given: tuple[Path, ...]
     verdicts: Mapping[Path, tuple[tuple[Finding, ...], frozenset[str], bool]]
     """The findings, the codes of the rules that ran, and whether there are ignore comments."""
-    summary: tuple[tuple[Finding, ...], tuple[tuple[int, ...], ...]] | None
-    """The findings of the whole run, and the numbers of those that are repaired together."""
+    summary: _Summary | None
+    """The result of the whole run."""
     uses: Mapping[Path, tuple[Path, ...]]
     asked: Mapping[Path, tuple[Question, ...]]
     answers: Mapping[Question, frozenset[Path]]
@@ -200,9 +205,9 @@ class _Recall:
                 if has_comments:  # They are not known as they were.
                     return None
                 before[path] = Verdict(findings, (), ran, Suppressions(None, codes))
-        findings, groups = past.summary
+        findings, groups, pending = past.summary
         repaired = tuple(frozenset(findings[number] for number in group) for group in groups)
-        return result_of(findings, repaired, before, rules)
+        return result_of(findings, repaired, pending, before, rules)
 
     def _answers(self, files: set[Path], now: Mapping[Fact, str]) -> dict[Question, frozenset[Path]]:
         """Return the current answers to all questions; only changed files have to be asked."""
@@ -264,15 +269,13 @@ def _past(document: object) -> _Past:
     asked = {each for several in past.asked.values() for each in several}
     if any(each.topic not in _TOPICS for each in past.answers) or not asked <= past.answers.keys():
         raise Damaged("there are other questions")
-    findings, groups = past.summary or ((), ())
+    findings, groups, _ = past.summary or ((), (), ())
     if any(not 0 <= number < len(findings) for group in groups for number in group):
         raise Damaged("there is no such finding")
     return past
 
 
-def _summary(
-    project: Project, result: CheckResult
-) -> tuple[tuple[Finding, ...], tuple[tuple[int, ...], ...]] | None:
+def _summary(project: Project, result: CheckResult) -> _Summary | None:
     """Return the result of the whole run for storage; None if it depends on files beside the given ones."""
     if any(verdict.findings for verdict in result.verdicts.values()):
         with phase(str(SUMMARY)):
@@ -280,4 +283,4 @@ def _summary(
                 return None
     number = {finding: index for index, finding in enumerate(result.findings)}
     groups = (tuple(sorted(number[finding] for finding in group)) for group in result.groups)
-    return result.findings, tuple(groups)
+    return result.findings, tuple(groups), result.pending

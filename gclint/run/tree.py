@@ -29,6 +29,7 @@ from gclint.copies.marked import (
 from gclint.copies.twins import Twin
 from gclint.facts import entries, matching, search
 from gclint.finding import Applicability, Edit, Finding, Fix, Heir, Refusal
+from gclint.level import Level
 from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place, place_at
 
@@ -158,7 +159,7 @@ _Piece = tuple[Path, str, str | None]
 
 @dataclass
 class _Moved:
-    """The findings of one rule that belong to the same header or method."""
+    """The findings of one kind that belong to the same header or method."""
 
     target: Place
     groups: dict[tuple[Path, _Piece], list[Finding]] = field(default_factory=dict)
@@ -176,7 +177,7 @@ def attribute(project: Project, findings: Sequence[Finding], lineage: Lineage) -
         if place is None or target is None or (target == place and finding.subject is None):
             left.append(_without_source(project, finding, place, lineage))
             continue
-        several = moved.setdefault((_piece(target), finding.code), _Moved(target))
+        several = moved.setdefault((_piece(target), finding.kind), _Moved(target))
         several.groups.setdefault((finding.path, _piece(place)), []).append(finding)
         several.places[finding] = place
     natives = _natives(project, left, moved)
@@ -242,7 +243,7 @@ def _natives(
         if finding.path not in targets:
             continue
         place = place_at(library_of(project).module(project.file(finding.path)), finding.start)
-        if place is not None and (key := (_piece(place), finding.code)) in moved:
+        if place is not None and (key := (_piece(place), finding.kind)) in moved:
             natives[key].append(finding)
     return natives
 
@@ -259,9 +260,20 @@ def _merge(project: Project, several: _Moved, natives: Sequence[Finding], lineag
         else:
             unmerged += group
     result = list(unmerged)
-    for members in merged:
+    for all_members in merged:
+        # What is no defect yet at its source may be one where that is inherited.
+        members = [each for each in all_members if each.awaits is None] or all_members
+        native = all_members[0] if natives else None
+        if native is not None and native is not members[0]:
+            own = replace(members[0], path=native.path, start=native.start, end=native.end)
+            first = replace(own, symbol=native.symbol, subject=None, heirs=())
+            result.append(_united(project, first, members, is_moved=True))
+            continue
+        # One thing is said of a block: the gravest.
+        grave = min(members, key=lambda each: [*Level].index(each.level))
+        said = {name: getattr(grave, name) for name in ("code", "name", "message", "level", "formerly")}
         if natives:
-            result.append(_united(project, members[0], members[1:]))
+            result.append(_united(project, replace(members[0], **said), members[1:]))
             continue
         span = _span(several.target, members[0], several.places[members[0]], lineage)
         if span is None:
@@ -270,7 +282,7 @@ def _merge(project: Project, several: _Moved, natives: Sequence[Finding], lineag
         path = several.target.file.path
         symbol = several.target.info.name if several.target.method is None else members[0].symbol
         first = replace(
-            members[0], path=path, start=span[0], end=span[1], symbol=symbol, subject=None, heirs=()
+            members[0], path=path, start=span[0], end=span[1], symbol=symbol, subject=None, heirs=(), **said
         )
         result.append(_united(project, first, members, is_moved=True))
     return result
@@ -323,8 +335,9 @@ def _united_remedy(finding: Finding, others: Sequence[Finding], *, is_moved: boo
             where = "" if each.path == finding.path else f"in {each.path.name}, "
             reasons.setdefault(_LINE.sub("", each.remedy.reason), where + each.remedy.reason)
     applicabilities = (fix.applicability for fix in fixes)
+    message = fixes[0].message
     return Fix(
-        fixes[0].message,
+        _LINE.sub("", message) if is_moved else message,
         tuple(dict.fromkeys(edit for fix in fixes for edit in fix.edits)),
         reduce(Applicability.joined, applicabilities, Applicability.SAFE),
         "; ".join(reasons.values()) or None,

@@ -517,8 +517,8 @@ def _filled(statement: str, before: str = "") -> str:
         "a block that becomes a layer",
         toy(block(), model(_KEYWORD, init=f"{STACK}\n{_MAKE}")),
         ("self.layers.append", "self.others.append"),
-        [*_doubt("unknown filling"), found(LAYER, "unsafe", "unknown filling")],
-        [*_OK, found(LAYER, "safe")],
+        [found(LAYER, "unsafe", "unknown filling")],
+        [found(LAYER, "safe")],
     ),
 )
 def test_filling(decision: Decision, outside: Outside) -> None:
@@ -543,8 +543,8 @@ def _decorated(before: str, lines: str = "@wrap", base: str = PROTECTED) -> str:
         "a block that becomes a layer",
         _decorated(_READING, base="nn.Module"),
         ("len([1])", "len(args)"),
-        [*_OK, found(LAYER, "safe")],
-        [*_doubt("reading decorator"), found(LAYER, "unsafe", "reading decorator")],
+        [found(LAYER, "safe")],
+        [found(LAYER, "unsafe", "reading decorator")],
     ),
     Pair(
         "that of the second of two layers",
@@ -739,8 +739,8 @@ class OtherModel(ToyModel):
 """,
         },
         ("self, mask, hidden_states=None", "self, hidden_states=None"),
-        [*_refused("other orders"), found(LAYER, "unsafe", "other orders")],
-        [*_OK, found(LAYER, "safe")],
+        [found(LAYER, "unsafe", "other orders")],
+        [found(LAYER, "safe")],
     ),
 )
 def test_layers(decision: Decision, outside: Outside) -> None:

@@ -127,10 +127,10 @@ def test_files_that_look_like_models_and_are_not_checked_are_noted(
 
 
 def test_what_goes_with_another_fix_is_counted_as_fixed(folder: Folder) -> None:
-    text = Path(__file__).parents[2].joinpath("fixtures/GC001/dropped_kwargs.py").read_text(encoding="utf-8")
+    text = Path(__file__).parents[2].joinpath("fixtures/GC302/dropped_kwargs.py").read_text(encoding="utf-8")
     folder.write({"modeling_otter.py": text})
     found = folder.run("--unsafe-fixes").out.splitlines()[-1]
-    assert found == "Found 2 findings: 1 error, 1 warning (1 fixable with --fix --unsafe-fixes)."
+    assert found == "Found 2 findings: 1 error, 1 note (1 fixable with --fix --unsafe-fixes)."
     diff = folder.run("--diff", "--unsafe-fixes").err.splitlines()[-1]
     assert diff == "Would fix 2 findings in 1 file; 0 left."
     done = folder.run("--fix", "--unsafe-fixes", "--show-fixes")

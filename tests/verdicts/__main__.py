@@ -113,7 +113,12 @@ def templates_of(found: Found) -> dict[str, str]:
 def compared(before: Mapping[str, Frozen], found: Found, templates: Mapping[str, str], most: int) -> int:
     """Print what has changed; return the exit status."""
     said = {each: frozen(own).words for each, own in found.items()}
-    renamed = reworded({each: own.words for each, own in before.items()}, said)
+    known = {word for own in before.values() for word in own.words}
+    formerly = {rule.code: rule.formerly[-1] for rule in all_rules() if rule.formerly}
+    renamed = {
+        **reworded({each: own.words for each, own in before.items()}, said),
+        **{code: old for code, old in formerly.items() if code not in known},
+    }
     wordings = {**templates, **templates_of(found)}
     for new, old in sorted(renamed.items(), key=lambda pair: pair[1]):
         print(f"reworded: {wordings[old]}\n     now: {wordings[new]}")

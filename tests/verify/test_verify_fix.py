@@ -220,7 +220,7 @@ def test_nothing_is_said_to_repair_what_has_no_fix(gclint: Gclint) -> None:
     path.write_text(text.replace("\n            hidden_states = layer(hidden_states)\n", legacy))
     outcome = gclint(str(path))
     assert outcome.status == 1
-    assert re.search(r"GC001 .* \(confirmed by run\)\n    no fix: ", outcome.out)
+    assert re.search(r"GC302 .* \(confirmed by run\)\n    no fix: ", outcome.out)
     assert "recomputation (reentrant default): nothing is recomputed" in outcome.out
     assert "repairs" not in outcome.out
 

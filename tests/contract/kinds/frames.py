@@ -160,7 +160,7 @@ class Frame:
 
 FRAMES: Mapping[str, Frame] = {
     "plain block": Frame(("GC001",), _PLAIN, _LAYER),
-    "legacy branch": Frame(("GC001",), {**_PLAIN, "loop": _BRANCH}, _LAYER),
+    "legacy branch": Frame(("GC302",), {**_PLAIN, "loop": _BRANCH}, _LAYER),
     "plain block with cache": Frame(
         ("GC001",),
         {**_CACHE, **_PLAIN, "arguments": "states, mask, <<past>>"},
