@@ -436,13 +436,7 @@ def _repair(network: Network, group: Group, site: RunSite, losing: Collection[st
         bindings.append(binding.with_uncertain(losing))
     bound_to = {name for binding in bindings for name in binding.names}
     found.doubts += [_losing(row, name) for name in sorted(losing) if name not in bound_to]
-    nested = [bound for binding in bindings for bound in binding.nested_activations()]
-    found.doubts += [
-        f"the call on line {row} passes activations inside `{bound.parameter.name}`, so they receive no "
-        "gradient under reentrant checkpointing"
-        for bound in nested
-        if bound.parameter is not None
-    ]
+    found.doubts += nested_doubts(row, bindings)
     if not any(binding.is_to_be_repaired() for binding in bindings):
         return
     repaired = repaired_call(network, site, bindings)
@@ -450,14 +444,24 @@ def _repair(network: Network, group: Group, site: RunSite, losing: Collection[st
         found.doubts.append(f"the call on line {row} would still be wrong: {repaired.reason}")
     else:
         found.edits[site] = repaired.edits
-        found.moves[site] = _moves(bindings)
+        found.moves[site] = f"pass {moves(bindings)}"
         found.doubts += [f"in the call on line {row}, {doubt}" for doubt in repaired.doubts]
         found.doubts += repaired.onlookers
         found.evidence += repaired.evidence
 
 
-def _moves(bindings: Sequence[SiteBinding]) -> str:
-    """Return what a call has to pass otherwise, in words."""
+def nested_doubts(row: int, bindings: Iterable[SiteBinding]) -> Iterator[str]:
+    """Yield which activations the call in a row passes inside of something, where no repair of it helps."""
+    for bound in (each for binding in bindings for each in binding.nested_activations()):
+        if bound.parameter is not None:
+            yield (
+                f"the call on line {row} passes activations inside `{bound.parameter.name}`, so they receive "
+                "no gradient under reentrant checkpointing"
+            )
+
+
+def moves(bindings: Sequence[SiteBinding]) -> str:
+    """Return what a call has to pass otherwise, and how, in words."""
     ways = {
         "by keyword": [bound for each in bindings for bound in each.positional_caches()],
         "by position": [bound for each in bindings for bound in each.to_be_positional()],
@@ -467,7 +471,7 @@ def _moves(bindings: Sequence[SiteBinding]) -> str:
         for way, found in ways.items()
         if found
     }
-    return "pass " + " and ".join(f"{names} {way}" for way, names in named.items())
+    return " and ".join(f"{names} {way}" for way, names in named.items())
 
 
 def _branch_edits(

@@ -12,7 +12,7 @@ from gclint.edit.branch import is_spared
 from gclint.edit.cache_arguments import dropped, no_cache
 from gclint.edit.call import NeedsReordering, applicability, seen_blocks
 from gclint.edit.places import argument_place
-from gclint.edit.protect import layers_to_be
+from gclint.edit.protect import layers_to_be, moves, nested_doubts
 from gclint.edit.receivers import repaired_call
 from gclint.edit.release import keyword_doubt
 from gclint.edit.signature import reorder_forward
@@ -27,7 +27,6 @@ from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, gradient_steps, parameter_steps
 from gclint.network.untrained import Untrained, untrained
 from gclint.verify.worker.cause import Cause
-from gclint.wording import listed_code
 
 _OUTSIDE_CALLERS = "positional callers outside the given files break"
 
@@ -77,25 +76,19 @@ class SiteDefects:
         if isinstance(doubt, Refusal):
             return doubt
         doubts = [*repaired.doubts, *((doubt,) if doubt else ()), *repaired.onlookers]
+        if self.keyword_activations:
+            doubts += dict.fromkeys(nested_doubts(self.site.rows[0], self.bindings))
         blocks = {each.block for each in self.bindings}
         if self.positional_caches and not doubts:
             doubts += [doubt for info in self.site.blocks for doubt in site_doubts(info, (self.site,))]
         evidence = (*seen_blocks(self.site, blocks), *repaired.evidence)
         return Fix(
-            f"Pass {' and '.join(self._ways())} to `{self.symbol}`",
+            f"Pass {moves(self.bindings)} to `{self.symbol}`",
             repaired.edits,
             applicability(doubts, evidence),
             "; ".join((*doubts, *evidence)) or None,
             (Repair(Part.CALL, self.site.scope.module.file.path, *self.site.span(self.site.call)),),
         )
-
-    def _ways(self) -> Iterator[str]:
-        """Yield how its arguments are to be passed."""
-        ways = {"by position": self.keyword_activations, "by keyword": self.positional_caches}
-        for way, arguments in ways.items():
-            names = [each.parameter.name for each in arguments if each.parameter is not None]
-            if names:
-                yield f"{listed_code(names)} {way}"
 
     def _reordered(self, reason: str) -> Fix | Refusal:
         """Return the fix that changes the order of the block's parameters, and with it all calls."""

@@ -89,7 +89,12 @@ _KEYWORDS = "hidden_states, encoder_hidden_states=mask"
         ("pair=mask", "pair=(hidden_states, mask)"),
         _written("hidden_states, mask"),
         [
-            *_written("hidden_states, pair=(hidden_states, mask)"),
+            found(
+                KEYWORD,
+                "unsafe",
+                "container stays",
+                code=f"{_CALL}hidden_states, pair=(hidden_states, mask))",
+            ),
             found(NESTED, "none", "one by one", code=""),
         ],
     ),

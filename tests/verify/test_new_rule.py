@@ -102,9 +102,8 @@ def test_its_settings_are_read_from_the_table(gclint: Gclint) -> None:
     found = "modeling_toy.py:1:1: error: GC901 bad is not wanted [*]\n"
     assert gclint("--select", "GC901", command=()).out.startswith(found)
     Path("pyproject.toml").write_text('[tool.gclint.rules.unwanted-word]\nunwanted-words = ["worse"]\n')
-    assert gclint(command=()).out.startswith(
-        "modeling_toy.py:1:6: error: GC901 worse is not wanted [*]\nFound 1"
-    )
+    worse = "modeling_toy.py:1:6: error: GC901 worse is not wanted [*]\n    help: Say ok\n"
+    assert gclint(command=()).out.startswith(worse)
     Path("pyproject.toml").write_text('[tool.gclint]\nunwanted-word = ["worse"]\n')
     complaint = " ".join(gclint(command=()).err.split())
     assert "did you mean unwanted-words, in [tool.gclint.rules.unwanted-word]?" in complaint
