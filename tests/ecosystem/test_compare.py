@@ -205,17 +205,17 @@ def test_broken_copy_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     text = rule.read_text(encoding="utf-8")
     assert "if not defects.keyword_activations:" in text
     rule.write_text(text.replace("if not defects.keyword_activations:", "if True:"), encoding="utf-8")
-    monkeypatch.setattr(Sample, "paths", lambda *_: ["transformers/models/gpt_bigcode"])
+    monkeypatch.setattr(Sample, "paths", lambda *_: ["transformers/models/mllama"])
     try:
-        Sample("transformers==4.52.4").tree()
+        Sample("transformers==5.23.0").tree()
     except WheelUnavailable as error:
         pytest.skip(str(error))
-    arguments = [str(PROJECT), str(broken), "--sample", "transformers==4.52.4"]
+    arguments = [str(PROJECT), str(broken), "--sample", "transformers==5.23.0"]
     output = tmp_path / "comment.md"
     assert main([*arguments, "--output", str(output), "--exit-code"]) == 1
     comment = output.read_text(encoding="utf-8")
     assert "### GC003: 1 removed" in comment
-    assert "GPTBigCodeBlock" in comment
+    assert "MllamaCrossAttentionDecoderLayer" in comment
     assert main([str(PROJECT), str(PROJECT), *arguments[2:], "--output", str(output), "--exit-code"]) == 0
     assert output.read_text(encoding="utf-8").startswith(f"## Ecosystem check: `{PROJECT}`")
 
