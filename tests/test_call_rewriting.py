@@ -112,7 +112,7 @@ def test_calls_are_reported_for_what_is_wrong_with_them(models: Models) -> None:
 def test_replaced_branches_give_every_parameter_the_same(models: Models, unsafe: bool, newline: str) -> None:
     after, result = _verify_repair(models, newline, unsafe=unsafe)
     assert _kept(_comments(after)) == _kept(_comments(models.texts))
-    replaced = [each.fix for each in result.applied if each.code == "GC001" and each.fix is not None]
+    replaced = [each.fix for each in result.applied if each.code == "GC302" and each.fix is not None]
     assert [text.count("self._gradient_checkpointing_func(") for text in after.values()] == [
         1 - len(replaced)
     ]
