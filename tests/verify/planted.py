@@ -57,7 +57,9 @@ class Expectation:
 
 def _said_of(failure: Failure) -> tuple[str, ...]:
     cause = failure.cause.value if failure.cause else "-"
-    rules = ", ".join(rule.code for rule in all_rules() if failure.cause in rule.causes) or "-"
+    # A rule that was split off another one repairs the same.
+    claims = (rule for rule in all_rules() if failure.cause in rule.causes and not rule.formerly)
+    rules = ", ".join(rule.code for rule in claims) or "-"
     return failure.mode, failure.scenario, failure.check, cause, rules
 
 
