@@ -373,7 +373,12 @@ class Project:
         return self.assumed(file).releases
 
     def assumed(self, file: SourceFile) -> Assumed:
-        """Return the releases of transformers that a file may run with, and what says so."""
+        """Return the releases of transformers that a file may run with, and what says so.
+
+        These are the ones that the user names; else the release that the tree itself is; else those that the
+        project's metadata allows; else the one that saved the model beside the file, and later ones; else the
+        installed one; else the newest known one.
+        """
         given = self.settings.of(file.path).target_version
         if given is not None:
             return Assumed(given, "set by `target-version`")

@@ -420,7 +420,7 @@ def _losing(row: int, name: str) -> str:
 
 def _repair(network: Network, group: Group, site: RunSite, losing: Collection[str], found: _Calls) -> None:
     """Add the repair of a plain run site, if it needs one, and what is in doubt about it."""
-    row = network.file.position(site.span(site.call)[0]).row
+    row, _ = site.rows
     if isinstance(site.call.func, ast.Attribute) and site.call.func.attr == "forward":
         found.doubts.append(
             f"the call on line {row} calls `forward` directly, which only transformers 5.23 and later "

@@ -432,12 +432,7 @@ class Calls(Protocols):
         if len(call.positional) > 1:
             self.unrecorded += 1
             try:
-                return self.call(
-                    call.positional[0],
-                    call.without_first(),
-                    node,
-                    frame,
-                )
+                return self.call(call.positional[0], call.without_first(), node, frame)
             finally:
                 self.unrecorded -= 1
         return of(Partial(of(External(name)), call.positional, ()) if call.positional else External(name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,10 +41,13 @@ def obstacle(finding: Finding) -> str | None:
     return f"{'fix with --verify' if is_provable(finding) else 'unsafe fix'}: {finding.remedy.reason}"
 
 
-def remarks(finding: Finding) -> list[str]:
-    """Return what follows a finding: why it has no safe fix, and what to write instead."""
-    help_ = None if finding.fix is None else f"help: {finding.fix.message}"
-    return [each for each in (obstacle(finding), help_) if each is not None]
+def remarks(finding: Finding) -> Iterator[str]:
+    """Yield what follows a finding: why it has no safe fix, and what to write instead."""
+    why = obstacle(finding)
+    if why is not None:
+        yield why
+    if finding.fix is not None:
+        yield f"help: {finding.fix.message}"
 
 
 def headline(finding: Finding) -> str:
