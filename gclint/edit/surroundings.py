@@ -11,6 +11,7 @@ from gclint.model.received import Received, Records, records
 from gclint.model.surroundings import Around, Block, Matter
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network
+from gclint.network.runsite import RunSite
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 _WORDS: Mapping[Matter, str] = {
@@ -48,20 +49,46 @@ def container_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterato
     found = _records(network)
     yield from _incomplete(found, network)
     for each, info in _of(found, blocks):
-        if each.parameter not in CACHE_ARGUMENTS and each.holds_gradients:
-            yield (
-                f"`{each.parameter}` of `{info.name}` may get tensors that require grad inside of something "
-                f"on line {each.row}, where reentrant checkpointing gives no gradient to them"
-            )
-        elif each.parameter not in CACHE_ARGUMENTS and each.is_mixed and each.is_pile:
-            yield (
-                f"`{each.parameter}` of `{info.name}` gets tensors inside of something on line "
-                f"{each.row}, and what requires grad is put into others in place"
-            )
+        yield from _inside(each, info)
     if found.computes:
         yield (
             f"`{network.file.path.name}` computes with what a block returns inside of a tuple, which gets no "
             "gradient under reentrant checkpointing"
+        )
+
+
+def call_doubts(network: Network, site: RunSite, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield where a call passes tensors inside of something, where they get no gradient.
+
+    Args:
+        network: the file.
+        site: the call.
+        blocks: what it runs.
+    """
+    found = _records(network)
+    yield from _incomplete(found, network)
+    place = site.scope.module.file, site.rows[0]
+    for each, info in _of(found, blocks):
+        if (each.file, each.row) == place:
+            yield from _inside(each, info)
+    for around in doubted_around(network, blocks):
+        if around.matter is Matter.CAPTURED and (around.file, around.row) == place:
+            yield _said(around, network)
+
+
+def _inside(each: Received, info: ClassInfo) -> Iterator[str]:
+    """Yield what is in doubt about a container that a block gets."""
+    if each.parameter in CACHE_ARGUMENTS:
+        return
+    if each.holds_gradients:
+        yield (
+            f"`{each.parameter}` of `{info.name}` may get tensors that require grad inside of something "
+            f"on line {each.row}, where reentrant checkpointing gives no gradient to them"
+        )
+    elif each.is_mixed and each.is_pile:
+        yield (
+            f"`{each.parameter}` of `{info.name}` gets tensors inside of something on line "
+            f"{each.row}, and what requires grad is put into others in place"
         )
 
 
@@ -99,8 +126,12 @@ def surrounding_doubts(
     about.sort(key=lambda each: (each.file is not network.file, str(each.file.path), each.row, each.what))
     # A statement may do the same in several ways.
     for each in {(one.matter, one.file, one.row): one for one in about}.values():
-        where = f"line {each.row}" + ("" if each.file is network.file else f" of {shown(each.file.path)}")
-        yield _WORDS[each.matter].format(what=each.what, where=where)
+        yield _said(each, network)
+
+
+def _said(each: Around, network: Network) -> str:
+    where = f"line {each.row}" + ("" if each.file is network.file else f" of {shown(each.file.path)}")
+    return _WORDS[each.matter].format(what=each.what, where=where)
 
 
 def is_followed(network: Network) -> bool:
