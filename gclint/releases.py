@@ -117,6 +117,10 @@ class Releases:
             if part is not None:
                 yield part, each
 
+    def within(self, other: Releases) -> Releases | None:
+        """Return those that are among others as well; None if none is."""
+        return self._between(other.start, other.end)
+
     def _between(self, start: Version, end: Version | None) -> Releases | None:
         start = max(start, self.start)
         end = min((each for each in (end, self.end) if each is not None), default=None)

@@ -99,5 +99,8 @@ def test_the_summary_says_which_releases_are_a_guess_and_why(gclint: Run, tmp_pa
     assert assumed("-q") == assumed("--target-version", ">=4.53") == assumed("--library", "hf") == []
     write(tmp_path / "mine", {"a/config.json": '{"transformers_version": "4.55.1"}'})
     assert assumed() == [f"Assumed transformers 4.55.1 and later (from config.json) and {newest}; {wrong}"]
+    Path("mine/b/modeling_b.py").write_text(f"from transformers.cache_utils import HybridCache\n{BROKEN}")
+    own = "transformers before 5.0 (by what files import)"
+    assert assumed() == [f"Assumed transformers 4.55.1 and later (from config.json) and {own}; {wrong}"]
     write(tmp_path / "mine", {"requirements.txt": "transformers>=5\n"})
     assert assumed() == []

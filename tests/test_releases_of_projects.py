@@ -27,8 +27,13 @@ def library(version: str, where: str) -> dict[str, str]:
     return {f"{where}/__init__.py": f'__version__ = "{version}"\n', f"{where}/modeling_utils.py": UTILS}
 
 
-def found(folder: Path, settings: Settings | None = None, name: str = "pkg/modeling_x.py") -> str:
-    write(folder, {name: "x = 1\n", ".git": ""})
+def found(
+    folder: Path,
+    settings: Settings | None = None,
+    name: str = "pkg/modeling_x.py",
+    text: str = "x = 1\n",
+) -> str:
+    write(folder, {name: text, ".git": ""})
     project = Project(settings or Settings(), [folder / name])
     return str(project.releases(project.file(folder / name)))
 
@@ -114,6 +119,52 @@ def test_what_is_said_is_asked_for_in_order(tmp_path: Path) -> None:
     assert found(repository, installed) == "transformers 5.3"
     said = replace(installed, target_version=releases(">=4.56"))
     assert found(repository, said) == "transformers 4.56 and later"
+
+
+_OLD = "from transformers.cache_utils import HybridCache\n"
+_NEW = "import torch\nfrom transformers.masking_utils import (\n    create_causal_mask as make,\n)\n"
+_ONLY_NEW = "transformers 4.53 and later"
+_NEWEST, _SAVED = str(NEWEST_KNOWN), "transformers 4.50 and later"
+
+
+@pytest.mark.parametrize(
+    ("text", "alone", "beside"),
+    [
+        (_OLD, "transformers before 5.0", "transformers >=4.50,<5.0"),
+        (_NEW, _NEWEST, _ONLY_NEW),
+        ("import transformers.masking_utils\n", _NEWEST, _ONLY_NEW),
+        ("import transformers.masking_utils as m\n", _NEWEST, _ONLY_NEW),
+        ("from transformers.masking_utils import *\n", _NEWEST, _ONLY_NEW),
+        (_OLD + _NEW, "transformers >=4.53,<5.0", "transformers >=4.53,<5.0"),
+        # What contradicts itself does not run, so it says nothing.
+        (
+            _OLD + "import transformers.backbone_utils\n",
+            "transformers before 5.0",
+            "transformers >=4.50,<5.0",
+        ),
+        # These may do without it.
+        (
+            f"try:\n    {_OLD}except ImportError:\n    pass\n",
+            str(NEWEST_KNOWN),
+            "transformers 4.50 and later",
+        ),
+        (f"def f():\n    {_OLD}", _NEWEST, _SAVED),
+        # Another package of such a name, and one of its own.
+        ("from .cache_utils import HybridCache\n", _NEWEST, _SAVED),
+        (
+            "from my.transformers.cache_utils import HybridCache\n",
+            str(NEWEST_KNOWN),
+            "transformers 4.50 and later",
+        ),
+    ],
+)
+def test_what_a_file_imports_bounds_a_guess(tmp_path: Path, text: str, alone: str, beside: str) -> None:
+    assert found(tmp_path, text=text) == alone
+    write(tmp_path, {"pkg/config.json": '{"transformers_version": "4.50.0"}'})
+    assert found(tmp_path, text=text) == beside
+    # What is said is no guess.
+    write(tmp_path, {"requirements.txt": "transformers>=5.2\n"})
+    assert found(tmp_path, text=text) == "transformers 5.2 and later"
 
 
 _NOTHING_SAID = ("{", "[]", "null", "{}", "[" * 9999)

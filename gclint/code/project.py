@@ -376,8 +376,8 @@ class Project:
         """Return the releases of transformers that a file may run with, and what says so.
 
         These are the ones that the user names; else the release that the tree itself is; else those that the
-        project's metadata allows; else the one that saved the model beside the file, and later ones; else the
-        installed one; else the newest known one.
+        project's metadata allows; else a guess, as far as it has what the file imports: the one that saved
+        the model beside the file, and later ones; else the installed one; else the newest known one.
         """
         given = self.settings.of(file.path).target_version
         if given is not None:
@@ -387,13 +387,15 @@ class Project:
         if tree is not None and tree.releases is not None:
             place = shown(tree.folder / "__init__.py")
             return Assumed(tree.releases, f"the release of the tree around this file, from {place}")
-        if folder not in self._stated:
-            from gclint.code.requirements import stated_releases
+        from gclint.code.requirements import stated_releases, within_imports
 
+        if folder not in self._stated:
             self._stated[folder] = stated_releases(folder)
-        stated = self._stated[folder]
-        if stated is not None:
-            return stated
+        said = self._stated[folder] or self._of_library()
+        return within_imports(said, file) if said.guessed_from else said
+
+    def _of_library(self) -> Assumed:
+        """Return the installed release, or else the newest known one."""
         installed = self._packages.installed
         if installed is None or installed.releases is None:
             origin = "no release is specified, so the newest known one"

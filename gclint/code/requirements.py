@@ -1,4 +1,4 @@
-"""Which releases of transformers a project requires, by the metadata above a file; nothing is executed."""
+"""Which releases of transformers a file needs, by its imports and the metadata above; nothing is executed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from configparser import ConfigParser
 from configparser import Error as ConfigError
+from functools import cache
 from pathlib import Path
 from typing import cast
 
+from gclint.code.file import SourceFile
+from gclint.code.outline import ImportStatement
 from gclint.code.packages import LIBRARY, text_or_nothing
 from gclint.code.paths import shown
+from gclint.code.released_names import ONLY_IN
 from gclint.code.tree import Tree, Unparsable
 from gclint.facts import exists, matching
 from gclint.releases import Assumed, Releases, releases
@@ -52,6 +56,42 @@ def stated_releases(folder: Path) -> Assumed | None:
         return None
     origin = f"the release that saved the model, and later ones, from {shown(path)}"
     return None if saved is None else Assumed(saved, origin, f"from {_CONFIGURATION}")
+
+
+def within_imports(guess: Assumed, file: SourceFile) -> Assumed:
+    """Return a guess without the releases that lack something that a file imports."""
+    own = importable_releases(file)
+    both = guess.releases.within(own)
+    if both == guess.releases:
+        return guess
+    if both is None:
+        return Assumed(own, "the only ones that have all that the file imports", "by what files import")
+    origin = f"{guess.origin}, as far as they have all that the file imports"
+    return Assumed(both, origin, f"{guess.guessed_from} and what files import")
+
+
+def importable_releases(file: SourceFile) -> Releases:
+    """Return the releases that have all that a file imports from transformers whenever it is imported."""
+    found = Releases()
+    for statement in file.outline.imports:
+        # What is indented may be in a `try`, or run only with some releases.
+        for name in () if statement.indent else _imported(statement):
+            for each in (name, name.rpartition(".")[0]):
+                found = found.within(_only_in().get(each, Releases())) or found
+    return found
+
+
+def _imported(statement: ImportStatement) -> Iterator[str]:
+    """Yield what a statement imports from the library, with the modules that it is in."""
+    for item in statement.items:
+        path = item.path if statement.module is None else f"{statement.module}.{item.path}"
+        if path.startswith(f"{LIBRARY}."):
+            yield path.removeprefix(f"{LIBRARY}.")
+
+
+@cache
+def _only_in() -> Mapping[str, Releases]:
+    return {name: releases(bounds) for bounds, text in ONLY_IN.items() for name in text.split()}
 
 
 def required_releases(folder: Path) -> Releases | None:
