@@ -16,7 +16,7 @@ from gclint.edit.protect import layers_to_be, moves, nested_doubts
 from gclint.edit.receivers import repaired_call
 from gclint.edit.release import keyword_doubt
 from gclint.edit.signature import reorder_forward
-from gclint.edit.surroundings import call_doubts, losing_gradients
+from gclint.edit.surroundings import call_doubts
 from gclint.edit.without_cache import site_doubts
 from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair, Step
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
@@ -67,8 +67,7 @@ class SiteDefects:
         other = no_cache(self.network, self.site, dropped(self.positional_caches))
         if other is not None:
             return Refusal(other)
-        bindings = self._followed()
-        repaired = repaired_call(self.network, self.site, bindings)
+        repaired = repaired_call(self.network, self.site, self.bindings)
         if isinstance(repaired, NeedsReordering):
             return self._reordered(repaired.reason)
         if isinstance(repaired, Refusal):
@@ -78,28 +77,21 @@ class SiteDefects:
         if isinstance(doubt, Refusal):
             return doubt
         doubts = [*repaired.doubts, *((doubt,) if doubt else ()), *repaired.onlookers]
-        blocks = dict.fromkeys(each.block for each in bindings)
+        blocks = dict.fromkeys(each.block for each in self.bindings)
         if self.keyword_activations:
-            doubts += dict.fromkeys(nested_doubts(self.site.rows[0], bindings))
+            doubts += dict.fromkeys(nested_doubts(self.site.rows[0], self.bindings))
         if self.keyword_activations and not doubts:
             doubts += dict.fromkeys(call_doubts(self.network, self.site, blocks))
         if self.positional_caches and not doubts:
             doubts += [doubt for info in self.site.blocks for doubt in site_doubts(info, (self.site,))]
         evidence = (*seen_blocks(self.site, blocks), *repaired.evidence)
         return Fix(
-            f"Pass {moves(bindings)} to `{self.symbol}`",
+            f"Pass {moves(self.bindings)} to `{self.symbol}`",
             repaired.edits,
             applicability(doubts, evidence),
             "; ".join((*doubts, *evidence)) or None,
             (Repair(Part.CALL, self.site.scope.module.file.path, *self.site.span(self.site.call)),),
         )
-
-    def _followed(self) -> tuple[SiteBinding, ...]:
-        """Return the bindings with all that may require grad, which moves along with the activations."""
-        if not self.keyword_activations:
-            return self.bindings
-        losing = losing_gradients(self.network, [each.block for each in self.bindings])
-        return tuple(each.with_uncertain(losing.get(self.site.rows[0], ())) for each in self.bindings)
 
     def _reordered(self, reason: str) -> Fix | Refusal:
         """Return the fix that changes the order of the block's parameters, and with it all calls."""

@@ -45,6 +45,12 @@ from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS, USE_CACHE
 
 _ROUNDS = 4
 _MOST_STEPS = 300_000
+_SEQUENCES = {
+    "tuple": frozenset(("tuple",)),
+    "list": frozenset(("list",)),
+    "Sequence": frozenset(("tuple", "list")),
+}
+"""The kinds of sequences by the names of their classes in tests."""
 _INTEGERS = names("ids id mask masks position positions index indices lengths size sizes shape shapes labels")
 """The last words of names of arguments that require no grad."""
 
@@ -62,7 +68,7 @@ class Received:
     holds_gradients: bool
     """Whether it may be a container with a tensor that requires grad."""
     is_pile: bool
-    """Whether it is a container."""
+    """Whether it is a container that may hold a tensor."""
     is_mixed: bool
     """Whether something that requires grad may have been put into what seems to require none, on the way."""
     may_lose_gradient: bool
@@ -253,7 +259,9 @@ class _Recorder(Surroundings):
         kept = {name for each in mixing for name in each.kept}
         mixed = {key for each in self._runs if each.is_mixed or each.read & kept for key in each.recorded}
         for key, value in self.received.items():
-            is_pile = any(isinstance(each, (Fixed, Box, Object)) for each in value.things)
+            is_pile = any(
+                isinstance(each, _PILES) and _holds_tensor(of(each), set()) for each in value.things
+            )
             is_mixed = self._is_mixed or key in mixed
             loses = key.by_keyword and _may_require_grad(value, is_mixed=is_mixed)
             yield Received(
@@ -315,12 +323,12 @@ class _Recorder(Surroundings):
     _call_setattr = set_by_name
 
     def narrow(self, test: ast.expr, frame: Frame, *, holds: bool) -> None:
-        """Take from a name what it cannot be where a test holds; also whether it is a tuple."""
+        """Take from a name what it cannot be where a test holds; also whether it is a list or a tuple."""
         super().narrow(test, frame, holds=holds)
-        name = _asked_for_tuple(test)
+        name, kinds = _asked_for(test)
         if name in frame.names:
             value = frame.names[name]
-            kept = (each for each in value.things if _may_be_tuple(each, is_one=holds))
+            kept = (each for each in value.things if _may_be(each, kinds, is_one=holds))
             frame.names[name] = Value(frozenset(kept), value.roots)
 
     def tensor(self, values: Iterable[Value], roots: Iterable[Root] = ()) -> Value:
@@ -339,18 +347,24 @@ def argument(name: str) -> Value:
     return of(Unknown(name, is_argument=True, is_constant=is_number), roots=(Root(Kind.INPUT, name),))
 
 
-def _asked_for_tuple(test: ast.expr) -> str:
-    """Return the name of which a test asks whether it is a tuple; nothing for any other test."""
+def _asked_for(test: ast.expr) -> tuple[str, frozenset[str]]:
+    """Return the name of which a test asks whether it is a list or a tuple, and which; or no name."""
     is_asking = isinstance(test, ast.Call) and getattr(test.func, "id", "") == "isinstance"
-    given = [getattr(each, "id", "") for each in test.args] if isinstance(test, ast.Call) else []
-    return given[0] if is_asking and given[1:] == ["tuple"] else ""
+    if not isinstance(test, ast.Call) or not is_asking or len(test.args) != 2:
+        return "", frozenset()
+    tested, classes = test.args
+    each = classes.elts if isinstance(classes, ast.Tuple) else [classes]
+    kinds = [_SEQUENCES.get(getattr(one, "id", "")) for one in each]
+    is_known = all(kind is not None for kind in kinds)
+    return getattr(tested, "id", "") if is_known else "", frozenset().union(*filter(None, kinds))
 
 
-def _may_be_tuple(thing: Thing, *, is_one: bool) -> bool:
-    """Tell whether something may be a tuple, or may be something else than one."""
-    if isinstance(thing, Fixed) or (isinstance(thing, Box) and thing.kind == "tuple"):
+def _may_be(thing: Thing, kinds: frozenset[str], *, is_one: bool) -> bool:
+    """Tell whether something may be a list or tuple of these kinds, or may be something else than one."""
+    kind = "tuple" if isinstance(thing, Fixed) else thing.kind if isinstance(thing, Box) else ""
+    if kind in kinds:
         return is_one
-    return not (is_one and isinstance(thing, (Tensor, Constant, Box)))
+    return not (is_one and isinstance(thing, (Tensor, Constant, Box, Fixed)))
 
 
 def _receiver(thing: Thing) -> Value:
@@ -381,9 +395,28 @@ def _bound(
 def _may_require_grad(value: Value, *, is_mixed: bool) -> bool:
     """Tell whether something may require grad, beside what users pass to the model."""
     things = [each for each in value.things if not (isinstance(each, Unknown) and each.is_argument)]
-    if is_mixed and any(isinstance(each, (Tensor, Setting, Fixed, Box, Object)) for each in things):
-        return True
-    return not is_constant(of(*things))
+    return (is_mixed and _holds_tensor(of(*things), set())) or not is_constant(of(*things))
+
+
+_PILES = (Fixed, Box, Object)
+
+
+def _holds_tensor(value: Value, met: set[int]) -> bool:
+    """Tell whether something may be a tensor, or hold one."""
+    for each in value.things:
+        if isinstance(each, (Tensor, Unknown, Setting)):
+            return True
+        if isinstance(each, _PILES) and id(each) not in met:
+            met.add(id(each))
+            if any(_holds_tensor(one, met) for one in _inner(each)):
+                return True
+    return False
+
+
+def _inner(pile: Fixed | Box | Object) -> Iterable[Value]:
+    if isinstance(pile, Fixed):
+        return pile.items
+    return pile.attributes.values() if isinstance(pile, Object) else (pile.item,)
 
 
 class _Marks:
