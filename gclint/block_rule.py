@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from gclint.edit.protect import conditions, remedies
 from gclint.edit.today import Today, today
 from gclint.finding import Applicability, Evidence, Finding
+from gclint.level import Level
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
@@ -45,6 +46,8 @@ class BlockRule(Rule):
                 continue
             name, site = block.info.definition.heading, known.site
             elsewhere = block.info.file is not network.file
+            # Nothing can be repaired where no release has the base class.
+            level = self.level if network.releases.have_base_class else Level.NOTE
             yield self.finding(
                 self.message(network, block.info, known),
                 network.file.path,
@@ -52,6 +55,7 @@ class BlockRule(Rule):
                 block.info.name,
                 remedies(network)[block.info],
                 subject=(block.info.file.path, *name) if elsewhere else None,
+                level=level,
                 evidence=Evidence.CONFIRMED if block.is_seen else None,
                 story=(
                     *stack_steps(site, block.info),

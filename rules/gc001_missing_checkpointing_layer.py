@@ -28,7 +28,8 @@ class MissingCheckpointingLayer(BlockRule):
 
     Since transformers 4.53 the base class recomputes a block in the backward pass. A block without
     it keeps all its activations even when checkpointing is enabled: memory use does not go down, and
-    there is no warning.
+    there is no warning. In code for older releases only, where there is no such class to derive from, the
+    finding is a note.
 
     ## Example
 
@@ -91,5 +92,6 @@ class MissingCheckpointingLayer(BlockRule):
         """Return that checkpointing skips the block."""
         owner = known.site.owner.name
         return (
-            f"`{block.name}`, stacked in `{owner}`, is not a `{CHECKPOINTING_BASE}`: checkpointing skips it"
+            f"`{block.name}`, stacked in `{owner}`, is not a `{CHECKPOINTING_BASE}`: checkpointing skips it "
+            "and saves no memory"
         )

@@ -122,4 +122,5 @@ class PositionalCache(Rule):
                 f"disables {pronoun} while checkpointing"
             )
         passed = f"{names} {verb} passed to `{defects.symbol}` by position"
-        return f"{passed}, so checkpointing cannot disable {pronoun}"
+        harm = f"checkpointing cannot disable {pronoun}, and recomputation writes to the cache again"
+        return f"{passed}, so {harm}"

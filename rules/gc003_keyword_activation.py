@@ -113,6 +113,6 @@ class KeywordActivation(Rule):
         passed = f"{listed_code(names)} {'are' if several else 'is'} passed to `{defects.symbol}` by keyword"
         if any(each.positional_activations() for each in defects.bindings):
             unseen = f"where reentrant checkpointing does not see {'them' if several else 'it'}"
-            return f'{passed}, {unseen}: two layers raise "{_TWICE}"'
+            return f'{passed}, {unseen}: with two or more layers, backward raises "{_TWICE}"'
         receives = "they receive" if several else "it receives"
         return f"{passed}, so {receives} no gradient under reentrant checkpointing"

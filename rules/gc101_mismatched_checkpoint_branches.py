@@ -57,8 +57,8 @@ class MismatchedCheckpointBranches(Rule):
 
     ## Fix safety
 
-    There is no fix: only the author knows which of the two calls is right. GC302 removes the branch
-    once they agree.
+    There is no fix: only the author knows which call is right. Let the other one pass the same; GC302
+    removes the branch once they agree.
 
     ## References
 
@@ -81,11 +81,11 @@ class MismatchedCheckpointBranches(Rule):
             blocks = listed_code(info.name for info in legacy.blocks)
             yield self.finding(
                 f"the checkpointed call of {blocks} does not match the plain call beside it: "
-                f"{differences[0].description}{_more(len(differences) - 1)}",
+                + _told(differences),
                 network.file.path,
                 (start, end),
                 legacy.blocks[0].name,
-                Refusal("only the author knows which of the two calls is right"),
+                Refusal("only the author knows which call is right; let the other one pass the same"),
                 story=(
                     *call_story(legacy, legacy.blocks[0]),
                     *(Step(network.file.path, start, end, each.description) for each in differences),
@@ -113,10 +113,14 @@ class MismatchedCheckpointBranches(Rule):
             )
 
 
-def _more(number: int) -> str:
-    return f" (and {number} more {'difference' if number == 1 else 'differences'})" if number else ""
+def _told(differences: Sequence[Difference]) -> str:
+    left = len(differences) - _SHOWN
+    told = [each.description for each in differences[:_SHOWN]]
+    return "; ".join([*told, f"and {left} more"] if left > 0 else told)
 
 
+_SHOWN = 3
+"""How many differences a message names; the story has all."""
 _MODES = ("checkpoint", "ckpt", "training", "requires_grad", "grad_enabled")
 # What only a cache needs, and may be left out together with it.
 _BESIDE_CACHES = frozenset(("cache_position",))

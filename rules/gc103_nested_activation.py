@@ -118,8 +118,8 @@ class NestedActivation(Rule):
 _TUPLES = ("tuple", "Tuple", "typing.Tuple")
 _TENSORS = ("Tensor", "torch.Tensor")
 _OTHERS = (
-    "the block has to take the tensors one by one, since reentrant checkpointing does not look inside a "
-    "container"
+    "the block has to take each tensor as an argument of its own, since reentrant checkpointing does not "
+    "look inside a container"
 )
 
 
@@ -145,7 +145,7 @@ def _unpacked(defects: SiteDefects) -> Fix | Refusal:
     path = site.scope.module.file.path
     call = Edit(path, start, start, "*")
     return Fix(
-        f"Pass the tensors of `{parameter.name}` to `{block.name}.forward` one by one",
+        f"Pass each tensor of `{parameter.name}` to `{block.name}.forward` as an argument of its own",
         (call, *changed),
         Applicability.UNSAFE,
         "the fix changes the signature of the block: callers outside the given files that pass the tuple "

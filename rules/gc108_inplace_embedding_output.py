@@ -16,7 +16,7 @@ from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 from gclint.wording import listed_code
 
-_REASON = "only a run can show whether the clone is needed"
+_REASON = "a run that trains the model in this way has to show that it raises"
 
 
 class InplaceEmbeddingOutput(Rule):
@@ -108,8 +108,9 @@ def _message(change: Change) -> str:
     if change.module is None:
         return f"`{change.name}` is changed in place, which raised in a run: it was a leaf that requires grad"
     return (
-        f"`{change.name}`, the output of `{change.module}`, is changed in place, which raises after "
-        "`enable_input_require_grads()` if the embeddings are frozen"
+        f"`{change.name}`, the output of `{change.module}`, is changed in place: after "
+        '`enable_input_require_grads()`, with its weights frozen, this raises "a leaf Variable that requires '
+        'grad is being used in an in-place operation"'
     )
 
 

@@ -27,7 +27,7 @@ from gclint.verify.worker.protocol import RunSite
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _TRAINING = "training"
-_REASON = "only a run can show whether training needs this cache"
+_REASON = "a run that trains the model has to show that it needs no such cache"
 
 
 class CacheWithoutGuard(Rule):
@@ -90,10 +90,14 @@ class CacheWithoutGuard(Rule):
         """Yield a finding for each cache that is created before or without a guard."""
         for each in _unguarded_caches(network):
             row = each.file.position(each.file.places.start(each.creation)).row
-            when = "before the checkpointing" if each.guard is not None else "without a checkpointing"
+            when = (
+                "before checkpointing switches caches off"
+                if each.guard is not None
+                else "while checkpointing, too"
+            )
             yield self.finding(
-                f"the cache passed to `{each.block}` as `{each.parameter}` is created on line {row} {when} "
-                "guard, so recomputation writes to it again",
+                f"the cache passed to `{each.block}` as `{each.parameter}` is created on line {row} {when}, "
+                "so recomputation writes to it again",
                 network.file.path,
                 argument_place(each.site, each.argument),
                 each.block,
@@ -130,8 +134,12 @@ def _remedy(each: _Unguarded) -> Fix | Refusal:
     if self_name is None:
         return Refusal("the method has no `self` whose checkpointing flag could be checked")
     repair = Repair(Part.CALL, each.file.path, *each.file.places.span(each.creation))
-    where = "Move the guard before" if each.guard is not None else "Add a checkpointing guard before"
-    message = f"{where} `{each.name}` is created"
+    how = (
+        "Switch caches off while checkpointing before"
+        if each.guard is None
+        else "Move what switches caches off before"
+    )
+    message = f"{how} `{each.name}` is created"
     return Fix(message, tuple(each.edits(self_name)), Applicability.PROVABLE, _REASON, (repair,))
 
 

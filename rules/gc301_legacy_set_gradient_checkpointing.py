@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from gclint.code.lines import mentions
 from gclint.edit.imports import drop_unused_imports
@@ -23,6 +23,7 @@ from gclint.network.story import definition_step, header_steps
 from gclint.network.support import flag, is_like_a_model
 from gclint.releases import FIRST_WITH_SWITCH
 from gclint.rule import Rule
+from gclint.wording import listed_code
 
 _MOST_STEPS = 3
 """How many classes of each kind the story of a finding shows."""
@@ -42,7 +43,8 @@ class LegacySetGradientCheckpointing(Rule):
     The library then calls the override for every module and does not set the flags itself. It passes on
     neither the checkpoint function nor `gradient_checkpointing_kwargs`, so `use_reentrant` is ignored
     and the flag of every `GradientCheckpointingLayer` stays False. On transformers 5,
-    `is_gradient_checkpointing` is True nevertheless.
+    `is_gradient_checkpointing` is True nevertheless. As long as the model contains no such layer, what the
+    override names is still switched on, and the finding is a note.
 
     ## Example
 
@@ -91,13 +93,15 @@ class LegacySetGradientCheckpointing(Rule):
         for override in own_overrides(network.module):
             if self._is_used(network, override):
                 name = network.file.text.index(LIBRARY_SWITCH, override.method.header)
+                layers = _layers_left(network, override)
                 yield self.finding(
-                    self._message(override),
+                    self._message(override, layers),
                     network.file.path,
                     (override.method.header, name + len(LIBRARY_SWITCH)),
                     override.model.name,
                     _without_override(network, override),
-                    story=tuple(_story(network, override)),
+                    level=self.level if layers else Level.NOTE,
+                    story=tuple(_story(override, layers)),
                 )
 
     def silence(self, network: Network, spot: Spot) -> Iterable[str]:
@@ -127,14 +131,22 @@ class LegacySetGradientCheckpointing(Rule):
         return any(flag(model) is not False for model in models)
 
     @staticmethod
-    def _message(override: OldOverride) -> str:
-        return (
-            f"`{override.model.name}` overrides `{LIBRARY_SWITCH}(module, value)`, the old interface, so "
-            f"checkpointing leaves every `{CHECKPOINTING_BASE}` disabled"
-        )
+    def _message(override: OldOverride, layers: Sequence[ClassInfo]) -> str:
+        old = f"`{override.model.name}` overrides `{LIBRARY_SWITCH}(module, value)`, the old interface"
+        if not layers:
+            return f"{old}; this works, but it would not switch on a `{CHECKPOINTING_BASE}`"
+        names = listed_code(dict.fromkeys(info.name for info in layers))
+        return f"{old}: `gradient_checkpointing_enable()` leaves {names} switched off"
 
 
-def _story(network: Network, override: OldOverride) -> Iterator[Step]:
+def _layers_left(network: Network, override: OldOverride) -> list[ClassInfo]:
+    """Return the checkpointing layers of models with an override, whose flags it leaves alone."""
+    models = (override.model, *subclasses(network.project, override.model))
+    layers = {part for each in models for part in each.all_parts if part.is_checkpointing}
+    return sorted(layers, key=lambda each: (str(each.file.path), each.definition.start))
+
+
+def _story(override: OldOverride, layers: Sequence[ClassInfo]) -> Iterator[Step]:
     """Yield how the library recognizes the override, whose flags it sets, and whose flags stay False."""
     model, file = override.model, override.model.file
     yield definition_step(file, model.definition, f"`{model.name}` overrides `{LIBRARY_SWITCH}`")
@@ -143,9 +155,7 @@ def _story(network: Network, override: OldOverride) -> Iterator[Step]:
     for info in (override.named or ())[:_MOST_STEPS]:
         sets = f"the override sets the flag of `{info.name}`, but not its checkpoint function"
         yield definition_step(info.file, info.definition, sets)
-    models = (model, *subclasses(network.project, model))
-    layers = {part for each in models for part in each.all_parts if part.is_checkpointing}
-    for info in sorted(layers, key=lambda each: (str(each.file.path), each.definition.start))[:_MOST_STEPS]:
+    for info in layers[:_MOST_STEPS]:
         left = f"`{info.name}` is a `{CHECKPOINTING_BASE}`, whose flag stays False"
         yield definition_step(info.file, info.definition, left)
 

@@ -85,20 +85,20 @@ class LegacyCheckpointBranch(BlockRule):
         return None
 
     def message(self, network: Network, block: ClassInfo, known: Today) -> str:
-        """Return what recomputes the block, and what it lacks."""
+        """Return what recomputes the block, that this works, and what it lacks."""
         name, owner = block.name, known.site.owner.name
         if known.way is Way.CALL:
-            how = f"`{name}`, stacked in `{owner}`, is recomputed by an explicit checkpoint call"
+            how = f"`{owner}` passes `{name}` to a checkpoint function itself"
         else:
-            how = f"`{name}` is checkpointed by a legacy branch in `{owner}`"
+            how = f"`{owner}` checkpoints `{name}` in a branch of its own"
         lacking = ", and ".join(_lacking(network, block, known.site))
-        return f"{how}, not by `{CHECKPOINTING_BASE}`{lacking and ': '}{lacking}"
+        return f"{how}; this works, but {lacking or f'a `{CHECKPOINTING_BASE}` needs no such code'}"
 
 
 def _lacking(network: Network, block: ClassInfo, site: RunSite) -> Iterator[str]:
     """Yield what the base class does for a block, and what recomputes it does not, as clauses."""
     if _takes_cache(network, block):
-        yield "only the model's own code disables its caches"
+        yield "a cache is only switched off if the model does it itself"
     ignored = []
     if not network.releases.end_before(FIRST_WITH_EVERY_N_LAYERS):
         ignored.append("every_n_layers")
@@ -107,7 +107,8 @@ def _lacking(network: Network, block: ClassInfo, site: RunSite) -> Iterator[str]
         if not network.releases.end_before(FIRST_WITH_OFFLOADING):
             ignored.append("offload")
     if ignored:
-        yield f"{listed_code(ignored)} {'has' if len(ignored) == 1 else 'have'} no effect on it"
+        options, have = ("option", "has") if len(ignored) == 1 else ("options", "have")
+        yield f"the {options} {listed_code(ignored)} of `gradient_checkpointing_enable()` {have} no effect"
 
 
 def _takes_cache(network: Network, block: ClassInfo) -> bool:

@@ -135,8 +135,8 @@ def test_fix_repairs_the_calls_whichever_rule_is_selected(folder: Folder) -> Non
     for code in ("ALL", "GC001", "GC302"):
         folder.write({"modeling_badger.py": _text("Badger"), "pyproject.toml": ""})
         outcome = folder.run("--select", code, "--target-version", "4.53", "--fix", "--show-fixes")
-        assert "pass `past_key_values` by keyword in the call on line 29" in outcome.out
-        assert "pass `encoder_hidden_states` by position in the call on line 57" in outcome.out
+        assert "pass `past_key_values` by keyword on line 29" in outcome.out
+        assert "pass `encoder_hidden_states` by position on line 57" in outcome.out
         texts.add(folder.read("modeling_badger.py"))
     (text,) = texts
     assert "layer(hidden_states, encoder_hidden_states, past_key_values=past_key_values)" in text

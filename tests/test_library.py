@@ -446,8 +446,8 @@ def _kind_of_fix(
     [
         ("from transformers import top_k_top_p_filtering", "top_k_top_p_filtering"),
         ("from transformers.models.otter.modeling_otter import OtterOldLayer as Layer", "OtterOldLayer"),
-        ("import transformers.deepspeed", "transformers.deepspeed"),
-        ("from transformers.deepspeed import is_there", "is_there"),
+        ("import transformers.otter_utils", "transformers.otter_utils"),
+        ("from transformers.otter_utils import is_there", "is_there"),
     ],
 )
 def test_an_import_that_the_installed_release_lacks_makes_another_import_unsafe(

@@ -91,7 +91,10 @@ def _users(network: Network, info: ClassInfo) -> Iterator[SourceFile]:
 
 def _described(site: RunSite, arg: Arg, doubt: Doubt) -> str:
     passed = f"`{arg.star}{_code(site.source(arg.value))}`"
-    what = f"{passed} may be something else than a cache, which checkpointing would drop"
+    what = (
+        f"{passed} may hold something else than a cache under the name of one, and the base class sets that "
+        "to None while checkpointing"
+    )
     if doubt.node is arg.value:
         return what
     row = doubt.node.lineno

@@ -104,7 +104,7 @@ def repair_call(
     doubts = [
         f"`{name}` is still passed by keyword, and required grad in a run"
         if name in seen
-        else f"`{name}` is passed by keyword, and may require grad"
+        else f"`{name}` is still passed by keyword, and it is not known that it requires no grad"
         for name in left
     ]
     edits = write_call(file, call, slots)
@@ -227,20 +227,23 @@ def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
     if bound is not None:
         if parameter.name in CACHES_IN_ORDER and not is_constant(bound.arg.value):
             return NeedsReordering(
-                f"`{parameter.name}` comes before an activation in the signature of `forward`"
+                f"`{parameter.name}` stands before a parameter of `forward` that has to be passed by position"
             )
         return Slot(bound, None)
     if binding.unpacks_mapping:
         return Refusal(
-            f"`{parameter.name}`, which comes before an activation, may be among the unpacked keyword "
-            "arguments"
+            f"`{parameter.name}` stands before what has to be passed by position, and may be among the "
+            "unpacked keywords; take it out of these first"
         )
     if parameter.default is None or not _is_literal(parameter.default):
         return Refusal(
-            f"`{parameter.name}`, which comes before an activation, is not passed and has no literal default"
+            f"`{parameter.name}` stands before what has to be passed by position, is not passed, and has no "
+            "literal default"
         )
     if parameter.name in CACHES_IN_ORDER and parameter.default not in ("None", "False"):
-        return NeedsReordering(f"`{parameter.name}` comes before an activation")
+        return NeedsReordering(
+            f"`{parameter.name}` stands before a parameter of `forward` that has to be passed by position"
+        )
     return Slot(None, None, parameter.default)
 
 

@@ -309,8 +309,8 @@ def _compare_arguments(
     if checkpointed and plain and _same_where_not_none(checkpointed.node, plain.node):
         return None
     return Difference(
-        f"`{name}` receives `{_shown(left)}` with checkpointing and `{_shown(right)}` without"
-        + (f", and in {still_on} checkpointing does not disable it" if still_on else ""),
+        f"`{name}` is {_shown(left)} in the checkpointed call and {_shown(right)} in the plain one"
+        + (f", and the base class of {still_on} does not disable it" if still_on else ""),
         one_is_silent=any(each is None or is_literal(each.node, None) for each in (checkpointed, plain)),
         argument=None if checkpointed is None else checkpointed.arg,
         parameter=name,
@@ -328,7 +328,9 @@ def _compare_extras(name: str, checkpointed: Value | None, plain: Value | None) 
         return Difference(message, one_is_silent=True, parameter=name, is_cache_off=is_off)
     if checkpointed.is_same(plain):
         return None
-    message = f"`{name}` receives `{checkpointed.code}` with checkpointing and `{plain.code}` without"
+    message = (
+        f"`{name}` is {_shown(checkpointed)} in the checkpointed call and {_shown(plain)} in the plain one"
+    )
     return Difference(message, parameter=name, is_cache_off=is_off)
 
 
@@ -354,4 +356,4 @@ def _same_where_not_none(one: ast.expr, other: ast.expr) -> bool:
 
 
 def _shown(value: Value | None) -> str:
-    return "nothing" if value is None else value.code
+    return "nothing" if value is None else f"`{value.code}`"

@@ -31,7 +31,7 @@ def block_doubts(info: ClassInfo) -> list[str]:
     part = statistics_class(info)
     if part is not None:
         where = f"`{part}`" if part == info.name else f"`{part}` in `{info.name}`"
-        doubts.append(f"{where} keeps running statistics, which recomputation updates twice")
+        doubts.append(f"{where} keeps running statistics, which a checkpointed step updates twice")
     if stores_on_self(info):
         doubts.append(f"`{info.name}.forward` assigns to attributes of `self`, which recomputation repeats")
     if info.find_method("__call__") is not None:
@@ -153,7 +153,8 @@ def branch_doubts(network: Network, group: Group) -> list[str]:
     for branch in group.branches.values():
         row = network.file.position(branch.span[0]).row
         doubts += [
-            f"with checkpointing, the call on line {row} changes: {difference.description}"
+            f"the fix keeps the plain call of line {row}, so check that this is right while checkpointing: "
+            f"{difference.description}"
             for difference in differences(branch, network.releases)
         ]
         if any(site.option("context_fn") is not None for site in branch.legacy):

@@ -68,7 +68,10 @@ def obstacle(network: Network, group: Group) -> str | None:
         for difference in differences(branch, network.releases):
             if not difference.one_is_silent:
                 row = network.file.position(branch.span[0]).row
-                return f"the legacy branch on line {row} cannot be removed: {difference.description}"
+                return (
+                    f"the two calls of the branch on line {row} differ: {difference.description}; make them "
+                    "pass the same first"
+                )
     problem = switch_obstacle(network, sites_of(network, group))
     if problem is not None:
         return problem

@@ -65,6 +65,7 @@ from gclint.finding import Edit, Fix, Part, Refusal, Repair
 from gclint.network.activation import SiteBinding, bind_site
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.model import Network, UnprotectedBlock
+from gclint.network.outside import LIBRARY_SWITCH
 from gclint.network.override import OldOverride
 from gclint.network.runsite import RunSite
 from gclint.network.switch import switch_doubts
@@ -286,7 +287,13 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
     repairs = (*elsewhere.repairs, *_repairs(group, calls))
     derived = f"Derive {listed_code(info.name for info in group.blocks)} from `{CHECKPOINTING_BASE}`"
     return Fix(
-        "; ".join([derived, *(_said(network, each) for each in repairs if each.what)]),
+        "; ".join(
+            [
+                derived,
+                *(_said(network, each) for each in repairs if each.what),
+                *(f"remove `{each.model.name}.{LIBRARY_SWITCH}`" for each in overrides),
+            ]
+        ),
         tuple(dict.fromkeys(edits)),
         applicability(doubts, evidence),
         "; ".join(dict.fromkeys([*doubts, *evidence])) or None,
@@ -295,10 +302,10 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
 
 
 def _said(network: Network, repair: Repair) -> str:
-    """Return what a fix does to a call, in words."""
+    """Return what a fix does to a call or a branch, in words."""
     file = network.project.file(repair.path)
     where = "" if file is network.file else f" of {file.path.name}"
-    return f"{repair.what} in the call on line {file.position(repair.start).row}{where}"
+    return f"{repair.what} on line {file.position(repair.start).row}{where}"
 
 
 def _allowed_group(network: Network, block: UnprotectedBlock) -> Group | Refusal:
@@ -316,7 +323,7 @@ def _repairs(group: Group, calls: _Calls) -> Iterator[Repair]:
     for info in group.blocks:
         yield Repair(Part.BLOCK, info.file.path, info.definition.header, info.definition.end)
     for branch in group.branches.values():
-        yield Repair(Part.BRANCH, branch.file.path, *branch.span)
+        yield Repair(Part.BRANCH, branch.file.path, *branch.span, "replace the branch by its plain call")
     for site in calls.edits:
         path = site.scope.module.file.path
         yield Repair(Part.CALL, path, *site.span(site.call), calls.moves[site])

@@ -25,7 +25,10 @@ def too_old(network: Network) -> Refusal | None:
     """Return why no block of a file can become a checkpointing layer, where no release has that class."""
     if network.releases.have_base_class:
         return None
-    return Refusal(f"{_NEEDS}, but this code targets {network.releases}")
+    return Refusal(
+        f"{_NEEDS}, but this code targets {network.releases}; until then, pass the block to "
+        "`self._gradient_checkpointing_func` while checkpointing"
+    )
 
 
 def release_doubts(network: Network, sites: Collection[RunSite], *, loses_branch: bool) -> Iterator[str]:

@@ -47,8 +47,8 @@ def switch_obstacle(network: Network, sites: Sequence[RunSite]) -> str | None:
     if switch is None:
         return None
     return (
-        f"{switch.seen_from(network.file)}; a `{CHECKPOINTING_BASE}` would not be enabled that way, so "
-        f"nothing would be recomputed; {switch.advice}"
+        f"{switch.seen_from(network.file)}, and only `gradient_checkpointing_enable()` enables a "
+        f"`{CHECKPOINTING_BASE}`; {switch.advice}"
     )
 
 
@@ -70,12 +70,13 @@ def override_doubts(override: OldOverride) -> list[str]:
     doubts = []
     if others:
         doubts.append(
-            f"without the override of `{override.model.name}`, which does not name {others[0]}, "
-            f"{others[0]} would be enabled as well"
+            f"the override of `{override.model.name}` leaves checkpointing off in {others[0]}; without it, "
+            "checkpointing is switched on there as well"
         )
     doubts += [_used(override, place) for place in islice(uses_of(override), 1)]
     doubts += [
-        f"only the override of `{override.model.name}` gives `{info.name}` a flag"
+        f"only the override of `{override.model.name}` gives `{info.name}` a `gradient_checkpointing`; set "
+        "that to False in its `__init__` first"
         for info in override.named or ()
         if not any(setting.is_librarys for setting in flag_settings(info))
     ]
@@ -83,7 +84,7 @@ def override_doubts(override: OldOverride) -> list[str]:
 
 
 def _used(override: OldOverride, place: str) -> str:
-    return f"`{LIBRARY_SWITCH}` is used on {place}, where that of `{override.model.name}` may be meant"
+    return f"`{LIBRARY_SWITCH}` is used on {place}, and that may be the one of `{override.model.name}`"
 
 
 def computed_doubts(override: OldOverride) -> Iterator[str]:

@@ -106,7 +106,7 @@ def _condition(site: RunSite) -> OtherSwitch | None:
         if not _is_flag(site, part) and _mode(part) not in _MODES:
             shown_part = one_line(site.source(part))
             return OtherSwitch(
-                f"`{shown_part}` {{where}} decides whether it is checkpointed",
+                f"whether it is checkpointed hangs on `{shown_part}` {{where}}",
                 site.scope.module.file,
                 site.span(part)[0],
                 f"make the condition `self.{FLAG} and self.training` first",
@@ -190,8 +190,8 @@ def _without_support(owner: ClassInfo, sites: Sequence[RunSite]) -> Iterator[Oth
         and not all(map(_has_librarys_function, sites))
     ):
         yield OtherSwitch(
-            f"`gradient_checkpointing_enable()` raises for `{models[0].name}` {{where}}, so something else "
-            "enables it",
+            f"`{models[0].name}` {{where}} does not support checkpointing, so "
+            "`gradient_checkpointing_enable()` raises",
             models[0].file,
             models[0].definition.header,
             "if the model supports checkpointing, set `supports_gradient_checkpointing = True` there first",

@@ -91,7 +91,7 @@ def _computed(decision: str, code: str, change: tuple[str, str], *why: str, role
             more="def wrap(self, y):\n    return [y]\n",
         ),
         ("x = unknown()", "x = None"),
-        [found(KEYWORD, "safe"), passed("encoder_hidden_states", _ROLE, "named")],
+        [found(KEYWORD, "unsafe", "holds gradients"), passed("encoder_hidden_states", _ROLE, "named")],
         [
             found(NESTED, "none", "one by one"),
             passed("encoder_hidden_states", _IN, "container of computed values"),
@@ -113,7 +113,7 @@ def _computed(decision: str, code: str, change: tuple[str, str], *why: str, role
             init=f"{STACK}\n{_MADE}",
         ).replace("hidden_states = layer", "x = layer"),
         ("            x = layer(", "            y = layer("),
-        [found(KEYWORD, "safe"), passed("x", _ROLE, "computed")],
+        [found(KEYWORD, "unsafe", "holds gradients"), passed("x", _ROLE, "computed")],
         [found(NESTED, "none", "one by one"), passed("x", _IN, "container of computed values")],
     ),
     Pair(
@@ -334,7 +334,7 @@ def test_unknown_values(decision: Decision, outside: Outside) -> None:
         "a built-in function",
         _given("x = sorted(self.up(mask))"),
         ("sorted(", "len("),
-        _FOUND,
+        [found(KEYWORD, "unsafe", "holds gradients"), passed("x", _ROLE, "computed")],
         [passed("x", _NO, "not computed")],
         wrong="a length is not known to need no gradient",
     ),
