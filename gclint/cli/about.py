@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -155,10 +156,10 @@ def server(extra_rules: tuple[str, ...] | None) -> None:
             f"the server needs pygls, but the module {error.name!r} is missing; install it with: pip "
             'install "gclint[lsp]"'
         ) from None
-    click.get_current_context().exit(serve(partial(_load, {"extra_rules": extra_rules})))
+    click.get_current_context().exit(serve(partial(_load, given={"extra_rules": extra_rules})))
 
 
-def _load(given: Mapping[str, Any], root: Path) -> tuple[Settings, Sequence[Rule]]:
+def _load(root: Path, given: Mapping[str, Any] = MappingProxyType({})) -> tuple[Settings, Sequence[Rule]]:
     """Return the settings and rules for a folder or file."""
     from gclint.server.session import UnusableSettings
 

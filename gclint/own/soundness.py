@@ -9,7 +9,7 @@ from typing import get_args
 
 from gclint.cache.codec import decoded, encoded
 from gclint.cache.consulted import Damaged
-from gclint.finding import Applicability, Finding, is_own_code
+from gclint.finding import Applicability, Edit, Finding, Step, is_own_code
 from gclint.level import Level
 from gclint.network.model import Network
 from gclint.rule import Precision, Rule, Setting, all_rules, is_own
@@ -91,8 +91,10 @@ def _checked(found: object, rule: Rule, network: Network) -> Finding:
         raise Unsound(f"a finding has the code {found.code} and the name {found.name}; use `self.finding`")
     if not found.message or not found.symbol:
         raise Unsound("a finding needs a message and a symbol")
-    places = [(found.path, found.start, found.end), *((e.path, e.start, e.end) for e in found.edits)]
-    for path, start, end in (*places, *((each.path, each.start, each.end) for each in found.story)):
+    if found.path != network.file.path or found.start == found.end:
+        raise Unsound("a finding is not about code in the file that is checked, `network.file.path`")
+    parts: tuple[Finding | Edit | Step, ...] = (found, *found.edits, *found.story)
+    for path, start, end in ((each.path, each.start, each.end) for each in parts):
         length = len(network.project.file(path).text)
         if not 0 <= start <= end <= length:
             raise Unsound(f"[{start}, {end}) is not a part of {path.name}, which has {length} characters")

@@ -459,7 +459,7 @@ def _judge_patiently(
     try:
         network = Network(project, file)
     except Exception as error:
-        return Verdict(problems=(_crash(path, "gclint", error),), suppressions=suppressions)
+        return Verdict(problems=(crash(path, "gclint", error),), suppressions=suppressions)
     findings: list[Finding] = []
     problems: list[Problem] = []
     ran: set[str] = set()
@@ -470,7 +470,7 @@ def _judge_patiently(
             findings += found_by(rule, network)
         except (Exception, SystemExit) as error:
             if rule.code not in ignored:
-                problems.append(_crash(path, rule.code, error, rule))
+                problems.append(crash(path, rule.code, error, rule))
         else:
             ran.add(rule.code)
     network.facts.clear()  # They hold the network, which would never be freed with the collector paused.
@@ -478,7 +478,8 @@ def _judge_patiently(
     return Verdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions)
 
 
-def _crash(path: Path, what: str, error: BaseException, rule: Rule | None = None) -> Problem:
+def crash(path: Path, what: str, error: BaseException, rule: Rule | None = None) -> Problem:
+    """Return the problem that an error of gclint is, or of a rule, while it looks at a file."""
     if isinstance(error, RecursionError):
         return Problem(path, f"{what} gave this file up: {_TOO_DEEP}")
     own = inspect.getfile(type(rule)) if rule is not None and is_own(rule) else None
