@@ -150,7 +150,7 @@ def _imported(name: str, roots: Sequence[Path]) -> ModuleType:
         if spec is None:
             where = f"the environment of {sys.executable}; a file is named by its path"
             raise UnusableRules(f"there is no module or entry point {name} in {where}")
-        if spec.origin is not None and _is_in(spec.origin, roots):
+        if spec.has_location and spec.origin is not None and _is_in(spec.origin, roots):
             file = shortened(spec.origin)
             raise UnusableRules(f"the module {name} is {file}, part of what is checked; name it by its path")
         return importlib.import_module(name)
