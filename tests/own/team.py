@@ -51,3 +51,11 @@ def run(*arguments: str | Path, **variables: str) -> Outcome:
     command = [sys.executable, "-m", "gclint", *map(str, arguments)]
     done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8")
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def distribution(folder: Path, name: str, points: str) -> None:
+    """Let a folder have an installed package with entry points for rules, as far as its metadata says."""
+    metadata = folder / f"{name}-1.0.dist-info"
+    metadata.mkdir(parents=True, exist_ok=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[gclint.rules]\n{points}\n")

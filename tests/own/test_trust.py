@@ -6,6 +6,9 @@ import os
 import re
 import subprocess
 import sys
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from gclint.cli.about import _load
 from gclint.rule import own_rules
 from gclint.server.session import Session
 from tests.environment import PROJECT
-from tests.own.team import FINDING, RULE, Run, run
+from tests.own.team import FINDING, RULE, Run, distribution, run
 from tests.repository import Repository
 from tests.sample import BROKEN
 
@@ -35,7 +38,7 @@ def test_settings_of_a_repository_are_answered(
     assert f"{name}:2:1: note: extra-rules is ignored" in err
     assert err.rstrip().endswith(f"write --extra-rules {written}")
     assert (status, "ACM001" in out, marker.exists()) == (1, False, False)
-    gclint("config")
+    assert "\nextra-rules = []  # default\n" in gclint("config").out
     gclint("explain", "modeling_sample.py:31")
     gclint("--config", name)
     assert not marker.exists()
@@ -91,6 +94,23 @@ def test_a_module_is_not_looked_for_in_a_repository(
     assert (done.returncode, marker.exists()) == (2, False)
 
 
+def test_nor_does_a_hook_lead_there(
+    gclint: Run, folder: Path, marker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Hook(MetaPathFinder):
+        """What an editable installation of the repository leaves in the environment."""
+
+        def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+            is_meant = name == "acme_hooked"
+            return spec_from_file_location(name, folder / "acme_hooked.py") if is_meant else None
+
+    (folder / "acme_hooked.py").write_text(RULE)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Hook()])
+    status, _, err = gclint("--extra-rules", "acme_hooked")
+    assert (status, marker.exists()) == (2, False)
+    assert "the module acme_hooked is acme_hooked.py, part of what is checked; name it by its path" in err
+
+
 def test_a_namespace_package_is_not_continued_in_a_repository(
     folder: Path, marker: Path, tmp_path: Path
 ) -> None:
@@ -104,16 +124,9 @@ def test_a_namespace_package_is_not_continued_in_a_repository(
     assert FINDING in run("--extra-rules", "acme.rules", PYTHONPATH=path).out
 
 
-def _distribution(folder: Path, name: str, points: str) -> None:
-    metadata = folder / f"{name}-1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[gclint.rules]\n{points}\n")
-
-
 def test_an_entry_point_is_loaded_only_if_it_is_named(folder: Path, marker: Path, tmp_path: Path) -> None:
     installed = tmp_path / "installed"
-    _distribution(installed, "acme", "team = acme_rules.all\nodd = acme_rules:all")
+    distribution(installed, "acme", "team = acme_rules.all\nodd = acme_rules:all")
     (installed / "acme_rules").mkdir()
     (installed / "acme_rules" / "__init__.py").write_text("")
     (installed / "acme_rules" / "all.py").write_text(RULE)
@@ -122,10 +135,10 @@ def test_an_entry_point_is_loaded_only_if_it_is_named(folder: Path, marker: Path
     assert not marker.exists()
     assert FINDING in run("--extra-rules", "team", PYTHONPATH=path).out
     assert "the entry point odd leads to 'acme_rules:all'" in run("--extra-rules", "odd", PYTHONPATH=path).err
-    _distribution(folder, "evil", "team = evil")
+    distribution(folder, "evil", "team = evil")
     (folder / "evil.py").write_text("raise SystemExit(7)")
     assert FINDING in run("--extra-rules", "team", PYTHONPATH=f"{path}{os.pathsep}{folder}").out
-    _distribution(installed, "other", "team = other_rules")
+    distribution(installed, "other", "team = other_rules")
     twice = run("--extra-rules", "team", PYTHONPATH=path)
     assert twice.err.startswith(
         "Error: --extra-rules: several entry points are called team: acme_rules.all, "

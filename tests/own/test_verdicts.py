@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.environment import PROJECT
-from tests.own.team import RULE, run
+from tests.own.team import RULE, distribution, run
 
 
 def test_an_edited_rule_says_something_else_at_once(folder: Path, rules: Path) -> None:
@@ -48,6 +48,17 @@ def test_a_verdict_of_an_own_rule_is_kept(
         assert "ACM001" in run("--extra-rules", rules, LOOKED=str(seen), PYTHONDONTWRITEBYTECODE="1").out
     assert marker.exists()
     assert 1 <= len(seen.read_text()) <= 3
+
+
+def test_an_entry_point_that_leads_elsewhere_says_something_else(folder: Path, tmp_path: Path) -> None:
+    installed = tmp_path / "installed"
+    installed.mkdir()
+    path = f"{PROJECT}{os.pathsep}{installed}"
+    for word in ("both", "neither"):
+        (installed / f"acme_{word}.py").write_text(RULE.replace("two are", f"{word} are"))
+    for word in ("both", "neither", "both"):
+        distribution(installed, "acme", f"team = acme_{word}")
+        assert f"ACM001 {word} are" in run("--extra-rules", "team", PYTHONPATH=path).out
 
 
 def test_a_report_that_is_printed_again_describes_its_rules(folder: Path, rules: Path) -> None:
