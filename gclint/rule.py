@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -194,6 +195,12 @@ def _built_in() -> tuple[Rule, ...]:
     return tuple(
         each() for module in modules for each in rule_classes(module) if not inspect.isabstract(each)
     )
+
+
+def home(rule: Rule) -> str:
+    """Return the file that a rule is defined in; if there is none, the name of its module."""
+    name = type(rule).__module__
+    return getattr(sys.modules.get(name), "__file__", None) or name
 
 
 def rule_classes(module: ModuleType) -> Iterator[type[Rule]]:

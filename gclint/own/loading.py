@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from gclint.code.paths import shortened
 from gclint.facts import digest, read_bytes
 from gclint.own.soundness import complaint
-from gclint.rule import Rule, own_rules, rule_classes, set_own_rules
+from gclint.rule import Rule, home, own_rules, rule_classes, set_own_rules
 from gclint.settings.definitions import is_path_of_rules
 from gclint.settings.settings import working_directory
 
@@ -55,7 +55,7 @@ def load_rules(names: Sequence[str], around: Iterable[Path]) -> None:
     if not names:
         return
     places = tuple(around)
-    roots = list(map(_root, (working_directory(), *places)))
+    roots = [root for each in (working_directory(), *places) for root in _roots(each)]
     modules: dict[ModuleType, str] = {}
     with _search_path_without(roots):
         for name in names:
@@ -68,8 +68,14 @@ def load_rules(names: Sequence[str], around: Iterable[Path]) -> None:
 
 def rule_files() -> tuple[tuple[str, str], ...]:
     """Return which files the rules of the user's own are in, and digests of their contents."""
-    files = {inspect.getfile(type(rule)) for rule in own_rules()}
-    return tuple((file, digest(read_bytes(file))) for file in sorted(files))
+    return tuple((file, _digest(file)) for file in sorted(set(map(home, own_rules()))))
+
+
+def _digest(file: str) -> str:
+    try:
+        return digest(read_bytes(file))
+    except OSError:  # It is in an archive; the cache keeps nothing that was imported from there.
+        return ""
 
 
 def sent(make: Callable[[], _Made]) -> tuple[Callable[..., _Made], tuple[Any, ...]]:
@@ -209,21 +215,31 @@ def _rules_in(module: ModuleType, name: str) -> Iterator[Rule]:
             rule = each()
             why = complaint(rule, others)
         if why is not None:
-            row = inspect.getsourcelines(each)[1]
-            raise UnusableRules(f"{shortened(inspect.getfile(each))}:{row}:1: {each.__name__}: {why}")
+            raise UnusableRules(f"{shortened(home(rule))}{_row(each)}: {each.__name__}: {why}")
         others.append(rule)
         yield rule
+
+
+def _row(rule: type[Rule]) -> str:
+    try:
+        return f":{inspect.getsourcelines(rule)[1]}:1"
+    except (OSError, TypeError):  # There is no source.
+        return ""
 
 
 # -- where modules are looked for
 
 
-def _root(path: Path) -> Path:
-    """Return the repository that a path lies in; if there is none, its folder."""
-    real = Path(os.path.realpath(path))
-    folder = real if real.is_dir() else real.parent
-    above = (each for each in (folder, *folder.parents) if os.path.lexists(each / ".git"))
-    return next(above, folder)
+def _roots(path: Path) -> Iterator[Path]:
+    """Yield the outermost repositories that a path lies in and leads to; where there is none, the folder."""
+    real, beside = Path(os.path.realpath(path)), Path(os.path.realpath(path.absolute().parent))
+    is_folder = real.is_dir()
+    for folder, is_root in ((real if is_folder else real.parent, True), (beside, not is_folder)):
+        repositories = [each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")]
+        if repositories:
+            yield repositories[-1]
+        elif is_root:
+            yield folder
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterable, Iterator
 from typing import get_args
@@ -12,7 +11,7 @@ from gclint.cache.consulted import Damaged
 from gclint.finding import Applicability, Edit, Finding, Step, is_own_code
 from gclint.level import Level
 from gclint.network.model import Network
-from gclint.rule import Precision, Rule, Setting, all_rules, is_own
+from gclint.rule import Precision, Rule, Setting, all_rules, home, is_own
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
@@ -39,7 +38,7 @@ def _complaints(rule: Rule, known: tuple[Rule, ...]) -> Iterator[str]:
     for other in known:
         if code in other.codes or name == other.name:
             word = code if code in other.codes else name
-            yield f"{word} is already that of {other.code} {other.name}, in {inspect.getfile(type(other))}"
+            yield f"{word} is already that of {other.code} {other.name}, in {home(other)}"
     if not rule.documentation():
         yield "it has no docstring, which is its documentation"
     if not isinstance(rule.formerly, tuple) or not all(map(is_own_code, rule.formerly)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import inspect
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -32,6 +31,7 @@ from gclint.rule import (
     Rule,
     all_rules,
     codes_by_word,
+    home,
     ignored_codes,
     is_own,
     selected_for,
@@ -482,7 +482,7 @@ def crash(path: Path, what: str, error: BaseException, rule: Rule | None = None)
     """Return the problem that an error of gclint is, or of a rule, while it looks at a file."""
     if isinstance(error, RecursionError):
         return Problem(path, f"{what} gave this file up: {_TOO_DEEP}")
-    own = inspect.getfile(type(rule)) if rule is not None and is_own(rule) else None
+    own = home(rule) if rule is not None and is_own(rule) else None
     blame = BUG if own is None else f"this is a bug in the rule, which is in {shown(own)}"
     if isinstance(error, Unsound):
         return Problem(path, f"{what} cannot be used on this file: {error}; {blame}")

@@ -16,8 +16,8 @@ Ignores: TypeAlias = "tuple[tuple[str, tuple[str, ...]], ...]"
 Levels: TypeAlias = "tuple[tuple[str, Level], ...]"
 """Rules, each with the level of its findings."""
 
-_MOST_PATTERNS = 1000
-"""Each is tried on each file."""
+_MOST_ITEMS = 1000
+"""Each pattern is tried on each file, and each module is looked for."""
 
 
 class SettingsError(Exception):
@@ -56,18 +56,19 @@ def _is_string(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _words(value: object, _folder: Path) -> tuple[str, ...]:
+def _words(value: object, _folder: Path, what: str = "rule") -> tuple[str, ...]:
     assert isinstance(value, list)
     words = tuple(item.strip() for item in value)
     if not all(words):
-        raise ValueError("the name of a rule is empty")
+        raise ValueError(f"the name of a {what} is empty")
     return words
 
 
 def _modules(value: object, folder: Path) -> tuple[str, ...]:
-    names = _words(value, folder)
+    names = _words(value, folder, "module")
+    _require_few(names, "modules")
     if any("\0" in each for each in names):
-        raise ValueError("a name contains a NUL character")
+        raise ValueError("the name of a module contains a NUL character")
     return tuple(str(folder / each) if is_path_of_rules(each) else each for each in names)
 
 
@@ -90,9 +91,9 @@ def _pattern(text: str, folder: Path, *, may_be_negative: bool = False) -> str:
     return from_folder(pattern, folder) if leads_out else pattern
 
 
-def _require_few(patterns: Sized) -> None:
-    if len(patterns) > _MOST_PATTERNS:
-        raise ValueError(f"it has {len(patterns):,} patterns, and at most {_MOST_PATTERNS:,} are allowed")
+def _require_few(items: Sized, what: str = "patterns") -> None:
+    if len(items) > _MOST_ITEMS:
+        raise ValueError(f"it has {len(items):,} {what}, and at most {_MOST_ITEMS:,} are allowed")
 
 
 def _ignores(value: object, folder: Path) -> Ignores:

@@ -161,7 +161,7 @@ def test_the_example_of_the_page_works_as_it_stands(gclint: Run, folder: Path) -
     module, fixture = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(module.splitlines()) < 35
     (folder / "our_rules.py").write_text(module)
-    cases = folder / "fixtures" / "ACM001"
+    cases = folder / "cases" / "ACM001"
     cases.mkdir(parents=True)
     (cases / "literal.py").write_text(fixture)
     after = re.sub(r"  # expect: .*", "", fixture).replace(
@@ -171,10 +171,10 @@ def test_the_example_of_the_page_works_as_it_stands(gclint: Run, folder: Path) -
     commands = re.findall(r"^gclint (.*?)(?: +#.*)?$", page, re.MULTILINE)
     assert len(commands) == 4
     for command in commands:
-        status, out, err = gclint(*command.replace(" src", " fixtures/ACM001/literal.py").split())
+        status, out, err = gclint(*command.replace(" src", " cases/ACM001/literal.py").split())
         assert err == ""
         assert "ACM001" in out or out == "1 fixture passed.\n"
-        assert status == int("literal.py" in command or "fixtures/ACM001" in out)
+        assert status == int("literal.py" in command or "cases/ACM001" in out)
 
 
 _OF_ALL_NAMES = '''\

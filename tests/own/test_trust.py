@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gclint.cli.about import _load
+from gclint.code.paths import is_active
 from gclint.rule import own_rules
 from gclint.server.session import Session
 from tests.environment import PROJECT
@@ -43,6 +44,20 @@ def test_settings_of_a_repository_are_answered(
     gclint("--config", name)
     assert not marker.exists()
     assert [*map(str, own_rules())] == []
+
+
+def test_thousands_of_names_are_refused(gclint: Run, folder: Path) -> None:
+    (folder / "gclint.toml").write_text(f"extra-rules = {['a'] * 1001}")
+    assert "it has 1,001 modules, and at most 1,000 are allowed" in gclint().err
+    (folder / "gclint.toml").write_text(f"extra-rules = {['a', *'bcdef', chr(7)]}".replace("x07", "u0007"))
+    assert gclint().err.count("--extra-rules") == 3
+
+
+def test_what_a_repository_names_has_no_effect_on_a_terminal_or_ci(gclint: Run, folder: Path) -> None:
+    (folder / "gclint.toml").write_text('extra-rules = ["\\u001b[31m::error::x\\n::error::y; rm -rf.py"]')
+    err = gclint().err
+    assert err.count("\n") == 1
+    assert not is_active(err.rstrip("\n"))
 
 
 def test_nor_is_anything_run_by_the_server(folder: Path, marker: Path) -> None:
@@ -92,6 +107,22 @@ def test_a_module_is_not_looked_for_in_a_repository(
         [sys.executable, "-m", "gclint", str(folder)], cwd=config.parent, env=environment, capture_output=True
     )
     assert (done.returncode, marker.exists()) == (2, False)
+
+
+@pytest.mark.parametrize("given", ["inner", "inner/modeling_sample.py", "link.py", "linked"])
+def test_nor_in_the_repositories_around_what_is_given(
+    folder: Path, marker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    Repository.at(folder / "inner").write("modeling_sample.py", text=BROKEN)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "modeling_sample.py").write_text(BROKEN)
+    (folder / "link.py").symlink_to(tmp_path / "elsewhere" / "modeling_sample.py")
+    (folder / "linked").symlink_to(tmp_path / "elsewhere")
+    (folder / "acme_rules.py").write_text(RULE)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    path = f"{PROJECT}{os.pathsep}{folder}"
+    assert run("--extra-rules", "acme_rules", folder / given, PYTHONPATH=path).status == 2
+    assert not marker.exists()
 
 
 def test_nor_does_a_hook_lead_there(
