@@ -25,6 +25,7 @@ QUIET = f"{__name__}.quiet"
 """The key in a context's ``meta`` under which a command stores whether notes are suppressed."""
 
 
+_DELETED = "the working directory has been deleted; change to one that exists"
 _MOST_NAMED = 3
 """How many names of a repository's a note repeats."""
 
@@ -73,7 +74,7 @@ def settings_of(
     except SettingsError as error:
         raise CannotRun(str(error)) from None
     except FileNotFoundError:  # Relative paths cannot be resolved.
-        raise CannotRun("the working directory has been deleted; change to one that exists") from None
+        raise CannotRun(_DELETED) from None
     for note in settings.notes:
         print_once(note)
     if settings.library is not None:
@@ -110,6 +111,8 @@ def use_extra_rules(given: Sequence[str], paths: Iterable[Path]) -> Settings:
     except UnusableRules as error:
         origin = settings.origins["extra-rules"]
         raise CannotRun(f"{f'{origin}: extra-rules' if origin.file else '--extra-rules'}: {error}") from None
+    except FileNotFoundError:
+        raise CannotRun(_DELETED) from None
     return settings
 
 

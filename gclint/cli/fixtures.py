@@ -27,7 +27,7 @@ def test_rules(folder: Path, extra_rules: Sequence[str] | None) -> None:
     from gclint.rule import all_rules, own_rules
     from gclint.settings import SettingsError
     from gclint.testing.fixtures import MalformedFixture, load_fixtures
-    from gclint.testing.rules import all_differences
+    from gclint.testing.rules import all_differences, undeclared_fixes
 
     use_extra_rules(extra_rules or (), [folder])
     rules = own_rules() or all_rules()
@@ -43,7 +43,7 @@ def test_rules(folder: Path, extra_rules: Sequence[str] | None) -> None:
     failed = 0
     for fixture in fixtures:
         try:
-            found = all_differences(fixture, rules)
+            found = all_differences(fixture, rules) or [*undeclared_fixes([fixture], rules)]
         except SettingsError as error:
             raise CannotRun(f"{fixture.name}: {error}") from None
         failed += bool(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
@@ -83,6 +83,16 @@ def all_differences(fixture: Fixture, rules: Sequence[Rule]) -> list[str]:
                 if not found:
                     found += fix_differences(fixture, rules, next(names), variant, unsafe=unsafe)
         return found or [*suppression_differences(fixture, rules, next(names))]
+
+
+def undeclared_fixes(fixtures: Iterable[Fixture], rules: Iterable[Rule]) -> Iterator[str]:
+    """Yield the kinds of fixes that fixtures announce, and that their rules do not declare."""
+    declared = {rule.code: {each.value for each in rule.fixes} for rule in rules}
+    for fixture in fixtures:
+        for each in fixture.expectations:
+            if each.kind not in ("no fix", *declared.get(each.code, (each.kind,))):
+                where = fixture.place(each.path, each.row)
+                yield f"{where}: {each.code} has a fix that is {each.kind}, which its `fixes` do not declare"
 
 
 def finding_differences(fixture: Fixture, rules: Sequence[Rule], folder: Path) -> Iterator[str]:

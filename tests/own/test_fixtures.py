@@ -48,6 +48,14 @@ def test_fixtures_pass_or_it_is_said_where_they_differ(
         assert (status, out) == (0, "1 fixture passed.\n")
 
 
+def test_a_fix_that_a_rule_does_not_declare_is_said(gclint: Run, folder: Path, rules: Path) -> None:
+    _fixtures(folder, line="  # expect: ACM001 safe")
+    rules.write_text(RULE.replace("    fixes = (Applicability.SAFE,)\n", ""))
+    status, out, _ = gclint("test-rules", "fixtures", "--extra-rules", str(rules))
+    assert status == 1
+    assert "case.py:11: ACM001 has a fix that is safe, which its `fixes` do not declare" in out
+
+
 def test_fixtures_that_mean_nothing_are_errors(gclint: Run, folder: Path, rules: Path) -> None:
     own = ("--extra-rules", str(rules))
     (folder / "empty").mkdir()
