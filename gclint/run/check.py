@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,6 +34,7 @@ from gclint.rule import (
     home,
     ignored_codes,
     is_own,
+    own_rules,
     selected_for,
     with_level,
 )
@@ -482,16 +483,21 @@ def crash(path: Path, what: str, error: BaseException, rule: Rule | None = None)
     """Return the problem that an error of gclint is, or of a rule, while it looks at a file."""
     if isinstance(error, RecursionError):
         return Problem(path, f"{what} gave this file up: {_TOO_DEEP}")
-    own = home(rule) if rule is not None and is_own(rule) else None
-    blame = BUG if own is None else f"this is a bug in the rule, which is in {shown(own)}"
     if isinstance(error, Unsound):
-        return Problem(path, f"{what} cannot be used on this file: {error}; {blame}")
+        return Problem(path, f"{what} cannot be used on this file: {error}; {blame([what])}")
     lines = str(error).splitlines()
     description = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
-    place = [each for each in frames if own in (None, each.filename)][-1]
+    own = [each for each in frames if rule is not None and is_own(rule) and each.filename == home(rule)]
+    place = (own or frames)[-1]
     where = f"{Path(place.filename).name}, line {place.lineno}"
-    return Problem(path, f"{what} crashed on this file: {description} ({where}); {blame}")
+    return Problem(path, f"{what} crashed on this file: {description} ({where}); {blame([what])}")
+
+
+def blame(codes: Collection[str]) -> str:
+    """Return a clause that says whose bug it is if the rules with these codes do not work."""
+    files = {shown(home(rule)) for rule in own_rules() if rule.code in codes}
+    return f"this is a bug in the rule, which is in {listed(sorted(files))}" if files else BUG
 
 
 def _limited_to_given_files(project: Project, finding: Finding) -> Finding:

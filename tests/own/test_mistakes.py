@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gclint.code.paths import shown
 from gclint.own.loading import load_rules
 from gclint.rule import all_rules, own_rules
 from tests.own.team import RULE, Run
@@ -117,6 +118,33 @@ def test_a_rule_that_fails_is_named_and_ends_nothing(
     )
     assert "Traceback" not in out + err
     assert "bug in gclint" not in out + err
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [
+        ('at, at + 1, "((("', "the result would not be Python (syntax error: invalid syntax)"),
+        ('at + 18, at + 19, "2"', "it changes nothing"),
+        ('at, at, "a=1, "', "the result would not be Python"),
+    ],
+)
+def test_a_fix_that_fails_is_a_bug_of_the_rule(
+    gclint: Run, folder: Path, rules: Path, edit: str, why: str
+) -> None:
+    rules.write_text(RULE.replace('at + 18, at + 19, "3"', edit))
+    status, out, err = gclint("--extra-rules", str(rules), "--select", "ACM", "--fix")
+    assert status == 2
+    assert f"the fix of ACM001 for SampleConfig was not made: {why}" in err
+    assert f"this is a bug in the rule, which is in {shown(rules)}" in err
+    assert "no fix: its fix failed because of a bug in the rule" in out
+    compile((folder / "modeling_sample.py").read_text(), "modeling_sample.py", "exec")
+
+
+def test_so_is_a_rule_whose_method_is_elsewhere(gclint: Run, rules: Path) -> None:
+    text = RULE.replace("def check(", "def checked(").replace("code =", "check = chr\n    code =")
+    rules.write_text(text)
+    _, out, err = gclint("--extra-rules", str(rules))
+    assert "ACM001 crashed on this file: TypeError: " in out + err
 
 
 def test_a_module_that_changes_between_two_processes_is_loaded_as_it_is(rules: Path) -> None:
