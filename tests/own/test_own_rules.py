@@ -11,8 +11,13 @@ from pathlib import Path
 import pytest
 
 from gclint.cli.about import _load
+from gclint.code.project import Project
+from gclint.own.loading import load_rules
+from gclint.rule import own_rules
 from gclint.run import jobs
+from gclint.run.check import judge
 from gclint.server.session import Session
+from gclint.settings import Settings
 from tests.environment import PROJECT
 from tests.own.team import FINDING, RULE, Run
 from tests.sample import BROKEN
@@ -136,6 +141,19 @@ def test_other_processes_have_it(
     found = re.findall(r"ACM001 (\d+)", gclint(*own, "--jobs", "2").out)
     assert len(found) == 2
     assert str(os.getpid()) not in found
+
+
+def test_what_only_this_process_can_load_is_done_here(
+    folder: Path, rules: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(jobs, "_start_method", lambda: "start")
+    monkeypatch.setenv("GCLINT_TEST_PROCESS", str(os.getpid()))
+    rules.write_text(f"{RULE}\nassert os.environ['GCLINT_TEST_PROCESS'] == str(os.getpid())\n")
+    (folder / "modeling_other.py").write_text(BROKEN)
+    load_rules([str(rules)], [folder])
+    found = judge(Project(Settings(), [*folder.glob("*.py")]), [*folder.glob("*.py")], own_rules(), jobs=2)
+    assert [len(each.findings) for each in found.values()] == [1, 1]
+    assert capfd.readouterr() == ("", "")
 
 
 def test_the_server_reports_it_and_reads_it_again(folder: Path, rules: Path) -> None:
