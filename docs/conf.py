@@ -23,6 +23,7 @@ NAVIGATION = {
         "docs/use": "Finding and repairing",
         "docs/explain": "Explaining",
         "docs/rules": "Rules",
+        "docs/own-rules": "Rules of your own",
         "docs/settings": "Settings",
     },
     "Where you work": {

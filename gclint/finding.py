@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
 from gclint.level import Level
+
+RESERVED = "GC"
+"""The codes of gclint's own rules begin with this, and no others do."""
+_OWN_CODE = re.compile(r"[A-Z]{2,}[0-9]{3}")
+
+
+def is_own_code(code: str) -> bool:
+    """Return whether a code has the form of those of rules that are not part of gclint."""
+    return _OWN_CODE.fullmatch(code) is not None and not code.startswith((RESERVED, "ALL"))
 
 
 class Applicability(Enum):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from gclint.finding import Applicability, Evidence, Finding, Fix, Refusal
@@ -185,21 +187,51 @@ class CommentRule(Rule):
 
 
 @cache
-def all_rules() -> tuple[Rule, ...]:
-    """Return one instance of every rule in ``gclint.rules``, ordered by code."""
-    found: list[Rule] = []
+def _built_in() -> tuple[Rule, ...]:
+    """Return one instance of every rule in ``gclint.rules``."""
     # Imported by name, since the rules import this module.
-    for module_info in pkgutil.iter_modules(importlib.import_module(_RULES).__path__):
-        module = importlib.import_module(f"{_RULES}.{module_info.name}")
-        found.extend(
-            member()
-            for member in vars(module).values()
-            if inspect.isclass(member)
-            and issubclass(member, Rule)
-            and member.__module__ == module.__name__
-            and not inspect.isabstract(member)
-        )
-    return tuple(sorted(found, key=lambda rule: rule.code))
+    names = [each.name for each in pkgutil.iter_modules(importlib.import_module(_RULES).__path__)]
+    modules = [importlib.import_module(f"{_RULES}.{name}") for name in names]
+    return tuple(
+        each() for module in modules for each in rule_classes(module) if not inspect.isabstract(each)
+    )
+
+
+def home(rule: Rule) -> str:
+    """Return the file that a rule is defined in; if there is none, the name of its module."""
+    name = type(rule).__module__
+    return getattr(sys.modules.get(name), "__file__", None) or name
+
+
+def rule_classes(module: ModuleType) -> Iterator[type[Rule]]:
+    """Yield the subclasses of :class:`Rule` that a module defines itself or, if it is a package, inside."""
+    for member in dict.fromkeys(filter(inspect.isclass, vars(module).values())):
+        home = f"{member.__module__}."
+        if issubclass(member, Rule) and home.startswith(f"{module.__name__}."):
+            yield member
+
+
+_own: list[Rule] = []
+
+
+def set_own_rules(rules: Iterable[Rule]) -> None:
+    """Let these rules of the user's own be among all rules, in place of those that were there before."""
+    _own[:] = rules
+
+
+def own_rules() -> tuple[Rule, ...]:
+    """Return the rules of the user's own."""
+    return tuple(_own)
+
+
+def is_own(rule: Rule) -> bool:
+    """Return whether a rule is one of the user's own; another process has another instance of it."""
+    return any(type(each) is type(rule) for each in _own)
+
+
+def all_rules() -> tuple[Rule, ...]:
+    """Return one instance of every rule, of gclint and of the user's own, ordered by code."""
+    return tuple(sorted((*_built_in(), *_own), key=lambda rule: rule.code))
 
 
 def rule_words() -> tuple[RuleWords, ...]:
@@ -274,6 +306,8 @@ def _is_selected(rule: Rule, settings: Settings) -> bool:
         return False
     wanted = (*settings.select, *settings.extend_select)
     selected = rule.always or any(_selects(each, rule) for each in wanted)
+    # Who names a module wants its rules, whatever a repository selects.
+    selected = selected or (is_own(rule) and not settings.is_of_command_line("select"))
     # What is selected by its own code is not ignored by a former one.
     is_named = any(_is_name(each, rule) for each in wanted)
     return selected and not any(_selects(each, rule, formerly=not is_named) for each in settings.ignore)

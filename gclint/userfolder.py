@@ -42,6 +42,11 @@ def state_home() -> Path | None:
     return _home("user_state_path")
 
 
+def config_home() -> Path | None:
+    """Return the folder of the user's own settings; None if this user has none."""
+    return _home("user_config_path")
+
+
 def _home(kind: str) -> Path | None:
     import platformdirs
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from gclint.code.suppressions import Ignore, Suppressions, Word, has_ignores
-from gclint.finding import Applicability, Finding, Fix, Refusal
+from gclint.finding import Applicability, Finding, Fix, Refusal, is_own_code
 from gclint.level import Level
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
@@ -24,7 +24,8 @@ class UnusedIgnore(CommentRule):
     Finds `# gclint: ignore`, `# gclint: ignore-file` and `# noqa: GC001` comments that suppress nothing,
     in whole or in part: the rules that they name report nothing there, there is no such rule, or the
     comment is malformed. A code or a name is judged only if its rule ran, and a comment that names no
-    rule only if all rules ran. A comment also counts as needed for what its rules reported in gclint 0.2.0
+    rule only if all rules ran. A code such as `ACM001`, of somebody's own rules that this run knows
+    nothing of, is left alone. A comment also counts as needed for what its rules reported in gclint 0.2.0
     and another one reports now, or another fix repairs. This rule runs whatever `--select` says;
     `--ignore GC000` disables it, and `GC000` among the codes of a comment keeps that comment from being
     reported.
@@ -100,7 +101,11 @@ class UnusedIgnore(CommentRule):
             needed = (*used, self.code)
             judged = (word for word in ignore.words if word.code and has_decided(word.code, ran))
             unused = [word for word in judged if word.code not in needed]
-            unknown = {word: closest(word.text, names) for word in ignore.words if word.code is None}
+            unknown = {
+                word: closest(word.text, names)
+                for word in ignore.words
+                if word.code is None and not _may_be_of_others(word.text, comments.codes.values())
+            }
             if unused or unknown:
                 yield self._words_finding(ignore, unused, unknown)
 
@@ -140,6 +145,12 @@ def _removal(ignore: Ignore) -> Fix:
 
 def _all_ran(comments: Suppressions, ran: Collection[str]) -> bool:
     return set(comments.codes.values()) <= set(ran)
+
+
+def _may_be_of_others(word: str, codes: Collection[str]) -> bool:
+    """Return whether a word may be the code of a rule that is not loaded, since it is somebody else's own."""
+    code = word.upper()
+    return is_own_code(code) and not any(each.startswith(code.rstrip("0123456789")) for each in codes)
 
 
 def _keeps(ignore: Ignore, finding: Finding) -> bool:

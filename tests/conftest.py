@@ -142,6 +142,7 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         # pip's downloads stay where they are.
         patch.setenv("PIP_CACHE_DIR", os.environ.get("PIP_CACHE_DIR", platformdirs.user_cache_dir("pip")))
         patch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+        patch.setenv("XDG_CONFIG_HOME", str(home / "config"))
         patch.setenv("XDG_STATE_HOME", str(home / "state"))
         yield
 

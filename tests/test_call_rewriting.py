@@ -22,8 +22,8 @@ from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.run.fix import FixResult, fix
 from gclint.settings import Settings
+from gclint.testing.rules import USUAL_RELEASES
 from tests.generated import ACTIVATIONS, CACHES, Models, converted_models, legacy_models
-from tests.harness import USUAL_RELEASES
 from tests.stand_ins import Trace, run_models
 
 _Texts = Mapping[str, str]

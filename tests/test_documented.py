@@ -42,7 +42,9 @@ def test_the_settings_are_those_of_the_definitions() -> None:
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
 def test_findings_lead_there(rule: Rule) -> None:
     finding = Finding(rule.code, rule.name, "", Path("modeling_x.py"), 0, 0, "", NO_FIX)
-    path = documentation_url(finding).partition("/blob/main/")[2]
+    url = documentation_url(finding)
+    assert url is not None
+    path = url.partition("/blob/main/")[2]
     assert (PROJECT / path).read_text(encoding="utf-8").startswith(f"# {rule.code} {rule.name}\n")
 
 

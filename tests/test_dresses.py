@@ -16,8 +16,10 @@ import pytest
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.run.fix import fix
+from gclint.testing.fixtures import Fixture, Texts
+from gclint.testing.rules import Workplace
 from tests.dresses import DRESSES
-from tests.harness import Fixture, Texts, Workplace, load_fixtures
+from tests.harness import load_fixtures
 
 # Those of GC000 are about where comments stand.
 _FIXTURES = [fixture for fixture in load_fixtures() if not fixture.name.startswith("GC000")]

@@ -20,7 +20,8 @@ from gclint.rule import Rule, all_rules
 from gclint.run.check import check
 from gclint.run.explain import Explainer
 from gclint.settings import load_settings
-from tests.harness import FIXTURES, Fixture, Silence, load_fixtures
+from gclint.testing.fixtures import Fixture, Silence
+from tests.harness import FIXTURES, load_fixtures
 
 _RELEASES = '[tool.gclint]\ntarget-version = ">=4.53,<5.17"\n'
 Explain = Callable[..., dict[str, Any]]

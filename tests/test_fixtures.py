@@ -13,15 +13,9 @@ import pytest
 from gclint.code import file
 from gclint.finding import Edit
 from gclint.rule import Rule, all_rules
-from tests.harness import (
-    FIXTURES,
-    VARIANTS,
-    Fixture,
-    load_fixtures,
-    verify_findings,
-    verify_fix,
-    verify_suppression,
-)
+from gclint.testing.fixtures import Fixture, MalformedFixture
+from gclint.testing.rules import VARIANTS
+from tests.harness import FIXTURES, load_fixtures, verify_findings, verify_fix, verify_suppression
 from tests.toys import WordRule, replacing, without_fix
 
 _each_fixture = pytest.mark.parametrize("fixture", load_fixtures(), ids=lambda fixture: fixture.name)
@@ -122,14 +116,12 @@ def test_wrong_fixture_fails(tmp_path: Path, before: str, fixed: str | None) -> 
 def test_file_that_belongs_to_no_fixture_fails(tmp_path: Path, name: str) -> None:
     _fixture(tmp_path, _GOOD)
     (tmp_path / "GC901" / name).write_text("", encoding="utf-8")
-    with pytest.raises(AssertionError):
+    with pytest.raises(MalformedFixture, match=re.escape(name)):
         load_fixtures(tmp_path)
 
 
 def test_misspelled_expectation_fails(tmp_path: Path) -> None:
-    with pytest.raises(
-        AssertionError, match=r"modeling_case\.py:1: this is no comment that begins with 'expect'"
-    ):
+    with pytest.raises(MalformedFixture, match=r"GC901/case\.py:1: this is not of the form # expect"):
         _fixture(tmp_path, "x = bad  # expect: GC901 savely\n")
 
 

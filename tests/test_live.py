@@ -14,7 +14,8 @@ from gclint.rule import Rule, all_rules
 from gclint.run.check import check
 from gclint.run.live import Live
 from gclint.settings import Settings
-from tests.harness import Fixture, load_fixtures
+from gclint.testing.fixtures import Fixture
+from tests.harness import load_fixtures
 from tests.server.models import BAD, BASE, BROKEN, GOOD, HEIR
 
 _SEVERAL = [each for each in load_fixtures() if len(each.before) > 1 and each.unsafe]

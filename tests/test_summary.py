@@ -18,7 +18,8 @@ from gclint.report.report import Repairs, Report
 from gclint.rule import all_rules
 from gclint.run.fix import fix
 from gclint.settings import Settings
-from tests.harness import FIXTURES, is_too_new
+from gclint.testing.fixtures import is_too_new
+from tests.harness import FIXTURES
 from tests.toy_models import IMPORTS, LAYERS, STACK, model
 
 _FIXTURES = [

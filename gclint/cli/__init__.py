@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,8 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gclint.rule import Rule
     from gclint.run.baseline import Baseline
     from gclint.settings import Settings, Vocabulary
@@ -20,6 +23,11 @@ if TYPE_CHECKING:
 
 QUIET = f"{__name__}.quiet"
 """The key in a context's ``meta`` under which a command stores whether notes are suppressed."""
+
+
+_DELETED = "the working directory has been deleted; change to one that exists"
+_MOST_NAMED = 3
+"""How many names of a repository's a note repeats."""
 
 
 class CannotRun(click.ClickException):
@@ -59,13 +67,14 @@ def settings_of(
     from gclint.settings import SettingsError, common_folder, load_settings
 
     try:
-        settings = load_settings(common_folder(paths), vocabulary(), config).overridden(**overrides)
+        own = use_extra_rules(overrides.get("extra_rules") or (), paths)
+        settings = _asked_for(load_settings(common_folder(paths), vocabulary(), config), overrides, own)
         if config is None:
-            settings = replace(settings, read=partial(_inner_settings, overrides)).around(paths)
+            settings = replace(settings, read=partial(_inner_settings, overrides, own)).around(paths)
     except SettingsError as error:
         raise CannotRun(str(error)) from None
     except FileNotFoundError:  # Relative paths cannot be resolved.
-        raise CannotRun("the working directory has been deleted; change to one that exists") from None
+        raise CannotRun(_DELETED) from None
     for note in settings.notes:
         print_once(note)
     if settings.library is not None:
@@ -74,7 +83,58 @@ def settings_of(
     return replace(settings, environments=active_environments() if python is None else (python,))
 
 
-def _inner_settings(overrides: Mapping[str, Any], folder: Path) -> Settings | None:
+def use_extra_rules(given: Sequence[str], paths: Iterable[Path]) -> Settings:
+    """Load the rules of the user's own, and return the settings that name them: the user's, with an option.
+
+    Installed modules are not looked for in ``paths``, nor in the repositories around them.
+
+    Raises:
+        CannotRun: the user's settings are invalid, or the rules cannot be used.
+    """
+    from gclint.settings import SettingsError, user_settings
+
+    try:
+        settings = user_settings().overridden(extra_rules=given)
+    except SettingsError as error:
+        raise CannotRun(str(error)) from None
+    for note in settings.notes:
+        print_once(note)
+    if not settings.extra_rules:
+        from gclint.rule import set_own_rules
+
+        set_own_rules(())
+        return settings
+    from gclint.own.loading import UnusableRules, load_rules
+
+    try:
+        load_rules(settings.extra_rules, paths)
+    except UnusableRules as error:
+        origin = settings.origins["extra-rules"]
+        raise CannotRun(f"{f'{origin}: extra-rules' if origin.file else '--extra-rules'}: {error}") from None
+    except FileNotFoundError:
+        raise CannotRun(_DELETED) from None
+    return settings
+
+
+def _asked_for(settings: Settings, overrides: Mapping[str, Any], own: Settings) -> Settings:
+    """Return the settings of a repository as the user has asked for them, with the user's own."""
+    from gclint.code.paths import as_argument
+
+    loaded = set(map(os.path.realpath, own.extra_rules))
+    disbelieved = tuple(each for each in settings.extra_rules if os.path.realpath(each) not in loaded)
+    if disbelieved:
+        options = " ".join(f"--extra-rules {as_argument(each)}" for each in disbelieved[:_MOST_NAMED])
+        print_once(
+            f"{settings.origins['extra-rules']}: note: extra-rules is ignored, since it names code, and "
+            f"gclint runs none because a repository says so; to run it, write {options}"
+        )
+    settings = settings.overridden(**{**overrides, "extra_rules": ()})
+    origins = {name: each for name, each in settings.origins.items() if name != "extra-rules"}
+    origins |= {name: each for name, each in own.origins.items() if name == "extra-rules"}
+    return replace(settings, extra_rules=own.extra_rules, disbelieved=disbelieved, origins=origins)
+
+
+def _inner_settings(overrides: Mapping[str, Any], own: Settings, folder: Path) -> Settings | None:
     """Return the settings for the files in a folder of a run, if that has a settings file.
 
     Raises:
@@ -90,7 +150,7 @@ def _inner_settings(overrides: Mapping[str, Any], folder: Path) -> Settings | No
         return None
     for note in settings.notes:
         print_once(note)
-    return settings.overridden(**overrides)
+    return _asked_for(settings, overrides, own)
 
 
 def rules_of(settings: Settings) -> list[Rule]:
@@ -109,6 +169,8 @@ def rules_of(settings: Settings) -> list[Rule]:
         hint = f"did you mean {meant.upper() if meant.startswith('gc') else meant!r}?" if meant else ""
         problem = f"there is no rule {selector!r}; {hint or 'gclint rules lists them'}"
         origin = own.origins.get(name)
+        if own.disbelieved and origin and origin.file:
+            continue  # It may be one of the rules that are not loaded, which has been said.
         raise CannotRun(f"{origin}: {name}: {problem}" if origin and origin.file else f"--{name}: {problem}")
     for rule in dict.fromkeys(rule for own in of_all for rule in held_back(own)):
         print_once(f"note: {rule.code} is in preview, so it runs only with --preview")

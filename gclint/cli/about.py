@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import get_completion_class
 
-from gclint.cli import CannotRun, paths_argument, rules_of, settings_of
+from gclint.cli import CannotRun, paths_argument, rules_of, settings_of, use_extra_rules
 from gclint.cli.options import (
     GroupedCommand,
     complete_rule,
@@ -29,8 +31,12 @@ if TYPE_CHECKING:
     from gclint.settings import Settings
 
 
+_extra_rules = setting_options(click.option, "extra-rules")
+
+
 @click.command()
 @click.argument("wanted", metavar="RULE", shell_complete=complete_rule)
+@_extra_rules
 @click.option(
     "--output-format",
     type=click.Choice(list(DOCUMENTS)),
@@ -38,7 +44,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Print formatted text, JSON for programs, or Markdown.",
 )
-def rule(wanted: str, output_format: str) -> None:
+def rule(wanted: str, output_format: str, extra_rules: tuple[str, ...] | None) -> None:
     """Print the documentation of a rule.
 
     RULE is a code such as GC001, or a name such as positional-cache.
@@ -46,6 +52,7 @@ def rule(wanted: str, output_format: str) -> None:
     from gclint.rule import all_rules
     from gclint.wording import closest
 
+    use_extra_rules(extra_rules or (), [Path()])
     for known in all_rules():
         if wanted.upper() == known.code or wanted.lower() == known.name:
             DOCUMENTS[output_format](sys.stdout, known)
@@ -63,10 +70,12 @@ def rule(wanted: str, output_format: str) -> None:
     show_default=True,
     help="Print a line per rule, or a JSON list.",
 )
-def rules(output_format: str) -> None:
+@_extra_rules
+def rules(output_format: str, extra_rules: tuple[str, ...] | None) -> None:
     """List the rules."""
     from gclint.rule import all_rules
 
+    use_extra_rules(extra_rules or (), [Path()])
     LISTS[output_format](sys.stdout, all_rules())
 
 
@@ -131,7 +140,8 @@ def completion(shell: str) -> None:
 
 
 @click.command("server")
-def server() -> None:
+@_extra_rules
+def server(extra_rules: tuple[str, ...] | None) -> None:
     """Run the language server on standard input and output; editors start it.
 
     It reports findings while you type, also in files that are not open, and offers repairs. Settings are
@@ -146,10 +156,10 @@ def server() -> None:
             f"the server needs pygls, but the module {error.name!r} is missing; install it with: pip "
             'install "gclint[lsp]"'
         ) from None
-    click.get_current_context().exit(serve(_load))
+    click.get_current_context().exit(serve(partial(_load, given={"extra_rules": extra_rules})))
 
 
-def _load(root: Path) -> tuple[Settings, Sequence[Rule]]:
+def _load(root: Path, given: Mapping[str, Any] = MappingProxyType({})) -> tuple[Settings, Sequence[Rule]]:
     """Return the settings and rules for a folder or file."""
     from gclint.server.session import UnusableSettings
 
@@ -161,7 +171,7 @@ def _load(root: Path) -> tuple[Settings, Sequence[Rule]]:
             raise UnusableSettings(error.message) from None
 
     try:
-        settings = settings_of([root])
+        settings = settings_of([root], overrides=given)
         return replace(settings, read=read), rules_of(settings)
     except CannotRun as error:
         raise UnusableSettings(error.message) from None

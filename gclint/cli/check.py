@@ -90,6 +90,7 @@ _verify = option_group("Verify repairs")
 @_repair("--diff", is_flag=True, help="Print what --fix would change, without writing anything.")
 @_repair("--summary", metavar="FILE", type=PATH_TYPE, help="Write a Markdown summary of the repairs to FILE.")
 @setting_options(_rules, "select", "extend-select", "ignore", "per-file-ignores", "levels", "preview")
+@setting_options(_rules, "extra-rules")
 @setting_options(_files, "include", "exclude", "extend-exclude")
 @_files("--error-on-empty", is_flag=True, help="Exit with 2 if there is nothing to check in a given folder.")
 @_files(
@@ -224,7 +225,7 @@ class _Run:
             fail_level=self.settings.fail_level,
         )
         report = self._printed(report)
-        if self.store is not None and options.only_reports:
+        if self.store is not None and options.only_reports and not self.settings.extra_rules:
             self._keep(self.store, report)
         return report.exit_status
 
@@ -285,11 +286,13 @@ class _Run:
         """Return the verdicts of earlier runs in the cache; None if no cache is used."""
         if self.store is None:
             return None
+        from gclint.own.loading import rule_files
         from gclint.run.memory import Memory
         from gclint.settings.settings import working_directory
 
         codes = [each.code for each in self.rules]
-        return Memory(self.store, (self.settings, codes, self.paths, working_directory()))
+        run = (self.settings, codes, rule_files(), self.paths, working_directory())
+        return Memory(self.store, run)
 
     def _about_comments(self, findings: Sequence[Finding]) -> Sequence[Finding]:
         """Return the findings about ignore comments: unused ones are removed before others are added."""

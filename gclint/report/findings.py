@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gclint.finding import Applicability, Finding, Refusal
+from gclint.finding import RESERVED, Applicability, Finding, Refusal
 
 if TYPE_CHECKING:
     from gclint.report.report import Files
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/docs/rules"
 
 
-def documentation_url(named: Finding | Rule) -> str:
-    """Return the URL of the documentation of a rule, or of that of a finding."""
+def documentation_url(named: Finding | Rule) -> str | None:
+    """Return the URL of the documentation of a rule, or of that of a finding; None if it is not gclint's."""
+    if not named.code.startswith(RESERVED):
+        return None
     return f"{_DOCUMENTATION}/{named.code.lower()}_{named.name.replace('-', '_')}.md"
 
 

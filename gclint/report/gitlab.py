@@ -23,6 +23,7 @@ def write(report: Report, stream: TextIO) -> None:
 
 
 def _finding(places: Places, finding: Finding, fingerprint: str) -> dict[str, object]:
+    url = documentation_url(finding)
     start = places.position(finding.path, finding.start)
     end = places.last(finding.path, finding.start, finding.end)
     return {
@@ -31,7 +32,7 @@ def _finding(places: Places, finding: Finding, fingerprint: str) -> dict[str, ob
         "fingerprint": fingerprint,
         "severity": LEVELS[finding.level].gitlab,
         "location": {"path": places.name(finding.path), "lines": {"begin": start.row, "end": end.row}},
-        "content": {"body": documentation_url(finding)},
+        **({} if url is None else {"content": {"body": url}}),
     }
 
 

@@ -12,9 +12,9 @@ from gclint.wording import listed
 
 def _write_list(stream: TextIO, rules: Iterable[Rule]) -> None:
     rules = list(rules)
-    width = max(len(rule.name) for rule in rules)
+    codes, names = (max(len(getattr(rule, each)) for rule in rules) for each in ("code", "name"))
     for rule in rules:
-        stream.write(f"{rule.code}  {rule.name:<{width}}  {rule.summary()}\n")
+        stream.write(f"{rule.code:<{codes}}  {rule.name:<{names}}  {rule.summary()}\n")
 
 
 def _write_formatted(stream: TextIO, rule: Rule) -> None:

@@ -174,14 +174,14 @@ class _Run:
 
 def _rule(rule: Rule) -> _Object:
     """Return the description of a rule, with its documentation, which GitHub shows beside an alert."""
-    text = documentation(rule)
+    text, url = documentation(rule), documentation_url(rule)
     return {
         "id": rule.code,
         "name": "".join(part.capitalize() for part in rule.name.split("-")),
         "shortDescription": {"text": _plain(rule.summary())},
         "fullDescription": {"text": _plain(rule.summary())},
         "help": {"text": _plain(text), "markdown": text},
-        "helpUri": documentation_url(rule),
+        **({} if url is None else {"helpUri": url}),
         "defaultConfiguration": {"level": rule.level.value},
         "properties": {
             "precision": rule.precision,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,7 +24,20 @@ from gclint.interruption import SECONDS, Interrupted, TookTooLong, limited, numb
 from gclint.model.attributes import let_go
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
-from gclint.rule import CommentRule, Rule, all_rules, codes_by_word, ignored_codes, selected_for, with_level
+from gclint.own.loading import sent
+from gclint.own.soundness import Unsound, found_by
+from gclint.rule import (
+    CommentRule,
+    Rule,
+    all_rules,
+    codes_by_word,
+    home,
+    ignored_codes,
+    is_own,
+    own_rules,
+    selected_for,
+    with_level,
+)
 from gclint.run.carry import carry
 from gclint.run.jobs import spread
 from gclint.run.tree import Tree, attribute, may_belong_elsewhere
@@ -244,7 +257,7 @@ class _Judging:
         read_imports(self._project)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return partial(_Judging, is_traced=self._is_traced), (self._project, self._rules)
+        return sent(partial(_Judging, self._project, self._rules, is_traced=self._is_traced))
 
 
 def summarise(
@@ -447,7 +460,7 @@ def _judge_patiently(
     try:
         network = Network(project, file)
     except Exception as error:
-        return Verdict(problems=(_crash(path, "gclint", error),), suppressions=suppressions)
+        return Verdict(problems=(crash(path, "gclint", error),), suppressions=suppressions)
     findings: list[Finding] = []
     problems: list[Problem] = []
     ran: set[str] = set()
@@ -455,10 +468,10 @@ def _judge_patiently(
     for rule in selected_for(project.settings, path, rules):
         try:
             # Ignored findings are needed all the same: as with a comment, their code must not change.
-            findings += list(rule.check(network))
-        except Exception as error:
+            findings += found_by(rule, network)
+        except (Exception, SystemExit) as error:
             if rule.code not in ignored:
-                problems.append(_crash(path, rule.code, error))
+                problems.append(crash(path, rule.code, error, rule))
         else:
             ran.add(rule.code)
     network.facts.clear()  # They hold the network, which would never be freed with the collector paused.
@@ -466,14 +479,25 @@ def _judge_patiently(
     return Verdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions)
 
 
-def _crash(path: Path, what: str, error: Exception) -> Problem:
+def crash(path: Path, what: str, error: BaseException, rule: Rule | None = None) -> Problem:
+    """Return the problem that an error of gclint is, or of a rule, while it looks at a file."""
     if isinstance(error, RecursionError):
         return Problem(path, f"{what} gave this file up: {_TOO_DEEP}")
+    if isinstance(error, Unsound):
+        return Problem(path, f"{what} cannot be used on this file: {error}; {blame([what])}")
     lines = str(error).splitlines()
     description = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-    place = traceback.extract_tb(error.__traceback__)[-1]
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [each for each in frames if rule is not None and is_own(rule) and each.filename == home(rule)]
+    place = (own or frames)[-1]
     where = f"{Path(place.filename).name}, line {place.lineno}"
-    return Problem(path, f"{what} crashed on this file: {description} ({where}); {BUG}")
+    return Problem(path, f"{what} crashed on this file: {description} ({where}); {blame([what])}")
+
+
+def blame(codes: Collection[str]) -> str:
+    """Return a clause that says whose bug it is if the rules with these codes do not work."""
+    files = {shown(home(rule)) for rule in own_rules() if rule.code in codes}
+    return f"this is a bug in the rule, which is in {listed(sorted(files))}" if files else BUG
 
 
 def _limited_to_given_files(project: Project, finding: Finding) -> Finding:

@@ -18,7 +18,7 @@ from gclint.network.explaining.understanding import headline, sections
 from gclint.network.model import Network
 from gclint.rule import CommentRule, Rule, ignored_codes
 from gclint.run.baseline import Baseline
-from gclint.run.check import CheckResult, collector_paused, judge, summarise
+from gclint.run.check import CheckResult, collector_paused, crash, judge, summarise
 
 
 class Outcome(Enum):
@@ -169,7 +169,10 @@ class Explainer:
         has_run = rule.code in self._verdict.ran or rule.code in self._ignored
         if not has_run and not isinstance(rule, CommentRule):
             return Opinion(rule, Outcome.CRASHED, tuple(each.message for each in self._verdict.problems))
-        reasons = tuple(dict.fromkeys(rule.silence(self._network, spot)))
+        try:
+            reasons = tuple(dict.fromkeys(rule.silence(self._network, spot)))
+        except (Exception, SystemExit) as error:
+            return Opinion(rule, Outcome.CRASHED, (crash(self._file.path, rule.code, error, rule).message,))
         return Opinion(rule, Outcome.SILENT if reasons else Outcome.UNCONCERNED, reasons)
 
     def _part(self, finding: Finding) -> str:

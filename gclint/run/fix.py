@@ -16,9 +16,9 @@ from gclint.copies.generated import is_modular, modeling_path
 from gclint.edit.edits import by_file, edited
 from gclint.edit.ignoring import suppressed
 from gclint.finding import Applicability, Edit, Finding, Problem
-from gclint.rule import Rule, all_rules, codes_by_word
+from gclint.rule import Rule, all_rules, codes_by_word, own_rules
 from gclint.run.carry import joined
-from gclint.run.check import BUG, CheckResult, check, check_again, collector_paused
+from gclint.run.check import CheckResult, blame, check, check_again, collector_paused
 from gclint.wording import listed
 
 _PASSES = 20
@@ -41,7 +41,7 @@ class FixResult(CheckResult):
     together: tuple[frozenset[Path], ...] = field(default=(), kw_only=True)
     """Files that fixes changed together: one fix, or fixes of copies of the same code."""
     broken: frozenset[object] = field(default=frozenset(), kw_only=True)
-    """The identities of fixes that were not made because of a bug in gclint."""
+    """The identities of fixes that were not made because of a bug."""
 
     def rechecked(self, project: Project, changed: Set[Path], rules: Sequence[Rule]) -> FixResult:
         """Return the result with what there is to find now that the ``changed`` files have other texts."""
@@ -205,7 +205,9 @@ class _Repair:
     def _refuse(self, finding: Finding, why: str) -> None:
         self._broken.add(_identity(finding))
         position = self._project.file(finding.path).position(finding.start)
-        message = f"the fix of {finding.code} for {finding.symbol} was not made: {why}; {BUG}"
+        message = (
+            f"the fix of {finding.code} for {finding.symbol} was not made: {why}; {blame([finding.code])}"
+        )
         self._problems.append(Problem(finding.path, message, position))
 
     def _tell_restless(self, findings: Iterable[Finding]) -> None:
@@ -215,7 +217,7 @@ class _Repair:
             codes[finding.path].add(finding.code)
         for path, restless in codes.items():
             names = listed(sorted(restless))
-            message = f"the fixes of {names} did not converge in {_PASSES} passes; {BUG}"
+            message = f"the fixes of {names} did not converge in {_PASSES} passes; {blame(restless)}"
             self._problems.append(Problem(path, message))
 
     def _changed(self) -> dict[Path, tuple[str, str]]:
@@ -244,8 +246,13 @@ def _name(finding: Finding) -> tuple[Path, str, str]:
 
 def _without_broken_fixes(result: CheckResult, broken: Set[object]) -> CheckResult:
     """Return a result without the fixes that are broken by a bug."""
-    refused = "its fix failed because of a bug in gclint"
-    findings = (each.refused(refused) if _identity(each) in broken else each for each in result.findings)
+    own = {rule.code for rule in own_rules()}
+    findings = (
+        each.refused(f"its fix failed because of a bug in {'the rule' if each.code in own else 'gclint'}")
+        if _identity(each) in broken
+        else each
+        for each in result.findings
+    )
     return replace(result, findings=tuple(findings))
 
 

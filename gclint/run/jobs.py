@@ -242,7 +242,8 @@ def main() -> None:
     # On Windows, pipes have a class of their own.
     of_handle = getattr(connection, "PipeConnection", connection.Connection)
     opened: Connection = of_handle(int(sys.argv[1]))
-    _serve(pickle.loads(opened.recv_bytes()), opened, ())
+    with suppress(Exception):  # A rule of the user's own has changed meanwhile: the other side goes on alone.
+        _serve(pickle.loads(opened.recv_bytes()), opened, ())
 
 
 def _serve(work: Callable[[Path], object], connection: Connection, foreign: Sequence[Connection]) -> None:

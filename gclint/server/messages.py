@@ -47,6 +47,7 @@ def places(documents: Documents, area: Area, path: Path) -> tuple[Lines, int]:
 
 def _of_finding(documents: Documents, area: Area, finding: Finding) -> types.Diagnostic:
     why = obstacle(finding)
+    url = documentation_url(finding)
     about_comments = {rule.code for rule in area.rules if isinstance(rule, CommentRule)}
     related = [
         types.DiagnosticRelatedInformation(
@@ -63,7 +64,7 @@ def _of_finding(documents: Documents, area: Area, finding: Finding) -> types.Dia
         message=finding.message if why is None else f"{finding.message}\n{why}",
         severity=types.DiagnosticSeverity[LEVELS[finding.level].editor],
         code=finding.code,
-        code_description=types.CodeDescription(documentation_url(finding)),
+        code_description=None if url is None else types.CodeDescription(url),
         source=SOURCE,
         tags=[types.DiagnosticTag.Unnecessary] if finding.code in about_comments else None,
         related_information=related or None,

@@ -5,7 +5,7 @@ options, ``gclint config``, the JSON schema and the table in the documentation.
 """
 
 from gclint.settings.definitions import SettingsError, Vocabulary
-from gclint.settings.reading import FILES, inner_settings, load_settings
+from gclint.settings.reading import FILES, inner_settings, load_settings, user_settings
 from gclint.settings.settings import Settings, common_folder
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "common_folder",
     "inner_settings",
     "load_settings",
+    "user_settings",
 ]

@@ -16,8 +16,8 @@ Ignores: TypeAlias = "tuple[tuple[str, tuple[str, ...]], ...]"
 Levels: TypeAlias = "tuple[tuple[str, Level], ...]"
 """Rules, each with the level of its findings."""
 
-_MOST_PATTERNS = 1000
-"""Each is tried on each file."""
+_MOST_ITEMS = 1000
+"""Each pattern is tried on each file, and each module is looked for."""
 
 
 class SettingsError(Exception):
@@ -56,12 +56,25 @@ def _is_string(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _words(value: object, _folder: Path) -> tuple[str, ...]:
+def _words(value: object, _folder: Path, what: str = "rule") -> tuple[str, ...]:
     assert isinstance(value, list)
     words = tuple(item.strip() for item in value)
     if not all(words):
-        raise ValueError("the name of a rule is empty")
+        raise ValueError(f"the name of a {what} is empty")
     return words
+
+
+def _modules(value: object, folder: Path) -> tuple[str, ...]:
+    names = _words(value, folder, "module")
+    _require_few(names, "modules")
+    if any("\0" in each for each in names):
+        raise ValueError("the name of a module contains a NUL character")
+    return tuple(str(folder / each) if is_path_of_rules(each) else each for each in names)
+
+
+def is_path_of_rules(name: str) -> bool:
+    """Return whether an extra rule is named by the path of its file, not as a module or an entry point."""
+    return name.endswith(".py")
 
 
 def _patterns(value: object, folder: Path) -> tuple[str, ...]:
@@ -78,9 +91,9 @@ def _pattern(text: str, folder: Path, *, may_be_negative: bool = False) -> str:
     return from_folder(pattern, folder) if leads_out else pattern
 
 
-def _require_few(patterns: Sized) -> None:
-    if len(patterns) > _MOST_PATTERNS:
-        raise ValueError(f"it has {len(patterns):,} patterns, and at most {_MOST_PATTERNS:,} are allowed")
+def _require_few(items: Sized, what: str = "patterns") -> None:
+    if len(items) > _MOST_ITEMS:
+        raise ValueError(f"it has {len(items):,} {what}, and at most {_MOST_ITEMS:,} are allowed")
 
 
 def _ignores(value: object, folder: Path) -> Ignores:
@@ -129,6 +142,8 @@ _LEVELS = [each.value for each in Level]
 _LIST = {"type": "array", "items": {"type": "string", "minLength": 1}}
 
 WORDS = Kind("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _words)
+MODULES = Kind("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _modules)
+"""Files that end in ``.py``, modules and entry points."""
 PATTERNS = Kind("a list of strings", _LIST, _is_strings, _patterns, holds_patterns=True)
 IGNORES = Kind(
     "a table of lists of strings",
@@ -172,6 +187,8 @@ class Definition:
     """What stands there for its value; None for a switch."""
     is_of_run: bool = False
     """Whether it concerns a whole run, so that settings files for some of its files cannot have it."""
+    is_of_user: bool = False
+    """Whether only the command line and the user's own settings can have it, since it names code to run."""
     adds: bool = False
     """Whether values from the command line are added to those in the table, instead of replacing them."""
 
@@ -274,6 +291,19 @@ DEFINITIONS = (
         "Whether rules in preview may run. Without it no selection runs them, not even `ALL`.",
         "true",
         "Also run selected rules that are in preview.",
+    ),
+    Definition(
+        "extra-rules",
+        MODULES,
+        [],
+        "Modules with rules of your own: paths that end in `.py`, installed modules, or entry points. Only "
+        "the command line and your own settings can name them, not those of a repository. On the command "
+        "line, they are added to those in your settings.",
+        '["our_rules.py"]',
+        "Also run the rules in MODULE: a path that ends in .py, an installed module, or an entry point.",
+        "MODULE",
+        is_of_user=True,
+        adds=True,
     ),
     Definition(
         "include",

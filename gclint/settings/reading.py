@@ -23,6 +23,7 @@ from gclint.settings.definitions import (
     Vocabulary,
 )
 from gclint.settings.settings import Origin, Settings, absolute, working_directory
+from gclint.userfolder import config_home, own_folder
 from gclint.verify.worker.known import Known
 from gclint.wording import closest
 
@@ -80,6 +81,32 @@ def inner_settings(folder: Path, vocabulary: Vocabulary) -> Settings | None:
             if settings is not None:
                 return replace(settings, notes=(*settings.notes, *_of_whole_runs(settings)))
     return None
+
+
+def user_settings() -> Settings:
+    """Return the user's own settings, which hold wherever gclint runs, and name code that it may run.
+
+    They are believed only if they lie in the user's own folder, in which git tracks nothing.
+
+    Raises:
+        SettingsError: the file is not TOML, or a setting is invalid, or belongs to a project.
+    """
+    folder = config_home()
+    path = None if folder is None else folder / OWN_FILE
+    if folder is None or path is None or not is_file(path):
+        return Settings()
+    try:
+        with own_folder(folder, is_named=False) as opened:
+            opened.status(OWN_FILE)
+    except OSError as error:
+        where = "" if error.filename in (None, str(path)) else f" {error.filename}:"
+        return Settings(notes=(f"{path}: note: this file is not read:{where} {error.strerror or error}",))
+    settings = _settings_in(path, Vocabulary(), folder)
+    assert settings is not None
+    for name, origin in settings.origins.items():
+        if name not in BY_NAME or not BY_NAME[name].is_of_user:
+            raise SettingsError(f"{origin}: {name} belongs into the settings of a project")
+    return settings
 
 
 def _require_inside(path: Path) -> None:
@@ -163,11 +190,14 @@ class _Reader:
         self._vocabulary = vocabulary
         self._origins: dict[str, Origin] = {}
         self._notes: list[str] = []
+        self._may_lack_rules = False
+        """Whether the table names rules that are perhaps not loaded."""
 
     def read(self, table: Mapping[str, object], start: Path) -> Settings:
         """Return the settings in ``table``."""
         values = {}
         of_rules: dict[str, tuple[str, ...]] = {}
+        self._may_lack_rules = bool(table.get("extra-rules"))
         for key, value in table.items():
             if key in BY_NAME:
                 values[BY_NAME[key].field] = self._value(BY_NAME[key], value)
@@ -234,6 +264,8 @@ class _Reader:
         rules = {rule.name: rule for rule in self._vocabulary.rules()}
         codes = {rule.code.lower(): rule.name for rule in rules.values()}
         for name, table in tables.items():
+            if name not in rules and self._may_lack_rules:
+                continue
             if name not in rules:
                 known = codes.get(name.lower()) or name.lower()
                 if known in rules:

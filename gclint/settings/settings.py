@@ -53,6 +53,7 @@ class Settings:
     per_file_ignores: Ignores = ()
     levels: Levels = ()
     preview: bool = False
+    extra_rules: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     extend_exclude: tuple[str, ...] = ()
@@ -78,6 +79,8 @@ class Settings:
     """The settings file, if there is one."""
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False, hash=False)
     """The origin of each setting that is not the default, by its name in the table."""
+    disbelieved: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """The extra rules that the settings file names, which are not loaded because a repository says so."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """Notes for the user about the settings, a line each."""
     inner: Mapping[Path, Settings] = field(default_factory=dict, hash=False)
@@ -113,6 +116,11 @@ class Settings:
     def given(self, name: str) -> tuple[str, ...] | None:
         """Return the value of a setting that a rule declares, or None if it is not set."""
         return dict(self.of_rules).get(name)
+
+    def is_of_command_line(self, name: str) -> bool:
+        """Return whether the value of a setting was given on the command line."""
+        origin = self.origins.get(name)
+        return origin is not None and origin.file is None
 
     def excludes(self, path: Path) -> bool:
         """Return whether ``path``, or a folder that contains it, matches a pattern to skip."""

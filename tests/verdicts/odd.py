@@ -7,8 +7,8 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 
+from gclint.testing.rules import VARIANTS
 from tests.dresses import DRESSES
-from tests.harness import VARIANTS
 
 _BEFORE = '"é𝒳"; '
 """Two characters, three in UTF-16 and six bytes in UTF-8."""

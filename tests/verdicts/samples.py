@@ -15,12 +15,13 @@ from gclint.cli import vocabulary
 from gclint.code.discovery import survey
 from gclint.releases import releases
 from gclint.settings import Settings, load_settings
+from gclint.testing.rules import USUAL_RELEASES
 from tests.contract.grammar import draw
 from tests.contract.packages import package
 from tests.ecosystem import compare
 from tests.ecosystem.releases import release_tree
 from tests.ecosystem.third_party import FITTING, PACKAGES
-from tests.harness import USUAL_RELEASES, load_fixtures
+from tests.harness import load_fixtures
 from tests.verdicts.odd import ODD
 from tests.verdicts.words import digest
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gclint import rule as rule_module
 from gclint import rules as rules_package
 from gclint.rule import all_rules
 from tests.harness import load_fixtures, verify_findings, verify_fix, verify_suppression
@@ -81,9 +82,9 @@ def _rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gclint: Gclint) -> It
     (folder / f"{_MODULE}.py").write_text(_RULE)
     monkeypatch.setattr(rules_package, "__path__", [*rules_package.__path__, str(folder)])
     importlib.invalidate_caches()
-    all_rules.cache_clear()
+    rule_module._built_in.cache_clear()
     yield
-    all_rules.cache_clear()
+    rule_module._built_in.cache_clear()
     sys.modules.pop(f"{rules_package.__name__}.{_MODULE}", None)
 
 

@@ -1,0 +1,1 @@
+"""Tests of rules of the user's own."""
