@@ -17,6 +17,7 @@ import pytest
 from gclint.code.project import Project
 from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Position, Problem, Refusal
 from gclint.report import diff, full
+from gclint.report.findings import remarks
 from gclint.report.formats import written_as
 from gclint.report.report import Repairs, Report
 from gclint.settings import Settings
@@ -208,6 +209,20 @@ def test_problems_have_their_place() -> None:
     problems = (Problem(path, "vanished"), Problem(path, "bad syntax", Position(3, 5)))
     full.write_notices(Report(Project(Settings(), []), problems=problems), stream)
     assert stream.getvalue() == ("modeling_x.py: error: vanished\nmodeling_x.py:3:5: error: bad syntax\n")
+
+
+def test_people_are_told_the_first_of_many_reasons(project: Project, path: Path) -> None:
+    def told(reasons: list[str]) -> str:
+        unsafe = _fix(path, Applicability.UNSAFE, "; ".join(reasons))
+        return next(remarks(_finding(path, remedy=unsafe)))
+
+    few, many = [f"reason {number}" for number in range(9)], [f"{number} " + "x" * 98 for number in range(9)]
+    assert told(few) == f"unsafe fix: {'; '.join(few)}"
+    assert told(many) == f"unsafe fix: {'; '.join(many[:5])}; and 4 more, which `--output-format json` has"
+    assert told(["x" * 900]) == f"unsafe fix: {'x' * 900}"
+    # JSON has them all.
+    (whole,) = _json(project, _finding(path, remedy=_fix(path, Applicability.UNSAFE, "; ".join(many))))
+    assert whole["fix"]["reason"] == "; ".join(many)
 
 
 def test_the_summary_counts_what_can_be_fixed(project: Project, path: Path) -> None:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 _DOCUMENTATION = "https://github.com/gclint/gclint/blob/main/docs/rules"
 
 
+_MOST_CHARACTERS = 600
+"""How much a finding says, in the format for people, about why there is no safe fix."""
+
+
 def documentation_url(named: Finding | Rule) -> str | None:
     """Return the URL of the documentation of a rule, or of that of a finding; None if it is not gclint's."""
     if not named.code.startswith(RESERVED):
@@ -47,9 +51,19 @@ def remarks(finding: Finding) -> Iterator[str]:
     """Yield what follows a finding: why it has no safe fix, and what to write instead."""
     why = obstacle(finding)
     if why is not None:
-        yield why
+        yield _shortened(why)
     if finding.fix is not None:
         yield f"help: {finding.fix.message}"
+
+
+def _shortened(reasons: str) -> str:
+    """Return the first of many reasons, and how many more there are."""
+    if len(reasons) <= _MOST_CHARACTERS:
+        return reasons
+    shown, *more = reasons.split("; ")
+    while more and len(shown) + len(more[0]) < _MOST_CHARACTERS:
+        shown += f"; {more.pop(0)}"
+    return f"{shown}; and {len(more)} more, which `--output-format json` has" if more else shown
 
 
 def headline(finding: Finding) -> str:
