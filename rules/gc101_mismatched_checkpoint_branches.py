@@ -57,8 +57,8 @@ class MismatchedCheckpointBranches(Rule):
 
     ## Fix safety
 
-    There is no fix: only the author knows which call is right. Let the other one pass the same; GC302
-    removes the branch once they agree.
+    There is no fix: only the author knows which of the two calls is right. Once both pass the same, GC302
+    removes the branch.
 
     ## References
 
@@ -80,12 +80,11 @@ class MismatchedCheckpointBranches(Rule):
             start, end = next((place for place in places if place != whole), whole)
             blocks = listed_code(info.name for info in legacy.blocks)
             yield self.finding(
-                f"the checkpointed call of {blocks} does not match the plain call beside it: "
-                + _told(differences),
+                f"{blocks} may compute something else with checkpointing than without: " + _told(differences),
                 network.file.path,
                 (start, end),
                 legacy.blocks[0].name,
-                Refusal("only the author knows which call is right; let the other one pass the same"),
+                Refusal("only the author knows which of the two calls is right; pass the same in both"),
                 story=(
                     *call_story(legacy, legacy.blocks[0]),
                     *(Step(network.file.path, start, end, each.description) for each in differences),
@@ -116,7 +115,7 @@ class MismatchedCheckpointBranches(Rule):
 def _told(differences: Sequence[Difference]) -> str:
     left = len(differences) - _SHOWN
     told = [each.description for each in differences[:_SHOWN]]
-    return "; ".join([*told, f"and {left} more"] if left > 0 else told)
+    return "; ".join([*told, f"and {left} more, which `gclint explain` names"] if left > 0 else told)
 
 
 _SHOWN = 3

@@ -16,7 +16,7 @@ from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 from gclint.wording import listed_code
 
-_REASON = "a run that trains the model in this way has to show that it raises"
+_REASON = "made only if a run with frozen embeddings raises this error"
 
 
 class InplaceEmbeddingOutput(Rule):
@@ -109,8 +109,8 @@ def _message(change: Change) -> str:
         return f"`{change.name}` is changed in place, which raised in a run: it was a leaf that requires grad"
     return (
         f"`{change.name}`, the output of `{change.module}`, is changed in place: after "
-        '`enable_input_require_grads()`, with its weights frozen, this raises "a leaf Variable that requires '
-        'grad is being used in an in-place operation"'
+        '`enable_input_require_grads()`, with frozen embedding weights, this raises "a leaf Variable that '
+        'requires grad is being used in an in-place operation"'
     )
 
 

@@ -134,7 +134,7 @@ class LegacySetGradientCheckpointing(Rule):
     def _message(override: OldOverride, layers: Sequence[ClassInfo]) -> str:
         old = f"`{override.model.name}` overrides `{LIBRARY_SWITCH}(module, value)`, the old interface"
         if not layers:
-            return f"{old}; this works, but it would not switch on a `{CHECKPOINTING_BASE}`"
+            return f"{old}; this works, but a future `{CHECKPOINTING_BASE}` would stay switched off"
         names = listed_code(dict.fromkeys(info.name for info in layers))
         return f"{old}: `gradient_checkpointing_enable()` leaves {names} switched off"
 
@@ -186,7 +186,10 @@ def _without_override(network: Network, override: OldOverride) -> Fix | Refusal:
 
 def _doubts(network: Network, override: OldOverride) -> Iterator[str]:
     if not _is_new(network) and network.releases.come_before(FIRST_WITH_SWITCH):
-        yield f"before transformers {FIRST_WITH_SWITCH} the library does not set the flags itself"
+        yield (
+            f"before transformers {FIRST_WITH_SWITCH}, only this method sets `gradient_checkpointing`; first "
+            "require a later release"
+        )
     for each, layers in _layers(network, override):
         yield from recomputed_doubts(each, layers)
         for site in defective_sites(each):

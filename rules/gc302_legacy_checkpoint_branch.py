@@ -92,13 +92,15 @@ class LegacyCheckpointBranch(BlockRule):
         else:
             how = f"`{owner}` checkpoints `{name}` in a branch of its own"
         lacking = ", and ".join(_lacking(network, block, known.site))
-        return f"{how}; this works, but {lacking or f'a `{CHECKPOINTING_BASE}` needs no such code'}"
+        if not lacking:
+            return f"{how}; this works, but a `{CHECKPOINTING_BASE}` needs no such code"
+        return f"{how}; this works, but unlike with a `{CHECKPOINTING_BASE}`, {lacking}"
 
 
 def _lacking(network: Network, block: ClassInfo, site: RunSite) -> Iterator[str]:
     """Yield what the base class does for a block, and what recomputes it does not, as clauses."""
     if _takes_cache(network, block):
-        yield "a cache is only switched off if the model does it itself"
+        yield "the model has to switch its cache off itself"
     ignored = []
     if not network.releases.end_before(FIRST_WITH_EVERY_N_LAYERS):
         ignored.append("every_n_layers")

@@ -152,7 +152,7 @@ def _reported(folder: Path, text: str) -> list[Finding]:
 def test_a_change_of_a_leaf_is_reported(tmp_path: Path, body: str) -> None:
     found = _reported(tmp_path, _text(body))
     assert len(found) == 1
-    assert "with its weights frozen" in found[0].message
+    assert "with frozen embedding weights" in found[0].message
 
 
 @pytest.mark.parametrize("body", _HARMLESS + _SILENT)

@@ -47,7 +47,7 @@ _BRANCH = """\
 _LIBRARY = _BRANCH.format(function="self._gradient_checkpointing_func(layer.__call__, hidden_states)")
 _TORCH = _BRANCH.format(function="checkpoint(layer, hidden_states, use_reentrant=False)")
 _OPTIONS = _BRANCH.format(function="checkpoint(layer, hidden_states, **self.gradient_checkpointing_kwargs)")
-_CACHES = "a cache is only switched off if the model does it itself"
+_CACHES = "the model has to switch its cache off itself"
 
 
 def _text(loop: str = _LIBRARY, *, cache: str = "", further: str = "") -> str:
@@ -96,7 +96,9 @@ def _ignored(options: str) -> str:
 )
 def test_what_a_branch_lacks(folder: Folder, release: str, loop: str, cache: str, lacking: list[str]) -> None:
     how = "`OtterModel` checkpoints `OtterLayer` in a branch of its own"
-    but = ", and ".join(lacking) or "a `GradientCheckpointingLayer` needs no such code"
+    but = "a `GradientCheckpointingLayer` needs no such code"
+    if lacking:
+        but = f"unlike with a `GradientCheckpointingLayer`, {', and '.join(lacking)}"
     said = f"{how}; this works, but {but}"
     assert _said(folder, _text(loop, cache=cache), release) == [f"note GC302 {said}"]
 

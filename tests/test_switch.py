@@ -343,4 +343,4 @@ def test_override_of_what_loads_models_needs_a_look(tmp_path: Path) -> None:
     finding = _missing_layer(_project(tmp_path, {"modeling_toy.py": _toy(model=loading)}))
     assert isinstance(finding.remedy, Fix)
     assert finding.remedy.reason is not None
-    assert "leaves checkpointing off in the models that `ToyModel` loads" in finding.remedy.reason
+    assert "checkpointing is also switched on in the models that `ToyModel` loads" in finding.remedy.reason

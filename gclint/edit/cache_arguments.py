@@ -91,15 +91,15 @@ def _users(network: Network, info: ClassInfo) -> Iterator[SourceFile]:
 
 def _described(site: RunSite, arg: Arg, doubt: Doubt) -> str:
     passed = f"`{arg.star}{_code(site.source(arg.value))}`"
+    held = f"the caches in {passed}" if arg.star else passed
     what = (
-        f"{passed} may hold something else than a cache under the name of one, and the base class sets that "
-        "to None while checkpointing"
+        f"the base class sets {held} to None while checkpointing, and that may be something else than a cache"
     )
     if doubt.node is arg.value:
         return what
     row = doubt.node.lineno
     where = f"line {row}" if doubt.file is site.scope.module.file else f"line {row} of {doubt.file.path.name}"
-    return f"{what}: `{_code(doubt.file.source(doubt.node))}` on {where} is not known to be one"
+    return f"{what}: it is not known what `{_code(doubt.file.source(doubt.node))}` on {where} is"
 
 
 def _code(text: str) -> str:

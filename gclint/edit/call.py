@@ -104,7 +104,7 @@ def repair_call(
     doubts = [
         f"`{name}` is still passed by keyword, and required grad in a run"
         if name in seen
-        else f"`{name}` is still passed by keyword, and it is not known that it requires no grad"
+        else f"`{name}` is still passed by keyword, so check that it never requires grad"
         for name in left
     ]
     edits = write_call(file, call, slots)
@@ -227,7 +227,7 @@ def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
     if bound is not None:
         if parameter.name in CACHES_IN_ORDER and not is_constant(bound.arg.value):
             return NeedsReordering(
-                f"`{parameter.name}` stands before a parameter of `forward` that has to be passed by position"
+                f"`{parameter.name}` has to be passed by keyword, but what follows it by position"
             )
         return Slot(bound, None)
     if binding.unpacks_mapping:
@@ -242,7 +242,7 @@ def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
         )
     if parameter.name in CACHES_IN_ORDER and parameter.default not in ("None", "False"):
         return NeedsReordering(
-            f"`{parameter.name}` stands before a parameter of `forward` that has to be passed by position"
+            f"`{parameter.name}` has to be passed by keyword, but what follows it by position"
         )
     return Slot(None, None, parameter.default)
 

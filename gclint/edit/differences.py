@@ -309,14 +309,25 @@ def _compare_arguments(
     if checkpointed and plain and _same_where_not_none(checkpointed.node, plain.node):
         return None
     return Difference(
-        f"`{name}` is {_shown(left)} in the checkpointed call and {_shown(right)} in the plain one"
-        + (f", and the base class of {still_on} does not disable it" if still_on else ""),
+        _other_values(name, checkpointed, plain, default)
+        + (f" (in {still_on}, the base class does not set it to None either)" if still_on else ""),
         one_is_silent=any(each is None or is_literal(each.node, None) for each in (checkpointed, plain)),
         argument=None if checkpointed is None else checkpointed.arg,
         parameter=name,
         is_cache_off=still_on is not None,
         received=(left, right),
     )
+
+
+def _other_values(name: str, checkpointed: Value | None, plain: Value | None, default: Value | None) -> str:
+    """Return in words what two calls pass to a parameter."""
+    left_out = f"leaves `{name}` " + ("out" if default is None else f"at its default `{default.code}`")
+    if checkpointed is None and plain is not None:
+        return f"the checkpointed call {left_out}, and the plain one passes `{plain.code}`"
+    if checkpointed is not None and plain is None:
+        return f"the checkpointed call passes `{checkpointed.code}` as `{name}`, and the plain one {left_out}"
+    both = [each.code for each in (checkpointed, plain) if each is not None]
+    return f"the checkpointed call passes `{both[0]}` as `{name}`, and the plain one `{both[-1]}`"
 
 
 def _compare_extras(name: str, checkpointed: Value | None, plain: Value | None) -> Difference | None:
@@ -328,9 +339,7 @@ def _compare_extras(name: str, checkpointed: Value | None, plain: Value | None) 
         return Difference(message, one_is_silent=True, parameter=name, is_cache_off=is_off)
     if checkpointed.is_same(plain):
         return None
-    message = (
-        f"`{name}` is {_shown(checkpointed)} in the checkpointed call and {_shown(plain)} in the plain one"
-    )
+    message = _other_values(name, checkpointed, plain, None)
     return Difference(message, parameter=name, is_cache_off=is_off)
 
 
@@ -353,7 +362,3 @@ def _same_where_not_none(one: ast.expr, other: ast.expr) -> bool:
         ):
             return True
     return False
-
-
-def _shown(value: Value | None) -> str:
-    return "nothing" if value is None else f"`{value.code}`"

@@ -69,8 +69,8 @@ def obstacle(network: Network, group: Group) -> str | None:
             if not difference.one_is_silent:
                 row = network.file.position(branch.span[0]).row
                 return (
-                    f"the two calls of the branch on line {row} differ: {difference.description}; make them "
-                    "pass the same first"
+                    f"before the branch on line {row} can be replaced, its two calls have to pass the same: "
+                    f"{difference.description}"
                 )
     problem = switch_obstacle(network, sites_of(network, group))
     if problem is not None:

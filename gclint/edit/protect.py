@@ -290,7 +290,7 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
         "; ".join(
             [
                 derived,
-                *(_said(network, each) for each in repairs if each.what),
+                *(_said(network, each) for each in repairs if each.part is not Part.BLOCK),
                 *(f"remove `{each.model.name}.{LIBRARY_SWITCH}`" for each in overrides),
             ]
         ),
@@ -305,7 +305,8 @@ def _said(network: Network, repair: Repair) -> str:
     """Return what a fix does to a call or a branch, in words."""
     file = network.project.file(repair.path)
     where = "" if file is network.file else f" of {file.path.name}"
-    return f"{repair.what} on line {file.position(repair.start).row}{where}"
+    row = f"line {file.position(repair.start).row}{where}"
+    return f"replace the branch on {row} by its plain call" if not repair.what else f"{repair.what} on {row}"
 
 
 def _allowed_group(network: Network, block: UnprotectedBlock) -> Group | Refusal:
@@ -323,7 +324,7 @@ def _repairs(group: Group, calls: _Calls) -> Iterator[Repair]:
     for info in group.blocks:
         yield Repair(Part.BLOCK, info.file.path, info.definition.header, info.definition.end)
     for branch in group.branches.values():
-        yield Repair(Part.BRANCH, branch.file.path, *branch.span, "replace the branch by its plain call")
+        yield Repair(Part.BRANCH, branch.file.path, *branch.span)
     for site in calls.edits:
         path = site.scope.module.file.path
         yield Repair(Part.CALL, path, *site.span(site.call), calls.moves[site])
@@ -418,10 +419,10 @@ def _repaired_calls(
 
 
 def _losing(row: int, name: str) -> str:
-    what = f"`{name}`" if name else "something"
+    what = f"`{name}` is" if name else "arguments of unknown names are"
     return (
-        f"the call on line {row} passes {what} by keyword, which may require grad, and receives none under "
-        "reentrant checkpointing"
+        f"{what} still passed by keyword on line {row}, where reentrant checkpointing gives no gradient, so "
+        "check that nothing of it requires grad"
     )
 
 
@@ -448,7 +449,7 @@ def _repair(network: Network, group: Group, site: RunSite, losing: Collection[st
         return
     repaired = repaired_call(network, site, bindings)
     if isinstance(repaired, Refusal):
-        found.doubts.append(f"the call on line {row} would still be wrong: {repaired.reason}")
+        found.doubts.append(f"the call on line {row} has to be repaired by hand: {repaired.reason}")
     else:
         found.edits[site] = repaired.edits
         found.moves[site] = f"pass {moves(bindings)}"

@@ -28,6 +28,7 @@ from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, gradient_steps, parameter_steps
 from gclint.network.untrained import Untrained, untrained
 from gclint.verify.worker.cause import Cause
+from gclint.wording import listed_code
 
 _OUTSIDE_CALLERS = "positional callers outside the given files break"
 
@@ -99,11 +100,13 @@ class SiteDefects:
         reordered = reorder_forward(self.network, block, self.bindings[0].activations)
         if isinstance(reordered, Refusal):
             return Refusal(f"{reason}, and it cannot be reordered: {reordered.reason}")
+        signature = self.bindings[0].signature
+        names = sorted(self.bindings[0].activations, key=lambda each: signature.index(each) or 0)
         return Fix(
-            f"Move the activations to the front in `{block.name}.forward` and in its calls",
+            f"Move {listed_code(names)} to the front in `{block.name}.forward` and in its calls",
             tuple(reordered.edits),
             Applicability.UNSAFE,
-            f"{reason}, so the fix reorders it: {_OUTSIDE_CALLERS}",
+            f"{reason}, so the fix changes the order of the parameters: {_OUTSIDE_CALLERS}",
             tuple(reordered.calls),
         )
 

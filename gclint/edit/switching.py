@@ -47,8 +47,8 @@ def switch_obstacle(network: Network, sites: Sequence[RunSite]) -> str | None:
     if switch is None:
         return None
     return (
-        f"{switch.seen_from(network.file)}, and only `gradient_checkpointing_enable()` enables a "
-        f"`{CHECKPOINTING_BASE}`; {switch.advice}"
+        f"{switch.seen_from(network.file)}, so a `{CHECKPOINTING_BASE}` would not be switched on in the "
+        f"same way; first {switch.advice}"
     )
 
 
@@ -70,13 +70,13 @@ def override_doubts(override: OldOverride) -> list[str]:
     doubts = []
     if others:
         doubts.append(
-            f"the override of `{override.model.name}` leaves checkpointing off in {others[0]}; without it, "
-            "checkpointing is switched on there as well"
+            f"without the override of `{override.model.name}`, checkpointing is also switched on in "
+            f"{others[0]}, where it is off today"
         )
     doubts += [_used(override, place) for place in islice(uses_of(override), 1)]
     doubts += [
-        f"only the override of `{override.model.name}` gives `{info.name}` a `gradient_checkpointing`; set "
-        "that to False in its `__init__` first"
+        f"`{info.name}` has no `gradient_checkpointing` but what this override sets; first set it to False "
+        f"in the `__init__` of `{info.name}`"
         for info in override.named or ()
         if not any(setting.is_librarys for setting in flag_settings(info))
     ]
@@ -84,7 +84,9 @@ def override_doubts(override: OldOverride) -> list[str]:
 
 
 def _used(override: OldOverride, place: str) -> str:
-    return f"`{LIBRARY_SWITCH}` is used on {place}, and that may be the one of `{override.model.name}`"
+    return (
+        f"`{LIBRARY_SWITCH}` is used on {place}, so check whether that is the one of `{override.model.name}`"
+    )
 
 
 def computed_doubts(override: OldOverride) -> Iterator[str]:

@@ -109,7 +109,7 @@ def _condition(site: RunSite) -> OtherSwitch | None:
                 f"whether it is checkpointed hangs on `{shown_part}` {{where}}",
                 site.scope.module.file,
                 site.span(part)[0],
-                f"make the condition `self.{FLAG} and self.training` first",
+                f"make the condition `self.{FLAG} and self.training`",
             )
     return None
 
@@ -190,11 +190,11 @@ def _without_support(owner: ClassInfo, sites: Sequence[RunSite]) -> Iterator[Oth
         and not all(map(_has_librarys_function, sites))
     ):
         yield OtherSwitch(
-            f"`{models[0].name}` {{where}} does not support checkpointing, so "
-            "`gradient_checkpointing_enable()` raises",
+            f"`gradient_checkpointing_enable()` raises for `{models[0].name}` {{where}}, which does not "
+            "support checkpointing",
             models[0].file,
             models[0].definition.header,
-            "if the model supports checkpointing, set `supports_gradient_checkpointing = True` there first",
+            "set `supports_gradient_checkpointing = True` there if the model supports it",
         )
 
 
@@ -234,7 +234,7 @@ def _overrides(model: ClassInfo) -> Iterator[OtherSwitch]:
                     f"`{info.name}` overrides `{method.name}` {{where}}",
                     info.file,
                     method.header,
-                    "make it call the library's method first",
+                    f"call `super().{method.name}` in it",
                 )
 
 
