@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-_NO_DROPOUT = """\
+NO_DROPOUT = """\
 for part in holders(model):  # Avoid randomness.
     for key, value in vars(part).items():
         if "drop" in key and isinstance(value, float):
@@ -18,6 +18,7 @@ for module in model.modules():
     if "Drop" in type(module).__name__ and hasattr(module, "p"):
         module.p = 0.0
 """
+"""The lines of a script that prepare ``model`` for scenarios without dropout."""
 _DROPOUT = """\
 for part in holders(model):  # In a tiny model, little is dropped.
     for key, value in vars(part).items():
@@ -27,14 +28,11 @@ for module in model.modules():
     if "Drop" in type(module).__name__ and hasattr(module, "p"):
         module.p = max(module.p, LEAST)
 """
-_LAYERDROP = (
-    _NO_DROPOUT
-    + """\
+_LAYERDROP = """\
 for part in holders(model):
     for key in [key for key in vars(part) if "layerdrop" in key]:
         setattr(part, key, 0.5)
 """
-)
 _CACHE_OBJECT = """\
 if model.config.is_encoder_decoder or getattr(model.config, "add_cross_attention", False):
     cache = transformers.EncoderDecoderCache(transformers.DynamicCache(), transformers.DynamicCache())
@@ -42,17 +40,13 @@ else:
     cache = transformers.DynamicCache()
 inputs["past_key_values"] = cache
 """
-_FROZEN_BASE = (
-    _NO_DROPOUT
-    + """\
+_FROZEN_BASE = """\
 model.requires_grad_(False)
 for stack in (module for module in model.modules() if isinstance(module, torch.nn.ModuleList)):
     for module in stack.modules():  # The layers that get adapters.
         if isinstance(module, torch.nn.Linear) or type(module).__name__ == "Conv1D":
             module.weight.requires_grad_()
 """
-)
-
 _FROZEN_STATISTICS = """\
 for module in model.modules():
     if getattr(module, "running_mean", None) is not None:
@@ -183,8 +177,8 @@ class Scenario:
     """A way to train a model; it applies only to models that have what it enables."""
 
     name: str
-    preparation: str = _NO_DROPOUT
-    """The lines of a script that prepare ``model`` for the scenario; the worker has a way of its own."""
+    preparation: str = ""
+    """Further lines of a script that prepare ``model``; the worker has a way of its own."""
     setup: str = ""
     """Further lines, which the worker runs, too."""
     batch: str = ""
