@@ -6,11 +6,15 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from gclint.cli import CannotRun
+from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.paths import shown
+from gclint.copies.generated import modular_path
+from gclint.facts import read_bytes
 from gclint.finding import Problem
 from gclint.report.printing import write_lines
 from gclint.report.report import Report
@@ -55,6 +59,17 @@ def require_new_folder(folder: Path | None) -> None:
             raise CannotRun(f"--upstream: {shown(folder)} is not empty; name a new folder, or empty this one")
     except OSError as error:
         raise _unusable(folder, error) from None
+
+
+def with_sources(files: Iterable[Path]) -> list[Path]:
+    """Return files with those that they are generated from, which are to be repaired as well."""
+    found: dict[Path, None] = {}
+    for path in files:
+        source = None
+        with suppress(OSError, UnreadableFile):
+            source = modular_path(SourceFile(path, read_bytes(path)))
+        found |= dict.fromkeys((path, source) if source is not None and source.is_file() else (path,))
+    return list(found)
 
 
 def write_upstream(folder: Path, report: Report, settings: RunSettings) -> None:

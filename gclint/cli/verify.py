@@ -45,7 +45,7 @@ from gclint.cli.output import (
     write_page,
 )
 from gclint.cli.runs import results_of_user, run_display, run_options, run_settings
-from gclint.cli.upstream import require_new_folder, write_scripts, write_upstream
+from gclint.cli.upstream import require_new_folder, with_sources, write_scripts, write_upstream
 from gclint.code.discovery import Survey
 from gclint.code.paths import shortened, shown
 from gclint.code.project import Project
@@ -238,6 +238,8 @@ def run(
                 if interruption is not None:
                     results.problem = f"the run was {_interrupted(place)}"
     files = [target.path for target in targets]
+    if upstream is not None:
+        files = with_sources(files)
     joined = _joined(results, files, settings.python, config)
     report = replace(joined, problems=tuple(found.problems), outside=tuple(found.outside))
     status = output.write(report, results, _repeat(about_runs))

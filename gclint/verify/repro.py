@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from textwrap import indent, wrap
 
@@ -60,7 +60,7 @@ def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
     filled = {
         "guard": guard(failure),
         "constants": "".join(_constants(failure, sign, scenario)),
-        "config": _called("dict", {name: repr(value) for name, value in recipe.config.items()}),
+        "config": _called("dict", {name: _written(value) for name, value in recipe.config.items()}),
         "found": sign.found,
         "name": result.name,
         "config_class": recipe.config_class.rpartition(".")[2],
@@ -82,7 +82,7 @@ def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
 
 def _constants(failure: Failure, sign: Sign, scenario: Scenario) -> Iterator[str]:
     if "BLOCKS" in sign.shown:
-        yield f"BLOCKS = {_called('', dict.fromkeys(map(repr, failure.blocks), ''))}\n"
+        yield f"BLOCKS = {_written(list(failure.blocks))}\n"
     if scenario.dropout:
         yield "LEAST = 0.5  # The least probability of dropping something.\n"
     if scenario.require_input_grads:
@@ -121,7 +121,7 @@ def _inputs(scenario: Scenario, recipe: Recipe, number: str) -> Iterator[str]:
     if number != "0" and recipe.other_inputs:
         which = f"({number})" if " " in number else number
         batches = [_called("dict", each) for each in (recipe.inputs, recipe.other_inputs)]
-        yield f"batches = {_called('', dict.fromkeys(batches, ''))}\n"
+        yield f"batches = {_broken('[', batches, ']')}\n"
         yield f"inputs = batches[{which} % 2]  # Two lengths alternate.\n"
     else:
         yield f"inputs = {_called('dict', recipe.inputs)}\n"
@@ -149,9 +149,14 @@ def _runs(scenario: Scenario, mode: str) -> Iterator[str]:
 
 
 def _called(name: str, arguments: Mapping[str, str]) -> str:
-    """Return a call with arguments as text, broken into lines."""
-    parts = [f"{key}={value}" if value else key for key, value in arguments.items()]
-    whole = f"{name}({', '.join(parts)})"
+    """Return a call with keyword arguments as text."""
+    return _broken(f"{name}(", (f"{key}={value}" for key, value in arguments.items()), ")")
+
+
+def _broken(start: str, parts: Iterable[str], end: str) -> str:
+    """Return what is between brackets with commas, broken into lines if it is long."""
+    parts = list(parts)
+    whole = f"{start}{', '.join(parts)}{end}"
     if len(whole) <= _WIDTH:
         return whole
     lines: list[str] = []
@@ -160,7 +165,16 @@ def _called(name: str, arguments: Mapping[str, str]) -> str:
             lines[-1] += f" {part},"
         else:
             lines.append(indent(f"{part},", "    "))
-    return "\n".join((f"{name}(", *lines, ")"))
+    return "\n".join((start, *lines, end))
+
+
+def _written(value: object) -> str:
+    """Return a field of a configuration as Python, broken into lines if it is long."""
+    if isinstance(value, dict):
+        return _broken("{", (f"{key!r}: {_written(each)}" for key, each in value.items()), "}")
+    if isinstance(value, list):
+        return _broken("[", map(_written, value), "]")
+    return repr(value)
 
 
 def _used(known: Mapping[str, str], text: str) -> str:

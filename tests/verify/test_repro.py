@@ -45,9 +45,9 @@ def _failure(
     return Failure(check, mode, scenario, message)
 
 
-_NOT_SHOWN = ("values_only", "first_result_kept")
-"""What a script does not show yet: other values that reach no output of a module, and what a function keeps
-of the run without checkpointing, which the script makes in the same process."""
+_NOT_SHOWN = ("values_only", "first_result_kept", "first_with_gradients")
+"""What a script does not show yet: other values that reach no output of a module, and what a function or a
+module keeps of the run without checkpointing, which the script makes in the same process."""
 _PLANTED = [
     each
     for each in load_planted()
