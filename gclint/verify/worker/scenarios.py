@@ -12,11 +12,8 @@ from dataclasses import dataclass, replace
 NO_DROPOUT = """\
 for part in holders(model):  # Avoid randomness.
     for key, value in vars(part).items():
-        if "drop" in key and isinstance(value, float):
+        if isinstance(value, float) and ("drop" in key or (key == "p" and "Drop" in type(part).__name__)):
             setattr(part, key, 0.0)
-for module in model.modules():
-    if "Drop" in type(module).__name__ and hasattr(module, "p"):
-        module.p = 0.0
 """
 """The lines of a script that prepare ``model`` for scenarios without dropout."""
 _DROPOUT = """\
