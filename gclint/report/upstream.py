@@ -30,6 +30,7 @@ _WITH: Mapping[Mode, str] = {
     "non-reentrant": "with `use_reentrant=False`",
     "reentrant": "with `use_reentrant=True`",
 }
+_SHOWS = "the script shows it"
 _HEADING = re.compile(r"^# (.*)$", re.MULTILINE)
 _TITLE_LENGTH = 200
 
@@ -181,8 +182,15 @@ def page(report: Report, defect: Defect, script: Script | None, environment: Env
 
 def release_line(version: str, result: Demonstration | None) -> str:
     """Return the line about a release in the last section of a page."""
-    shows = "the script shows it" if result and result.status == 1 else "the script does not show it"
-    return f"- transformers {version}: {'there is no script' if result is None else shows}\n"
+    if result is None:
+        what = "there is no script"
+    elif result.status == 1:
+        what = _SHOWS
+    elif result.status == 0:
+        what = "the script does not show it"
+    else:
+        what = f"the script does not run ({escaped((result.output.splitlines() or [''])[-1])})"
+    return f"- transformers {version}: {what}\n"
 
 
 def _happenings(defect: Defect) -> Iterator[str]:

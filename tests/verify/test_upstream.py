@@ -8,10 +8,17 @@ from pathlib import Path
 import pytest
 
 from gclint.cli import upstream
-from gclint.finding import Problem
-from gclint.report.upstream import RELEASES, index, release_line
+from gclint.code.project import Project
+from gclint.finding import Finding, Heir, Problem
+from gclint.proof.evidence import Hint, Weighed
+from gclint.report.report import Report
+from gclint.report.upstream import RELEASES, defects, index, release_line
+from gclint.settings import Settings
+from gclint.verify.results import Results
 from gclint.verify.settings import RunSettings
-from gclint.verify.worker.protocol import Demonstration
+from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.protocol import ClassResult, Demonstration, Failure, Place
+from tests.toys import NO_FIX
 from tests.verify.command_line import Gclint, failing, kept_results, passing, write
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
@@ -144,6 +151,43 @@ def test_a_folder_behind_a_link_that_leads_out_is_refused(
     outcome = gclint("--upstream", "up/pages")
     assert outcome.status == 2
     assert "leads out of" in outcome.err
+
+
+def test_what_is_generated_from_one_file_has_the_same_defects(tmp_path: Path) -> None:
+    call = "hidden_states = layer(hidden_states, x=x)\n"
+    paths = [tmp_path / f"modeling_{name}.py" for name in "abc"]
+    for path in paths:
+        path.write_text(call if path != paths[2] else f"{call}{call}")
+    heirs = (Heir(paths[1], "Layer", defines=True),)
+    shared = Finding("GC003", "name", "", paths[0], 0, 1, "Layer", NO_FIX, heirs=heirs)
+    own = Finding("GC003", "name", "", paths[2], 0, 1, "Layer", NO_FIX)
+    found = (
+        (paths[0], 1, shared),
+        (paths[1], 1, shared),
+        (paths[2], 1, own),
+        (paths[2], 2, own),
+    )
+    results, weighed = Results(), Weighed(hints={})
+    for number, (path, line, finding) in enumerate(found):
+        place = Place(str(path), line, line)
+        failure = Failure(
+            "error",
+            "reentrant",
+            "default",
+            "it raises",
+            (),
+            (place,),
+            Cause.KEYWORD_ACTIVATION,
+            "By keyword.",
+        )
+        result = ClassResult(str(path), f"Model{number}", "failed", failures=(failure,))
+        results.add(result, tree=None)
+        hint = Hint("GC003", (path,), is_unsafe=False, is_whole=True, findings=(finding,))
+        weighed.hints[result.source, result.name, failure] = (hint,)  # type: ignore[index]
+    project = Project(Settings(), paths)
+    grouped = defects(Report(project, runs=results, weighed=weighed))
+    names = [[result.name for result, _ in each.failures] for each in grouped]
+    assert names == [["Model0", "Model1"], ["Model2"], ["Model3"]]
 
 
 def test_the_index_has_all_releases_that_show_a_defect() -> None:
