@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from textwrap import indent
 
 from gclint.verify.worker.protocol import Failure
-from gclint.verify.worker.scenarios import ENDLESS
+from gclint.verify.worker.scenarios import AGAIN, ENDLESS
 
 TEMPLATE = '''\
 """{title}"""
@@ -379,7 +379,7 @@ _GUARDS = {
 
 def sign_of(failure: Failure) -> Sign:
     """Return how a failure is seen; a crash needs nothing."""
-    if "again and again" in failure.message:
+    if AGAIN in failure.message:
         return _ENDLESS
     return _SIGNS.get(failure.check, _DEFAULT)
 

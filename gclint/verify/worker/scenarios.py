@@ -131,6 +131,8 @@ _SIZES = ("shape", "size", "len", "dim", "numel", "window", "chunk", "span", "bu
 ENDLESS = 20
 """Runs of a module in the backward pass, per run in the forward pass, that count as endless. They are nested
 on the stack of one thread, which overflows if it is small."""
+AGAIN = "is recomputed again and again"
+"""The words about a block of which there were so many."""
 OPTION = "option"
 """The feature for all options of configurations; each option has scenarios named after it, such as
 ``option is_decoder=True``."""
