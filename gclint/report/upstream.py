@@ -127,14 +127,14 @@ def _is_known(failure: Failure) -> bool:
 def _key(report: Report, result: ClassResult, failure: Failure, hints: Iterable[Hint]) -> object:
     """Return what is equal for failures of one defect: the cause and the lines.
 
-    If the lines are not known, the explanation must be the same but for its numbers; in files that are
-    generated from the same one, the code of the lines.
+    In files that are generated from the same one, the code of the lines must be the same; if the lines are
+    not known, the first sentence of the explanation, which may have some.
     """
     what: object = failure.cause if _is_known(failure) else (failure.check, NUMBER.sub("", failure.text))
     findings = frozenset(finding for hint in hints for finding in hint.findings)
     if any(finding.heirs for finding in findings):
         return what, findings, tuple("".join(_code(report, place)) for place in failure.places)
-    return what, failure.places or (result.source, NUMBER.sub("", failure.explanation))
+    return what, failure.places or (result.source, failure.explanation.partition(". ")[0])
 
 
 def _code(report: Report, place: Place) -> list[str]:
