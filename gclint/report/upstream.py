@@ -12,7 +12,6 @@ from gclint.code.paths import printable
 from gclint.edit.edits import by_file, edited
 from gclint.proof.evidence import Hint
 from gclint.report.diff import unified_diff
-from gclint.report.findings import obstacle
 from gclint.report.markdown import escaped, in_code
 from gclint.report.page.excerpts import brief
 from gclint.report.report import Report
@@ -35,6 +34,23 @@ _HEADING = re.compile(r"^# (.*)$", re.MULTILINE)
 _TITLE_LENGTH = 200
 
 
+_KINDS = {
+    Cause.NOT_A_LAYER: "blocks that are no checkpointing layers",
+    Cause.NOTHING_TO_SWITCH: "support without anything to checkpoint",
+    Cause.POSITIONAL_CACHE: "caches by position",
+    Cause.WRITTEN_CACHE: "caches written twice",
+    Cause.KEYWORD_ACTIVATION: "activations by keyword",
+    Cause.CONTAINED_ACTIVATION: "activations in containers",
+    Cause.NO_INPUT_GRADIENT: "no gradient at the first block",
+    Cause.STATISTICS: "running statistics updated twice",
+    Cause.LEAF: "embeddings changed in place",
+    Cause.HOOK: "input embeddings that are no tensor",
+}
+"""What defects with one of these causes are; others are called like their causes."""
+_ERRORS = ("error", "frozen base", "warning")
+"""The checks whose messages quote something, which may have a colon."""
+
+
 @dataclass
 class Defect:
     """The failures that have one cause at the same lines, of several classes and in several modes."""
@@ -47,7 +63,8 @@ class Defect:
     def kind(self) -> str:
         """What defects have in common that one change can mend."""
         failure = self.failures[0][1]
-        return failure.cause.value if _is_known(failure) and failure.cause else f"other {failure.check}"
+        cause = failure.cause if _is_known(failure) else None
+        return f"other {failure.check}" if cause is None else _KINDS.get(cause, cause.value)
 
     @property
     def subjects(self) -> list[tuple[ClassResult, Failure]]:
@@ -83,11 +100,11 @@ class Defect:
         result, failure = self.subject
         others = len({(each.source, each.name) for each, _ in self.failures}) - 1
         more = f" and {counted(others, 'more class', 'more classes')}" if others else ""
-        what = re.split(r"; |: `", failure.message)[0][:_TITLE_LENGTH]
+        what = re.split("; " if failure.check in _ERRORS else ": ", failure.message)[0][:_TITLE_LENGTH]
         modes = {each.mode for _, each in self.failures}
-        with_ = " with gradient checkpointing" if {*_WITH} - {"plain"} <= modes else ""
-        if len(modes) == 1 and modes != {"plain"}:
-            with_ = f" {_WITH[modes.pop()]}"
+        with_ = "" if "checkpointing" in what else " with gradient checkpointing"
+        if len(modes) == 1:
+            with_ = "" if modes == {"plain"} else f" {_WITH[failure.mode]}"
         return printable(f"`{result.name}`{more}: {what}{with_}")
 
 
@@ -244,14 +261,15 @@ def _repair(report: Report, defect: Defect, script: Script | None) -> Iterator[s
     changed = {Path(brief(path)): texts for path, texts in repaired(report, hint).items()}
     yield _fenced("diff", "".join(unified_diff(changed)))
     if not hint.is_whole:
-        yield "It repairs a part of the defect.\n"
+        yield "It repairs a part of what fails.\n"
     if script is not None and script.shows and script.repaired is not None:
         ends = script.repaired.status
-        yield f"With it, the script exits with {ends}{'' if ends else ': the defect is gone'}.\n"
+        yield f"With it, the script {f'exits with {ends}' if ends >= 0 else 'ends with an error'}.\n"
         if ends:
             yield _fenced("text", script.repaired.output)
-    for why in dict.fromkeys(filter(None, map(obstacle, hint.findings))):
-        yield f"It needs a review: {escaped(why)}.\n"
+    reasons = (finding.fix.reason for finding in hint.findings if finding.fix is not None)
+    for reason in dict.fromkeys(filter(None, reasons)):
+        yield f"It needs a review: {escaped(reason)}.\n"
     command = in_code(f"gclint --fix --verify --select {hint.code}")
     yield f"It has not been proven: {command} runs all classes that use the code for that.\n"
 

@@ -68,7 +68,7 @@ HELPERS = {
 def without_caches(outputs):
     """Return the outputs by name, except for caches."""
     named = outputs if isinstance(outputs, dict) else {"outputs": outputs}
-    known = ("past_key_values", "cache_params", "mems")
+    known = ("past_key_values", "cache_params", "mems", "state")
     return {name: value for name, value in named.items() if name not in known}
 ''',
     "tensors": '''\
@@ -92,11 +92,12 @@ def lost_and_different(plain, found):
     """Yield a sentence about the gradients that are lost, and one about those that differ."""
 {indent(_LOST_AND_DIFFERENT, "    ")}''',
     "differences": '''\
-def differences(expected, found):
-    """Yield a sentence about each value that differs in two dictionaries."""
-    for name in {**expected, **found}:
-        if name not in expected or name not in found or not same(expected[name], found[name]):
-            yield f"{name} is different"
+def differences(plain, found):
+    """Yield a sentence about the values that differ in two dictionaries."""
+    both = plain.keys() & found.keys()
+    names = [name for name in {**plain, **found} if name not in both or not same(plain[name], found[name])]
+    if names:
+        yield f"{len(names)} of {len(plain)} values are different: {', '.join(names[:3])}"
 ''',
     "same": '''\
 def same(one, other):
@@ -256,7 +257,7 @@ for block in BLOCKS:
         _OUTPUTS,
         shown="""\
 for expected, other in zip(plain, found):
-    yield from (each for each in differences(expected, other) if each.startswith("loss "))
+    yield from differences(*({k: v for k, v in run.items() if k[:5] == "loss "} for run in (expected, other)))
 """,
     ),
     "outputs": _OUTPUTS,

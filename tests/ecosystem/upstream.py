@@ -25,7 +25,28 @@ from tests.environment import PROJECT, announce, python_of
 
 FOLDER = PROJECT / "docs" / "upstream"
 RELEASE, EARLIER = "5.23.0", ("4.57.6",)
-PAGES = ("contained-activation/mlcd-MLCDVisionModel.md",)
+PAGES = (
+    "activations-by-keyword/autoformer-AutoformerDecoder.md",
+    "activations-by-keyword/big_bird-BigBirdModel.md",
+    "activations-by-keyword/esm-EsmModel.md",
+    "activations-by-keyword/llama4-Llama4VisionModel.md",
+    "activations-by-keyword/sew_d-SEWDModel.md",
+    "activations-in-containers/mlcd-MLCDVisionModel.md",
+    "blocks-that-are-no-checkpointing-layers/clvp-ClvpDecoder.md",
+    "blocks-that-are-no-checkpointing-layers/clvp-ClvpEncoder.md",
+    "blocks-that-are-no-checkpointing-layers/phi4_multimodal-Phi4MultimodalAudioModel.md",
+    "blocks-that-are-no-checkpointing-layers/x_clip-XCLIPModel.md",
+    "caches-by-position/git-GitModel.md",
+    "caches-by-position/roformer-RoFormerModel.md",
+    "caches-written-twice/rwkv-RwkvModel.md",
+    "embeddings-changed-in-place/git-GitModel.md",
+    "input-embeddings-that-are-no-tensor/swin-SwinBackbone.md",
+    "no-gradient-at-the-first-block/pop2piano-Pop2PianoForConditionalGeneration.md",
+    "no-gradient-at-the-first-block/pvt_v2-PvtV2Backbone.md",
+    "no-gradient-at-the-first-block/swin-SwinBackbone.md",
+    "running-statistics-updated-twice/mobilevitv2-MobileViTV2Model.md",
+    "support-without-anything-to-checkpoint/pp_lcnet_v4-PPLCNetV4Backbone.md",
+)
 """The pages that are kept, each named like the model and the class of its script."""
 _SCRIPT = re.compile(r'^```python\n(""".*?)^```$', re.MULTILINE | re.DOTALL)
 

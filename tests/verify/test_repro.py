@@ -54,8 +54,9 @@ _PLANTED = [
     if each.expectations and not each.needs_limits and each.name not in _NOT_SHOWN
 ]
 _SIGNS = (
-    " parameters get ", " is different", " is not recomputed ", " is recomputed ", " bytes are saved ",
-    " is written to again ", "torch warns: ", "checkpointing is not ", "training raises ",
+    " parameters get ", " values are different: ", " is not recomputed ", " is recomputed ",
+    " bytes are saved ", " is written to again ", "torch warns: ",
+    "checkpointing is not ", "training raises ",
 )  # fmt: skip
 """What the sentences have in which a failure shows."""
 
@@ -236,6 +237,19 @@ def test_the_recipe_is_that_of_the_failure_that_is_shown() -> None:
         assert recipe is not None
         assert ("encoder_hidden_states" in recipe.inputs) == (failure.scenario == "cross-attention")
     assert "requires_grad_()" in result.recipes[-1].inputs["encoder_hidden_states"]
+
+
+@pytest.mark.torch
+def test_a_recipe_has_only_the_fields_and_inputs_that_are_needed() -> None:
+    from gclint.verify.worker.examination.evidence import recipe
+
+    with imported("healthy") as module:
+        usual, deeper = specimen(module), specimen(module, num_hidden_layers=6)
+        assert recipe(usual).config == {}
+        made = recipe(replace(deeper, inputs=lambda: {**usual.inputs(), "attention_mask": None}))
+    assert made.config == {"num_hidden_layers": 6}
+    assert list(made.inputs) == ["input_ids", "attention_mask"]
+    assert (made.has_cache, made.is_enabled) == (False, False)
 
 
 def _written(folder: Path, planted: str, failure: Failure, recipe: Recipe) -> Path:

@@ -54,15 +54,15 @@ def test_there_is_a_page_for_each_defect_and_not_for_each_class(
     assert outcome.status == 1
     assert outcome.err == "up has 2 defects; scripts show 2 of them.\n"
     pages = _pages()
-    assert set(pages) == {"README.md", "keyword-activation/toy-A.md", "keyword-activation/toy-C.md"}
-    assert "Classes of `modeling_toy.py`: `A`, `B`\n" in pages["keyword-activation/toy-A.md"]
+    assert set(pages) == {"README.md", "activations-by-keyword/toy-A.md", "activations-by-keyword/toy-C.md"}
+    assert "Classes of `modeling_toy.py`: `A`, `B`\n" in pages["activations-by-keyword/toy-A.md"]
     assert "`Right`" not in "".join(pages.values())
 
 
 def test_a_page_has_what_a_maintainer_needs_in_this_order(gclint: Gclint, tried: list[Demonstration]) -> None:
     write("toy", failing("A") + failing("B", lost=3))
     gclint("--upstream", "up")
-    page = _pages()["keyword-activation/toy-A.md"]
+    page = _pages()["activations-by-keyword/toy-A.md"]
     title, *rest = page.split("\n## ")
     assert title.startswith(
         "# `A` and 1 more class: the gradients of 8 parameters are lost with `use_reentrant=True`\n"
@@ -95,16 +95,16 @@ def test_a_defect_that_no_script_shows_is_not_claimed(gclint: Gclint, tried: lis
     tried[:] = [_NOT_SHOWN]
     assert gclint("--upstream", "up").err == "up has 1 defect; scripts show 0 of them.\n"
     pages = _pages()
-    assert "it exits with 0, so it does not show the defect:" in pages["keyword-activation/toy-A.md"]
-    assert "- transformers 5.23.0: the script does not show it\n" in pages["keyword-activation/toy-A.md"]
-    assert pages["README.md"].endswith("(keyword-activation/toy-A.md) | not shown |\n")
+    assert "it exits with 0, so it does not show the defect:" in pages["activations-by-keyword/toy-A.md"]
+    assert "- transformers 5.23.0: the script does not show it\n" in pages["activations-by-keyword/toy-A.md"]
+    assert pages["README.md"].endswith("(activations-by-keyword/toy-A.md) | not shown |\n")
 
 
 def test_output_cannot_end_its_block(gclint: Gclint, tried: list[Demonstration]) -> None:
     write("toy", failing("A"))
     tried[:] = [Demonstration(1, "```\n# Not a heading\n")]
     gclint("--upstream", "up")
-    assert "\n````text\n```\n# Not a heading\n````\n" in _pages()["keyword-activation/toy-A.md"]
+    assert "\n````text\n```\n# Not a heading\n````\n" in _pages()["activations-by-keyword/toy-A.md"]
 
 
 def test_a_folder_with_something_in_it_is_refused_before_anything_is_run(

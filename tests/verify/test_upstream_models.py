@@ -33,9 +33,9 @@ def test_the_script_of_a_page_shows_the_defect_until_it_is_repaired(tmp_path: Pa
     run = _gclint(tmp_path, "verify", "--device", "cpu", "--jobs", "1", "--upstream", "up", "package")
     assert run.returncode == 1, run.stderr
     assert run.stderr.endswith("up has 1 defect; scripts show 1 of them.\n")
-    (path,) = (tmp_path / "up" / "keyword-activation").iterdir()
+    (path,) = (tmp_path / "up" / "activations-by-keyword").iterdir()
     page = path.read_text(encoding="utf-8")
-    assert "With it, the script exits with 0: the defect is gone.\n" in page
+    assert "With it, the script exits with 0.\n" in page
     assert "- transformers " in page.partition("## Releases")[2]
     script = tmp_path / "script.py"
     found = re.search(r"^```python\n(\"\"\".*?)^```$", page, re.MULTILINE | re.DOTALL)

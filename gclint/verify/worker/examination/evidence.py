@@ -233,18 +233,18 @@ def _input(name: str, value: Any) -> str:
 
 
 def _fields(config: Any) -> dict[str, Any]:
-    """Return the fields to make ``config`` from: as few as make the same one."""
-    everything = _written(config)
-    fields = copy.deepcopy(everything)
+    """Return the fields to make ``config`` from: as few as make the same one as all of them."""
+    fields = _written(config)
 
-    def makes_the_same() -> bool:
+    def made() -> dict[str, Any] | None:
         try:
-            return _written(type(config)(**copy.deepcopy(fields))) == everything
+            return _written(type(config)(**copy.deepcopy(fields)))
         except Exception:  # A configuration may reject a part of its fields.
-            return False
+            return None
 
-    if makes_the_same():
-        _reduce(fields, makes_the_same)
+    wanted = made()
+    if wanted is not None:
+        _reduce(fields, lambda: made() == wanted)
     return fields
 
 
