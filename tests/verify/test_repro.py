@@ -243,13 +243,14 @@ def test_the_recipe_is_that_of_the_failure_that_is_shown() -> None:
 def test_a_recipe_has_only_the_fields_and_inputs_that_are_needed() -> None:
     from gclint.verify.worker.examination.evidence import recipe
 
-    with imported("healthy") as module:
+    with imported("as_trained") as module:
         usual, deeper = specimen(module), specimen(module, num_hidden_layers=6)
         assert recipe(usual).config == {}
-        made = recipe(replace(deeper, inputs=lambda: {**usual.inputs(), "attention_mask": None}))
+        made = recipe(replace(deeper, inputs=lambda: {**usual.inputs(), "labels": None}))
     assert made.config == {"num_hidden_layers": 6}
-    assert list(made.inputs) == ["input_ids", "attention_mask"]
-    assert (made.has_cache, made.is_enabled) == (False, False)
+    assert "input_ids" in made.inputs
+    assert "labels" in made.other_inputs
+    assert "labels" not in made.inputs
 
 
 def _written(folder: Path, planted: str, failure: Failure, recipe: Recipe) -> Path:
