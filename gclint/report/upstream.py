@@ -35,7 +35,7 @@ _TITLE_LENGTH = 200
 
 
 _KINDS = {
-    Cause.NOT_A_LAYER: "blocks that are no checkpointing layers",
+    Cause.NOT_A_LAYER: "blocks that are not checkpointing layers",
     Cause.NOTHING_TO_SWITCH: "support without anything to checkpoint",
     Cause.POSITIONAL_CACHE: "caches by position",
     Cause.WRITTEN_CACHE: "caches written twice",
@@ -44,7 +44,7 @@ _KINDS = {
     Cause.NO_INPUT_GRADIENT: "no gradient at the first block",
     Cause.STATISTICS: "running statistics updated twice",
     Cause.LEAF: "embeddings changed in place",
-    Cause.HOOK: "input embeddings that are no tensor",
+    Cause.HOOK: "input embeddings that are not a tensor",
 }
 """What defects with one of these causes are; others are called like their causes."""
 _ERRORS = ("error", "frozen base", "warning")
