@@ -32,6 +32,8 @@ _WITH: Mapping[Mode, str] = {
 _SHOWS = "the script shows it"
 _HEADING = re.compile(r"^# (.*)$", re.MULTILINE)
 _TITLE_LENGTH = 200
+_SENTENCE = 200
+"""The most characters of what a script printed, in the line of a release."""
 
 
 _KINDS = {
@@ -198,16 +200,13 @@ def page(report: Report, defect: Defect, script: Script | None, environment: Env
 
 
 def release_line(version: str, result: Demonstration | None) -> str:
-    """Return the line about a release in the last section of a page."""
+    """Return the line about a release in the last section of a page, with the last sentence of the script."""
     if result is None:
-        what = "there is no script"
-    elif result.status == 1:
-        what = _SHOWS
-    elif result.status == 0:
-        what = "the script does not show it"
-    else:
-        what = f"the script does not run ({escaped((result.output.splitlines() or [''])[-1])})"
-    return f"- transformers {version}: {what}\n"
+        return f"- transformers {version}: there is no script\n"
+    what = {1: _SHOWS, 0: "the script does not show it"}.get(result.status, "the script does not run")
+    lines = result.output.splitlines() or [""]
+    said = f": {escaped(lines[-1][:_SENTENCE])}" if result.status else ""
+    return f"- transformers {version}: {what}{said}\n"
 
 
 def _happenings(defect: Defect) -> Iterator[str]:
@@ -300,7 +299,6 @@ def index(pages: Mapping[str, str]) -> str:
 
 def _shown_on(page: str) -> str:
     """Return the releases on which the script of a page shows the defect."""
-    shown = re.findall(
-        r"^- transformers (\S+): the script shows it$", page.partition(RELEASES)[2], re.MULTILINE
-    )
+    lines = page.partition(RELEASES)[2]
+    shown = re.findall(rf"^- transformers (\S+): {_SHOWS}\b", lines, re.MULTILINE)
     return listed(shown) if shown else "not shown"
