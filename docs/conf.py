@@ -63,7 +63,7 @@ version = release = __version__
 
 extensions = ["myst_parser", "sphinx_copybutton"]
 root_doc = "README"
-include_patterns = ["*.md", "docs/*.md", "docs/rules/*.md"]
+include_patterns = ["*.md", "docs/*.md", "docs/rules/*.md", "docs/upstream/*.md", "docs/upstream/*/*.md"]
 # Folders that hold no pages: Sphinx does not go into them.
 exclude_patterns = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "docs"]
 
@@ -85,13 +85,15 @@ html_theme_options = {
 
 
 def add_navigation(app: Sphinx, name: str, source: list[str]) -> None:
-    """Give the README and the table of rules what the sidebar shows; both are read elsewhere, too."""
+    """Give pages that are read elsewhere, too, the list of those below them, which the sidebar shows."""
     if name == root_doc:
         for caption, entries in NAVIGATION.items():
             titles = [f"{title} </{path}>" for path, title in entries.items()]
             source[0] += _tree(f":caption: {caption}", titles)
     elif name == "docs/rules":
         source[0] += _tree(":glob:", ["rules/*"])
+    elif name == "FINDINGS":
+        source[0] += _tree(":glob:", ["docs/upstream/*", "docs/upstream/*/*"])
 
 
 def _tree(option: str, entries: list[str]) -> str:

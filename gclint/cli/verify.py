@@ -45,10 +45,10 @@ from gclint.cli.output import (
     write_page,
 )
 from gclint.cli.runs import results_of_user, run_display, run_options, run_settings
+from gclint.cli.upstream import require_new_folder, with_sources, write_scripts, write_upstream
 from gclint.code.discovery import Survey
 from gclint.code.paths import shortened, shown
 from gclint.code.project import Project
-from gclint.finding import Problem
 from gclint.interruption import exit_status
 from gclint.proof.evidence import observations, weigh
 from gclint.report.formats import FORMATS, formats_of_runs, written_as
@@ -61,14 +61,12 @@ from gclint.userfolder import UserFolder, key_of, own_file
 from gclint.verify import journal
 from gclint.verify.files import Audience
 from gclint.verify.process import EXECUTORS
-from gclint.verify.repro import scripts
 from gclint.verify.results import Results
 from gclint.verify.run import EnvironmentChanged, Heard, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, UnknownModel, digest, installed_models, shard, target_of, targets_of
 from gclint.verify.worker.known import Known
 from gclint.verify.worker.practices import ALL, PRACTICES, UnknownPractice, groups, practices_named
-from gclint.write.disk import output_place, write_text
 
 _EXAMPLES = (
     "  gclint verify modeling_mine.py               with configuration_mine.py next to it\n"
@@ -139,8 +137,7 @@ class _Output:
         report = report.also(write_output_files(report, self.output_files))
         written_as(self.output_format)(report, sys.stdout)
         if self.write_repro is not None:
-            for name, text in scripts(results):
-                _write_script(self.write_repro / name, text)
+            write_scripts(self.write_repro, results)
         write_notices(report, sys.stderr)
         sys.stdout.flush()
         if self.page_path is not None:
@@ -189,6 +186,12 @@ class _Output:
 @_results(
     "--resume", is_flag=True, help="Keep the results in that file, and run only what is new or changed."
 )
+@_results(
+    "--upstream",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="For each defect, write what the library's maintainers need into DIR: cause, script, diff.",
+)
 @_shown
 @click.pass_context
 def run(
@@ -202,6 +205,7 @@ def run(
     executor: str,
     results_path: Path | None,
     resume: bool,
+    upstream: Path | None,
     **about_runs: Any,
 ) -> None:
     """Train each model for a few steps, with and without gradient checkpointing, and compare.
@@ -212,6 +216,7 @@ def run(
     The exit status is 0 if everything passed, 1 if something failed, and 2 if something could not be run.
     """
     output = _Output.taken_from(about_runs, results_path)
+    require_new_folder(upstream)
     of_files = settings_of(paths or (Path(),), None, config, pop_settings(about_runs))
     known = of_files.known if paths or not models or config else _without_code(of_files.known)
     settings = run_settings(known, **about_runs)
@@ -233,9 +238,13 @@ def run(
                 if interruption is not None:
                     results.problem = f"the run was {_interrupted(place)}"
     files = [target.path for target in targets]
+    if upstream is not None:
+        files = with_sources(files)
     joined = _joined(results, files, settings.python, config)
     report = replace(joined, problems=tuple(found.problems), outside=tuple(found.outside))
     status = output.write(report, results, _repeat(about_runs))
+    if upstream is not None and interruption is None:
+        write_upstream(upstream, report, settings)
     context.exit(status if interruption is None else exit_status(interruption))
 
 
@@ -372,17 +381,6 @@ def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{shown(error.filename)}: {error.strerror}"
     return str(error)
-
-
-def _write_script(path: Path, text: str) -> None:
-    try:
-        output_place(path).parent.mkdir(parents=True, exist_ok=True)
-        problems = write_text(path, text)
-    except OSError as error:
-        problems = [Problem(path, f"this file cannot be written: {error.strerror or error}")]
-    for problem in problems:
-        raise CannotRun(f"--write-repro: {shown(path)}: {problem.message}")
-    write_lines((f"{path} reproduces a failure.",), sys.stderr)
 
 
 def _repeat(about_runs: Mapping[str, Any]) -> str:

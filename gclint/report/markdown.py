@@ -45,7 +45,7 @@ def _rule_table(report: Report) -> str:
     left = Counter(finding.code for finding in report.left)
     names = {finding.code: finding.name for finding in (*report.repairs.made, *report.left)}
     rows = [(f"{code} {names[code]}", repaired[code], left[code]) for code in sorted(names)]
-    return _table(("rule", "repaired", "left"), rows)
+    return table(("rule", "repaired", "left"), rows)
 
 
 def _model_table(report: Report) -> str:
@@ -59,10 +59,11 @@ def _model_table(report: Report) -> str:
         for model in report.models
     ]
     heads = tuple(part.plural for part in Part)
-    return _table(("model", "files", *heads, "findings repaired", "left"), rows)
+    return table(("model", "files", *heads, "findings repaired", "left"), rows)
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table; numbers are expected in all columns but the first."""
     lines = [heads, ("---", *["---:"] * (len(heads) - 1)), *rows]
     cells = ([str(value).replace("|", "\\|") for value in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
@@ -74,16 +75,17 @@ def _place(report: Report, path: Path) -> str:
 
 def _name(text: str) -> str:
     """Return a name, as code if Markdown might take it for something else."""
-    return text if _PLAIN.fullmatch(text) else _code(text)
+    return text if _PLAIN.fullmatch(text) else in_code(text)
 
 
-def _code(text: str) -> str:
+def in_code(text: str) -> str:
+    """Return a text as code, whatever is in it."""
     text = printable(text)
     fence = "`" * (max(map(len, _TICKS.findall(text)), default=0) + 1)
     return f"{fence} {text} {fence}" if "`" in text else f"`{text}`"
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
     """Return a message as Markdown: what is between backticks is code, and the rest has no markup."""
     parts = printable(text).split("`")
     if len(parts) % 2 == 0:
@@ -99,8 +101,8 @@ def _what_is_repaired(report: Report) -> Iterator[str]:
     for finding in report.repairs.made:
         if (fix := finding.fix) is not None:
             where = _place(report, finding.path)
-            key = (finding.code, finding.name, where, _text(fix.reason or ""), fix.applicability)
-            places[key][_code(finding.symbol)] = None
+            key = (finding.code, finding.name, where, escaped(fix.reason or ""), fix.applicability)
+            places[key][in_code(finding.symbol)] = None
     rows = sorted(places.items(), key=lambda each: each[0][:-1])
     for applicability, heading in _HEADINGS.items():
         lines = [
@@ -114,7 +116,7 @@ def _what_is_repaired(report: Report) -> Iterator[str]:
     if report.repairs.duties:
         yield "### Left to do"
         duties = report.repairs.duties
-        yield "\n".join(f"- {_place(report, each.path)}: {_text(each.text)}" for each in duties)
+        yield "\n".join(f"- {_place(report, each.path)}: {escaped(each.text)}" for each in duties)
 
 
 def _what_is_left(report: Report) -> Iterator[str]:
@@ -127,13 +129,13 @@ def _what_is_left(report: Report) -> Iterator[str]:
     for (code, name), findings in sorted(by_rule.items()):
         symbols: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
         for finding in findings:
-            why = _text(obstacle(finding) or finding.message)
-            symbols[_place(report, finding.path), why][_code(finding.symbol)] = None
+            why = escaped(obstacle(finding) or finding.message)
+            symbols[_place(report, finding.path), why][in_code(finding.symbol)] = None
         lines = [f"- {file}: {', '.join(own)}: {why}" for (file, why), own in sorted(symbols.items())]
         yield "\n".join([f"{code} {name}:", "", *lines])
     if report.problems:
         yield "### Errors"
-        yield "\n".join(f"- {_place(report, each.path)}: {_text(each.message)}" for each in report.problems)
+        yield "\n".join(f"- {_place(report, each.path)}: {escaped(each.message)}" for each in report.problems)
 
 
 def _what_was_run(report: Report) -> Iterator[str]:
@@ -145,9 +147,9 @@ def _what_was_run(report: Report) -> Iterator[str]:
     yield "### Runs"
     for proof in report.proofs:
         files = " and ".join(_place(report, path) for path in proof.paths)
-        lines = [f"{files}: {_text(outcome(proof))}.", ""]
+        lines = [f"{files}: {escaped(outcome(proof))}.", ""]
         # An indented line belongs to the one above it.
         for line in (*reasons(proof), *run_lines(proof)):
             bare = line.lstrip()
-            lines.append(f"{'  ' if bare != line else ''}- {_text(bare)}")
+            lines.append(f"{'  ' if bare != line else ''}- {escaped(bare)}")
         yield "\n".join(lines)

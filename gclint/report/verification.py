@@ -21,7 +21,7 @@ from gclint.verify.worker.protocol import Advice, ClassResult, Failure, SetUp, S
 from gclint.wording import counted, first_of
 
 _PARAMETERS = 6
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
@@ -140,7 +140,7 @@ def _cause(failure: Failure) -> object:
     """
     known = failure.cause not in (None, Cause.DISAGREEMENT) and failure.explanation
     what = failure.explanation if known else f"{failure.check}: {failure.text}"
-    return failure.cause, _NUMBER.sub("", what), failure.places
+    return failure.cause, NUMBER.sub("", what), failure.places
 
 
 def _passed(results: Iterable[ClassResult], *, verbose: bool) -> Iterator[str]:

@@ -1,53 +1,132 @@
-"""The text of the scripts that show failures: the steps, and how each kind of failure is recognised."""
+"""The text of the scripts that show failures: a step of training, and how each kind of failure is seen.
+
+A script contains only what its failure needs.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from textwrap import indent
+
 from gclint.verify.worker.protocol import Failure
+from gclint.verify.worker.scenarios import AGAIN, ENDLESS
 
 TEMPLATE = '''\
 """{title}"""
 
 {imports}
 
-{guard}CONFIG = {config}
-BLOCKS = {blocks}
-CACHES = ("past_key_values", "cache_params", "mems")
+{guard}{constants}CONFIG = {config}
 
 
+{helpers}def train(**checkpointing):
+    """Return what a training step shows; with checkpointing if there are arguments for it."""
+    transformers.set_seed(0)
+    model = {name}({config_class}(**CONFIG)).train()
+    for parameter in model.parameters():  # A zero would hide what is behind it.
+        parameter.data += 0.01 * torch.randn_like(parameter)
+{preparation}    if checkpointing:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=checkpointing)
+{steps}    return {found}
+
+
+{failures}print(f"transformers {{transformers.__version__}}, torch {{torch.__version__}}, {mode}")
+{runs}except Exception as error:
+    sentences = [f"training raises {{type(error).__name__}}: {{error}}"]
+print(*sentences or ["the failure does not show"], sep="\\n")
+sys.exit(1 if sentences else 0)
+'''
+FAILURES = """\
+def failures(plain, found):
+    \"\"\"Yield a sentence for each way in which the failure shows.\"\"\"
+{shown}
+
+"""
+STEP = """\
+transformers.set_seed({number})
+loss = 0
+{forward}{before}loss.backward()
+{after}"""
+FORWARD = """\
+{inputs}{context}outputs = model(**inputs)
+{noted}for seed, each in enumerate({outputs}):
+    if torch.is_tensor(each):
+        weights = torch.randn(each.shape, generator=torch.Generator().manual_seed(seed))
+        loss += (each.nan_to_num(0, 0, 0) * weights).sum()
+"""
+
+_LOST_AND_DIFFERENT = """\
+plain = {name: each for name, each in plain.items() if each is not None and each.any()}
+lost = [name for name in plain if found[name] is None or not found[name].any()]
+other = [name for name in plain if name not in lost and not close(plain[name], found[name])]
+for names, kind in ((lost, "no"), (other, "another")):
+    if names:
+        yield f"{len(names)} of {len(plain)} parameters get {kind} gradient: {', '.join(names[:3])}"
+"""
+HELPERS = {
+    "without_caches": '''\
+def without_caches(outputs):
+    """Return the outputs by name, except for caches."""
+    named = outputs if isinstance(outputs, dict) else {"outputs": outputs}
+    known = ("past_key_values", "cache_params", "mems", "state")
+    return {name: value for name, value in named.items() if name not in known}
+''',
+    "tensors": '''\
+def tensors(outputs):
+    """Return the tensors among the outputs by name."""
+    return {
+        f"{name} {number}": each
+        for name, value in without_caches(outputs).items()
+        for number, each in enumerate(tree_leaves(value))
+        if torch.is_tensor(each)
+    }
+''',
+    "holders": '''\
 def holders(model):
     """Return the modules and their configurations."""
     modules = list(model.modules())
     return modules + [module.config for module in modules if hasattr(module, "config")]
-
-
-def prepare(model):
-{preparation}    return model
-
-
-def batch(model, number):
-    batches = [{batches}]
-    inputs = batches[number % len(batches)]  # Two lengths alternate.
-{batch}    return inputs
-
-
-def seed(number):
-    torch.manual_seed(number)
-    numpy.random.seed(number)
-    random.seed(number)
-
-
+''',
+    "lost_and_different": f'''\
+def lost_and_different(plain, found):
+    """Yield a sentence about the gradients that are lost, and one about those that differ."""
+{indent(_LOST_AND_DIFFERENT, "    ")}''',
+    "differences": '''\
+def differences(plain, found):
+    """Yield a sentence about the values that differ in two dictionaries."""
+    both = plain.keys() & found.keys()
+    names = [name for name in {**plain, **found} if name not in both or not same(plain[name], found[name])]
+    if names:
+        yield f"{len(names)} of {len(plain)} values are different: {', '.join(names[:3])}"
+''',
+    "same": '''\
+def same(one, other):
+    """Return whether two values are the same; tensors may be rounded."""
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if not torch.is_tensor(one) or not torch.is_tensor(other):
+        return type(one) is type(other) and (one is other or one == other)
+    if one.shape != other.shape or not one.is_floating_point() or not one.numel():
+        return torch.equal(one, other)
+    return close(one, other)
+''',
+    "close": '''\
+def close(one, other):
+    """Return whether two tensors are the same except for rounding."""
+    largest = one.nan_to_num(0, 0, 0).abs().max().item()
+    return torch.allclose(one, other, rtol=1e-3, atol=1e-5 * largest, equal_nan=True)
+''',
+    "state": '''\
 def state(model):
     """Return the attributes of modules, except for those that enable checkpointing."""
-    kept = {{}}
+    kept = {}
     for name, module in model.named_modules():
         for key in set(vars(module)) - set(vars(torch.nn.Module())):
-            value = vars(module)[key]
-            if "checkpointing" in key or "require_grads_hook" in key or key == "forward":
-                continue
-            kept[f"{{name}}.{{key}}"] = held(value)
+            if "checkpointing" not in key and "require_grads_hook" not in key and key != "forward":
+                kept[f"{name}.{key}"] = held(vars(module)[key])
     return kept
-
-
+''',
+    "held": '''\
 def held(value, depth=4):
     """Return what an attribute holds, with the items of containers and the attributes of objects."""
     if torch.is_tensor(value):
@@ -63,14 +142,14 @@ def held(value, depth=4):
     elif isinstance(value, (list, tuple, deque)):
         inner = list(value)
     else:
-        inner = [] if callable(value) else list(getattr(value, "__dict__", {{}}).values())
+        inner = [] if callable(value) else list(getattr(value, "__dict__", {}).values())
     return (type(value).__name__, len(inner), *(held(each, depth - 1) for each in inner[:1000] if depth))
-
-
+''',
+    "content": '''\
 def content(value, depth=5):
-    """Return the tensors in a cache."""
+    """Return the tensors in a cache, each with the number of times that it was written to."""
     if torch.is_tensor(value):
-        return [value]
+        return [(value, value._version)]
     if isinstance(value, dict):
         inner = list(value.values())
     elif isinstance(value, (list, tuple)):
@@ -78,240 +157,220 @@ def content(value, depth=5):
     else:
         inner = list(vars(value).values()) if re.search("Cache|Layer", type(value).__name__) else []
     return [each for part in inner if depth for each in content(part, depth - 1)]
+''',
+    "switches": '''\
+def switches(model, value):
+    """Return the names of the modules in which checkpointing is enabled, or those in which it is not."""
+    modules = model.named_modules()
+    return [name for name, each in modules if getattr(each, "gradient_checkpointing", None) is value]
+''',
+}
+"""The functions of scripts by name, in their order; a script has those that it uses."""
 
 
-class Training:
-    """A few training steps and their results; with checkpointing if it has arguments."""
+@dataclass(frozen=True)
+class Sign:
+    """How a kind of failure is seen: pieces of the script, each of whole lines."""
 
-    def __init__(self, **checkpointing):
-        seed(0)
-        model = {name}({config_class}.from_dict(CONFIG)).train()
-        for parameter in model.parameters():  # A zero would hide what is behind it.
-            if parameter.is_floating_point():
-                parameter.data += 0.01 * torch.randn_like(parameter)
-        if any(getattr(each, "gradient_checkpointing", False) for each in model.modules()):
-            model.gradient_checkpointing_disable()  # It is enabled by default.
-        self.model = prepare(model)
-        self.checkpointing = checkpointing
-        self.error, self.stage = None, "the construction"
-        self.gradients, self.outputs, self.saved = [], [], []
-        self.runs, self.sums = (Counter(), Counter()), ({{}}, {{}})
-        self.is_backward = False
-        self.caches, self.rewritten = {{}}, set()
-        self.off = self.on = ()
-        before = state(model)
-        names = {{module: name for name, module in model.named_modules()}}
-
-        def count(module, args, kwargs):
-            runs = self.runs[self.is_backward]
-            runs[names[module]] += 1
-            if self.is_backward and runs[names[module]] > {endless} * max(self.runs[0][names[module]], 1):
-                raise RecursionError(f"{{names[module]}} is recomputed without end")
-            for each in () if self.is_backward else (*args, *kwargs.values()):
-                if "Cache" in type(each).__name__:
-                    self.caches[id(each)] = each
-
-        def note(module, args, output):
-            sums = self.sums[self.is_backward].setdefault(names[module], [])
-            for each in tree_leaves(output):
-                if torch.is_tensor(each) and each.is_floating_point():
-                    sums.append(float(each.double().sum()))
-
-        for module in names:
-            module.register_forward_pre_hook(count, with_kwargs=True)
-            module.register_forward_hook(note)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                self.train()
-            except (Exception, SystemExit) as error:
-                self.error = error
-        self.warnings = [str(each.message) for each in caught]
-        self.values = {{**dict(model.named_parameters()), **dict(model.named_buffers())}}
-        after = state(model)
-        changed = [key for key in after if key not in before or not same(after[key], before[key])]
-        self.state = {{key: after[key] for key in changed}}
-
-    def train(self):
-        if self.checkpointing:
-            self.stage = "enabling checkpointing"
-            self.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=self.checkpointing)
-            self.off = self.switches(False)
-        if HOOK and not hasattr(self.model, "_require_grads_hook"):  # As when training adapters.
-            self.stage = "enable_input_require_grads()"
-            self.model.enable_input_require_grads()
-        for number in range({steps}):
-            seed(number)
-            self.step(number)
-        if self.checkpointing:
-            self.model.gradient_checkpointing_disable()
-            self.on = self.switches(True)
-
-    def switches(self, value):
-        modules = self.model.named_modules()
-        return [name for name, each in modules if getattr(each, "gradient_checkpointing", None) is value]
-
-    def step(self, number):
-        storages, outputs = {{}}, {{}}
-
-        def pack(tensor):
-            storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-            return tensor
-
-        self.stage, self.is_backward = "the forward pass", False
-        for index in range({forwards}):
-            inputs = batch(self.model, number * {forwards} + index)
-            with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-                found = self.model(**inputs)
-            for name, value in (found if isinstance(found, dict) else {{"outputs": found}}).items():
-                for i, each in enumerate(tree_leaves(value) if name not in CACHES else ()):
-                    if torch.is_tensor(each):
-                        outputs[f"{{name}} {{i}} of batch {{index}}"] = each
-        self.outputs.append(outputs)
-        for parameter in self.model.parameters():
-            storages.pop(parameter.untyped_storage().data_ptr(), None)
-        self.saved.append(sum(storages.values()))
-        written = {{
-            key: [(each, each._version) for each in content(cache)] for key, cache in self.caches.items()
-        }}
-        losses = []
-        for index, each in enumerate(each for each in outputs.values() if each.requires_grad):
-            weights = torch.randn(each.shape, generator=torch.Generator().manual_seed(index))
-            losses.append((each.nan_to_num(0, 0, 0) * weights).sum())
-        self.stage, self.is_backward = "the backward pass", True
-        if losses:
-            sum(losses).backward()
-        for key, before in written.items():
-            after = [(id(each), each._version) for each in content(self.caches[key])]
-            if after != [(id(each), version) for each, version in before]:
-                self.rewritten.add(type(self.caches[key]).__name__)
-        named = self.model.named_parameters()
-        self.gradients.append({{name: each.grad for name, each in named if each.requires_grad}})
-        self.model.zero_grad()
+    shown: str = _LOST_AND_DIFFERENT
+    """Yields sentences about what was ``found`` with checkpointing, and what is ``plain``."""
+    found: str = "{name: each.grad for name, each in model.named_parameters() if each.requires_grad}"
+    """An expression of what a training step shows."""
+    watch: str = ""
+    """Runs before checkpointing is enabled."""
+    context: str = ""
+    """A context for each forward pass."""
+    noted: str = ""
+    """Runs after each forward pass, with ``outputs``."""
+    before: str = ""
+    """Runs before the backward pass."""
+    after: str = ""
+    """Runs after it."""
+    all_steps: bool = False
+    """Whether it takes all steps of the scenario, and not only the first."""
 
 
-def same(one, other):
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    if not torch.is_tensor(one) or not torch.is_tensor(other):
-        return type(one) is type(other) and (one is other or one == other)
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    if not one.is_floating_point():
-        return torch.equal(one, other)
-    scale = max(one.nan_to_num(0, 0, 0).abs().amax().item() if one.numel() else 0.0, 1e-12)
-    return torch.allclose(one, other, rtol=1e-3, atol=1e-5 * scale, equal_nan=True)
+_DEFAULT = Sign()
+_ENDLESS = Sign(
+    watch="""\
+runs, most = Counter(), Counter()
 
 
-def differences(one, other):
-    """Yield the keys whose values differ in two dictionaries."""
-    for name in {{**one, **other}}:
-        if name not in one or name not in other or not same(one[name], other[name]):
-            yield name
+def count(name):
+    runs[name] += 1
+    if most and runs[name] > most[name]:
+        raise RecursionError(f"{name} is recomputed without end")
 
 
-def gradients(step):
-    """Yield a line for each gradient of a step that is lost or different."""
-    for name, gradient in plain.gradients[step].items():
-        found = checkpointed.gradients[step][name]
-        if gradient is None or not gradient.any():
-            continue
-        if found is None or not found.any():
-            yield f"lost {{name}}"
-        elif not same(gradient, found):
-            yield f"different {{name}}"
-
-
-def failure():
-    """Yield a line for each way in which the failure shows."""
-{shown}
-
-MODE = {mode}
-HOOK = {hook}
-LEAST = 0.5  # The least probability of dropping something, in scenarios with dropout.
-plain = Training()
-if MODE and plain.error is not None:
-    LEAST = 0.0  # The model may be written for its defaults.
-    plain = Training()
-if MODE and HOOK and plain.error is not None:
-    HOOK = False  # The model cannot be trained with it even without checkpointing.
-    plain = Training()
-checkpointed = Training(**MODE) if MODE else plain
-if MODE and plain.error is not None:
-    sys.exit(f"{{plain.stage}} raises without checkpointing: {{plain.error!r}}")
-lines = list(failure())
-for line in lines or ["the failure does not show"]:
-    print(line)
-if lines:
-    sys.exit(1)
-'''
-
-_ERROR = """\
-    if checkpointed.error is not None:
-        yield f"{checkpointed.stage} raises {type(checkpointed.error).__name__}: {checkpointed.error}"
+for name, module in model.named_modules():
+    module.register_forward_pre_hook(lambda *_, name=name: count(name))
+""",
+    before=f"most.update({{name: {ENDLESS + 1} * times for name, times in runs.items()}})\n",
+)
+_COUNTED = """\
+runs = Counter()
+for block in BLOCKS:
+    for name, module in model.get_submodule(block).named_modules(prefix=block):
+        module.register_forward_pre_hook(lambda *_, name=name: runs.update([name]))
 """
-_FIRST_STEP = """\
-    yield from gradients(0) if checkpointed.gradients else ()
-"""
-_SHOWN = {
-    "error": _ERROR + _FIRST_STEP,
-    "frozen base": _ERROR + _FIRST_STEP,
-    "switches": """\
-    yield from (f"not enabled in {name or 'the model'}" for name in checkpointed.off)
-    yield from (f"not disabled in {name or 'the model'}" for name in checkpointed.on)
+_OUTPUTS = Sign(
+    """\
+for expected, other in zip(plain, found):
+    yield from differences(expected, other)
 """,
-    "recomputation": """\
-    for block in BLOCKS:
-        if not any(name.startswith(f"{block}.") for name in checkpointed.runs[True]):
-            yield f"not recomputed {block}"
+    found="noted",
+    watch="noted = []\n",
+    noted="noted.append(tensors(outputs))\n",
+)
+_SIGNS = {
+    "switches": Sign(
+        """\
+for name in found[0]:
+    yield f"checkpointing is not enabled in {name or 'the model'}"
+for name in found[1]:
+    yield f"checkpointing is not disabled in {name or 'the model'}"
 """,
-    "missing gradients": _FIRST_STEP,
-    "gradients": _FIRST_STEP,
-    "loss": """\
-    for name in differences(plain.outputs[0], checkpointed.outputs[0]):
-        if name.startswith("loss "):
-            found, expected = checkpointed.outputs[0].get(name), plain.outputs[0].get(name)
-            yield f"different {name}: {found}, and {expected} without checkpointing"
+        found="off, switches(model, True) if checkpointing else []",
+        before="off = switches(model, False) if checkpointing else []\n",
+        after="model.gradient_checkpointing_disable()\n",
+    ),
+    "recomputation": Sign(
+        """\
+for block in BLOCKS:
+    if not any(found[name] > plain[name] for name in plain if f"{name}.".startswith(f"{block}.")):
+        yield f"{block} is not recomputed in the backward pass"
 """,
-    "outputs": """\
-    yield from (f"different {name}" for name in differences(plain.outputs[0], checkpointed.outputs[0]))
+        found="runs",
+        watch=_COUNTED,
+    ),
+    "double recomputation": Sign(
+        """\
+for block in BLOCKS:
+    times = max(found[name] / plain[name] for name in plain if name.startswith(f"{block}."))
+    if times > 2:
+        yield f"{block} is recomputed {times - 1:g} times"
 """,
-    "saved bytes": """\
-    if checkpointed.saved[0] >= plain.saved[0]:
-        yield f"nothing saved: {checkpointed.saved[0]:,} bytes, and {plain.saved[0]:,} without"
+        found="runs",
+        watch=_COUNTED,
+    ),
+    "loss": replace(
+        _OUTPUTS,
+        shown="""\
+for expected, other in zip(plain, found):
+    yield from differences(*({k: v for k, v in run.items() if k[:5] == "loss "} for run in (expected, other)))
 """,
-    "double recomputation": """\
-    for block in BLOCKS:
-        inside = [name for name in plain.runs[False] if name.startswith(f"{block}.")]
-        times = max(checkpointed.runs[True][name] / plain.runs[False][name] for name in inside)
-        if times > 1:
-            yield f"recomputed {times:g} times {block}"
+    ),
+    "outputs": _OUTPUTS,
+    "saved bytes": Sign(
+        """\
+if found >= plain:
+    yield f"{found:,} bytes are saved for the backward pass, and {plain:,} without checkpointing"
 """,
-    "buffers": """\
-    yield from (f"different {name}" for name in differences(plain.values, checkpointed.values))
+        found="sum(storages.values())",
+        watch="""\
+storages = {}
+
+
+def pack(tensor):
+    storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+    return tensor
+
+
 """,
-    "second step": """\
-    for step in () if list(gradients(0)) else range(1, len(checkpointed.gradients)):
-        yield from gradients(step)
-        for name in differences(plain.outputs[step], checkpointed.outputs[step]):
-            yield f"different {name}"
+        context="with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):\n",
+        before="""\
+for parameter in model.parameters():
+    storages.pop(parameter.untyped_storage().data_ptr(), None)
 """,
-    "state": """\
-    yield from (f"different {name}" for name in differences(plain.state, checkpointed.state))
+    ),
+    "buffers": Sign(
+        "yield from differences(plain, found)\n", found="dict(model.named_buffers())", all_steps=True
+    ),
+    "second step": Sign(
+        """\
+for (gradients, outputs), (other_gradients, other_outputs) in list(zip(plain, found))[1:]:
+    yield from lost_and_different(gradients, other_gradients)
+    yield from differences(outputs, other_outputs)
 """,
-    "cache": """\
-    yield from (f"written again {name}" for name in checkpointed.rewritten)
+        found="noted",
+        watch="noted = []\n",
+        after=f"""\
+gradients = {_DEFAULT.found}
+noted.append((gradients, tensors(outputs)))
+model.zero_grad()
 """,
-    "values": """\
-    for name, sums in checkpointed.sums[True].items():
-        before = torch.tensor(checkpointed.sums[False][name])
-        if any(not torch.isclose(torch.tensor(each), before, rtol=1e-4).any() for each in sums):
-            yield f"recomputed to other values: the output of {name}"
-    yield from gradients(0) if checkpointed.gradients else ()
+        all_steps=True,
+    ),
+    "state": Sign(
+        "yield from differences(plain, found)\n",
+        found="{key: each for key, each in state(model).items() if not same(each, before.get(key))}",
+        watch="before = state(model)\n",
+        all_steps=True,
+    ),
+    "cache": Sign(
+        """\
+for name in found:
+    yield f"{name} is written to again in the backward pass"
 """,
-    "warning": """\
-    yield from (f"torch warns: {each}" for each in checkpointed.warnings if "requires_grad=True" in each)
+        found="rewritten",
+        watch="""\
+caches, rewritten = {}, set()
+
+
+def look_for_caches(module, args, kwargs):
+    caches.update({id(each): each for each in (*args, *kwargs.values()) if "Cache" in type(each).__name__})
+
+
+for module in model.modules():
+    module.register_forward_pre_hook(look_for_caches, with_kwargs=True)
 """,
+        before="written = [(each, content(each)) for each in caches.values()]\n",
+        after="""\
+for cache, before in written:
+    if [(id(each), version) for each, version in content(cache)] != [(id(each), v) for each, v in before]:
+        rewritten.add(type(cache).__name__)
+""",
+    ),
+    "values": Sign(
+        """\
+yield from lost_and_different(plain[0], found[0])
+for name, sums in found[2].items():
+    before = torch.tensor(found[1][name])
+    if any(not torch.isclose(torch.tensor(each), before, rtol=1e-4).any() for each in sums):
+        yield f"the output of {name} is recomputed to other values"
+""",
+        found=f"({_DEFAULT.found}, *sums)",
+        context="""\
+with torch.autograd.graph.saved_tensors_hooks(*[lambda tensor: tensor] * 2):  # As offloading does.
+""",
+        watch="""\
+sums = [{}]
+
+
+def note(name, output):
+    for each in tree_leaves(output):
+        if torch.is_tensor(each) and each.is_floating_point():
+            sums[-1].setdefault(name, []).append(float(each.double().sum()))
+
+
+for name, module in model.named_modules():
+    module.register_forward_hook(lambda _module, _args, output, name=name: note(name, output))
+""",
+        before="sums.append({})\n",
+    ),
+    "warning": Sign(
+        """\
+for each in dict.fromkeys(found):
+    if "requires_grad=True" in each:
+        yield f"torch warns: {each}"
+""",
+        found="caught",
+        watch="""\
+caught = []
+warnings.simplefilter("always")
+warnings.showwarning = lambda message, *_: caught.append(str(message))
+""",
+    ),
 }
 _GUARDS = {
     "time limit": "faulthandler.dump_traceback_later(60, exit=True)  # Shows where it hangs.\n",
@@ -319,9 +378,11 @@ _GUARDS = {
 }
 
 
-def shown(failure: Failure) -> str:
-    """Return the body of the function that yields the signs of a failure; a crash needs none."""
-    return _SHOWN.get(failure.check, _ERROR)
+def sign_of(failure: Failure) -> Sign:
+    """Return how a failure is seen; a crash needs nothing."""
+    if AGAIN in failure.message:
+        return _ENDLESS
+    return _SIGNS.get(failure.check, _DEFAULT)
 
 
 def guard(failure: Failure) -> str:

@@ -316,7 +316,7 @@ def test_a_baseline_is_inert(gclint: Run) -> None:
 def _result(source: Path, name: str, text: str = "") -> ClassResult:
     recipe = Recipe("collections.OrderedDict", {}, {"input_ids": "torch.tensor([[1]])"})
     failure = Failure("error", "reentrant", "default", text, (), ())
-    return ClassResult(str(source), name, "failed", failures=(failure,), recipe=recipe)
+    return ClassResult(str(source), name, "failed", failures=(failure,), recipes=(recipe,))
 
 
 @pytest.mark.parametrize("name", ["full", "concise", "json", "github", "junit"])
@@ -345,8 +345,7 @@ def test_a_repro_script_has_names_of_files_as_strings(tmp_path: Path) -> None:
     source = tmp_path / "modeling_x;import os;os.abort()#.py"
     source.write_text("")
     result = _result(source, "Model", '"""\nimport os; os.abort()\n\\')
-    assert result.recipe is not None
-    tree = ast.parse(script(result, result.failures[0], result.recipe))
+    tree = ast.parse(script(result, result.failures[0], result.recipes[0]))
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     assert "os" not in imported
 

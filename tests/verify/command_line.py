@@ -51,7 +51,7 @@ class {name}:
             "The call passes `x` by keyword.",
         )
         recipe = Recipe("collections.OrderedDict", {{"width": 8}}, {{"input_ids": "torch.tensor([[1]])"}})
-        watch.known(replace(known, outcome="failed", failures=(failure,), recipe=recipe))
+        watch.known(replace(known, outcome="failed", failures=(failure,), recipes=(recipe,)))
         raise ValueError("a bug in gclint")
 """
 

@@ -146,18 +146,17 @@ def test_fingerprints_are_the_same_each_time_and_differ_between_models() -> None
 def test_failure_has_a_recipe_with_which_it_comes_back() -> None:
     import torch
 
-    recipe = examine_planted("keyword_stream").recipe
-    assert recipe is not None
+    (recipe,) = examine_planted("keyword_stream").recipes
     assert recipe.config_class == "keyword_stream.configuration_toy.ToyConfig"
     with imported("keyword_stream") as module:
-        config = module.ToyConfig.from_dict(recipe.config)
+        config = module.ToyConfig(**recipe.config)
         inputs = {name: eval(text, {"torch": torch}) for name, text in recipe.inputs.items()}
         assert module.ToyModel(config)(**inputs).last_hidden_state.shape == (2, 6, config.hidden_size)
 
 
 def test_model_that_passes_has_no_recipe() -> None:
     result = examine_planted("healthy")
-    assert (result.recipe, result.blocks, result.recomputed) == (None, 3, 3)
+    assert (result.recipes, result.blocks, result.recomputed) == ((), 3, 3)
     assert result.scenarios == ("default", "two forwards", "dropout", "frozen base")
 
 
@@ -301,14 +300,16 @@ def test_expressions_make_the_same_small_tensors() -> None:
 
     from gclint.verify.worker.examination.evidence import expression
 
-    for value in (torch.tensor([[1, 5], [7, 2]]), torch.full((2, 3), 0.5), torch.tensor([True, False])):
+    for value in (
+        torch.tensor([[1, 5], [7, 2]]),
+        torch.full((2, 3), 0.5),
+        torch.tensor([True, False]),
+        torch.zeros(2, 0),
+    ):
         made = eval(expression(value), {"torch": torch})
         assert made.dtype == value.dtype
         assert torch.equal(made, value)
-    assert (
-        expression([(torch.tensor(1),), {"a": None}])
-        == "[(torch.full((), 1, dtype=torch.int64),), {'a': None}]"
-    )
+    assert expression([(torch.tensor(1),), {"a": None}]) == "[(torch.full((), 1),), {'a': None}]"
 
 
 @pytest.mark.parametrize(

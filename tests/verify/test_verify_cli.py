@@ -300,9 +300,9 @@ def test_a_script_is_written_for_each_class_that_failed(gclint: Gclint) -> None:
     assert outcome.err == "scripts/modeling_toy_B.py reproduces a failure.\n"
     text = Path("scripts/modeling_toy_B.py").read_text()
     compile(text, "modeling_toy_B.py", "exec")
-    assert "CONFIG = {'width': 8}" in text
+    assert "CONFIG = dict(width=8)" in text
     assert "input_ids=torch.tensor([[1]])" in text
-    assert '"use_reentrant": True' in text
+    assert "train(use_reentrant=True)" in text
 
 
 def test_a_tree_beside_files_without_one_has_a_worker_of_its_own(gclint: Gclint) -> None:

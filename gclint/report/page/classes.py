@@ -225,5 +225,5 @@ def commands(result: ClassResult, repeat: str) -> Iterator[tuple[str, str]]:
     path = shlex.quote(shown(result.source))
     groups = ",".join(dict.fromkeys(each.group for each in result.setups))
     yield "Run it again", f"{repeat}{f' --scenario {groups}' if groups else ''} {path}"
-    if result.outcome == "failed" and result.recipe is not None:
+    if result.outcome == "failed" and result.recipes:
         yield "Show the failure without gclint", f"{repeat} --write-repro repro {path}"

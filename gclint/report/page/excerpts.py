@@ -9,10 +9,9 @@ from pathlib import Path
 from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.paths import shown
 from gclint.facts import read_bytes, real_path
-from gclint.verify.sources import digest, target_of
+from gclint.verify.sources import INSTALLED, digest, target_of
 from gclint.verify.worker.protocol import Place
 
-_INSTALLED = frozenset(("site-packages", "dist-packages"))
 _AROUND = 2
 """Lines before and after."""
 _MOST = 16
@@ -95,5 +94,5 @@ class Sources:
     def _is_among_the_code(self, path: str) -> bool:
         """Return whether lines of a file may be shown: a result, which a model made, may name any."""
         real = real_path(path)
-        inside = not self._roots.isdisjoint(real.parents) or not _INSTALLED.isdisjoint(real.parts)
+        inside = not self._roots.isdisjoint(real.parents) or not INSTALLED.isdisjoint(real.parts)
         return real.suffix == ".py" and inside

@@ -82,7 +82,7 @@ def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> Clas
     result = record.result(end)
     # How to build the model is unknown; only its inputs are known.
     return replace(
-        result, recipe=None, notes=(*_notes(model, batches[0], wanted.scenarios, result), *result.notes)
+        result, recipes=(), notes=(*_notes(model, batches[0], wanted.scenarios, result), *result.notes)
     )
 
 

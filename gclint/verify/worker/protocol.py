@@ -78,6 +78,8 @@ class Request:
     """What to estimate, instead of running the classes of the only source."""
     is_listing: bool = False
     """Whether only to list the classes of the sources, instead of running them."""
+    script: str | None = None
+    """The script to run, instead of any classes."""
 
 
 @dataclass(frozen=True)
@@ -293,18 +295,25 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What it takes to run a class as it was run here."""
+    """What it takes to run a class as it was run here, with a feature that its configuration enables."""
 
     config_class: str
     """Its dotted name."""
     config: dict[str, Any]
-    """The argument of its ``from_dict``."""
+    """Its keyword arguments; as few as make the same configuration."""
     inputs: dict[str, str]
     """The keyword arguments of ``forward``, as Python expressions of ``torch``."""
     other_inputs: dict[str, str] = field(default_factory=dict)
     """Those of a batch of another length, if two batches alternate."""
     keeps_cache: bool = False
     """Whether the model makes its own cache, since it cannot be run without one."""
+    feature: str = "default"
+    has_cache: bool = True
+    """Whether anything in the model, or an argument of its ``forward``, enables a cache."""
+    has_dropout: bool = True
+    """Whether the model drops anything at random."""
+    is_enabled: bool = False
+    """Whether checkpointing is enabled in a new model."""
 
 
 @dataclass(frozen=True)
@@ -398,8 +407,8 @@ class ClassResult:
     sites: tuple[RunSite, ...] = ()
     costs: tuple[Cost, ...] = ()
     fingerprints: tuple[Fingerprint, ...] = ()
-    recipe: Recipe | None = None
-    """How to reproduce it, if something failed."""
+    recipes: tuple[Recipe, ...] = ()
+    """How to reproduce its failures: one for each feature with which something failed."""
     seconds: float = 0.0
     compared: int = 0
     """How many parameters' gradients were compared, in the run with the smallest share."""
@@ -426,6 +435,11 @@ class ClassResult:
     advice: tuple[Advice, ...] = ()
     """Which of them to use, by group."""
 
+    def recipe_of(self, failure: Failure) -> Recipe | None:
+        """Return how to reproduce a failure, if it is known."""
+        feature = scenario_named(failure.scenario).feature
+        return next((each for each in self.recipes if each.feature == feature), None)
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -442,11 +456,20 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Demonstration:
+    """What came of a script that shows a failure."""
+
+    status: int
+    """Its exit status: 1 if it shows the failure; -1 if it has raised an error."""
+    output: str
+
+
+@dataclass(frozen=True)
 class Done:
     """The last message: everything was run."""
 
 
-Message = Environment | Discovered | Unusable | Progress | ClassResult | MemoryEstimate | Done
+Message = Environment | Discovered | Unusable | Progress | ClassResult | MemoryEstimate | Demonstration | Done
 _KINDS = {kind.__name__: kind for kind in (*get_args(Message), Request)}
 
 

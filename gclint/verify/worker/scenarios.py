@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-_NO_DROPOUT = """\
+NO_DROPOUT = """\
 for part in holders(model):  # Avoid randomness.
     for key, value in vars(part).items():
-        if "drop" in key and isinstance(value, float):
+        if isinstance(value, float) and ("drop" in key or (key == "p" and "Drop" in type(part).__name__)):
             setattr(part, key, 0.0)
-for module in model.modules():
-    if "Drop" in type(module).__name__ and hasattr(module, "p"):
-        module.p = 0.0
 """
+"""The lines of a script that prepare ``model`` for scenarios without dropout."""
 _DROPOUT = """\
 for part in holders(model):  # In a tiny model, little is dropped.
     for key, value in vars(part).items():
@@ -27,14 +25,11 @@ for module in model.modules():
     if "Drop" in type(module).__name__ and hasattr(module, "p"):
         module.p = max(module.p, LEAST)
 """
-_LAYERDROP = (
-    _NO_DROPOUT
-    + """\
+_LAYERDROP = """\
 for part in holders(model):
     for key in [key for key in vars(part) if "layerdrop" in key]:
         setattr(part, key, 0.5)
 """
-)
 _CACHE_OBJECT = """\
 if model.config.is_encoder_decoder or getattr(model.config, "add_cross_attention", False):
     cache = transformers.EncoderDecoderCache(transformers.DynamicCache(), transformers.DynamicCache())
@@ -42,17 +37,13 @@ else:
     cache = transformers.DynamicCache()
 inputs["past_key_values"] = cache
 """
-_FROZEN_BASE = (
-    _NO_DROPOUT
-    + """\
+_FROZEN_BASE = """\
 model.requires_grad_(False)
 for stack in (module for module in model.modules() if isinstance(module, torch.nn.ModuleList)):
     for module in stack.modules():  # The layers that get adapters.
         if isinstance(module, torch.nn.Linear) or type(module).__name__ == "Conv1D":
             module.weight.requires_grad_()
 """
-)
-
 _FROZEN_STATISTICS = """\
 for module in model.modules():
     if getattr(module, "running_mean", None) is not None:
@@ -140,6 +131,8 @@ _SIZES = ("shape", "size", "len", "dim", "numel", "window", "chunk", "span", "bu
 ENDLESS = 20
 """Runs of a module in the backward pass, per run in the forward pass, that count as endless. They are nested
 on the stack of one thread, which overflows if it is small."""
+AGAIN = "is recomputed again and again"
+"""The words about a block of which there were so many."""
 OPTION = "option"
 """The feature for all options of configurations; each option has scenarios named after it, such as
 ``option is_decoder=True``."""
@@ -183,8 +176,8 @@ class Scenario:
     """A way to train a model; it applies only to models that have what it enables."""
 
     name: str
-    preparation: str = _NO_DROPOUT
-    """The lines of a script that prepare ``model`` for the scenario; the worker has a way of its own."""
+    preparation: str = ""
+    """Further lines of a script that prepare ``model``; the worker has a way of its own."""
     setup: str = ""
     """Further lines, which the worker runs, too."""
     batch: str = ""

@@ -16,6 +16,7 @@ from typing import Any
 
 from gclint.verify.worker import ending
 from gclint.verify.worker.child import Send, Task, adopt_orphans, run
+from gclint.verify.worker.demonstration import demonstrate
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
@@ -51,6 +52,11 @@ def serve(
     """Do a request, and send everything that happens."""
     if not hasattr(os, "fork"):
         send(Unusable("models can only be run on a system with os.fork, such as Linux or macOS"))
+        return
+    if request.script is not None:
+        for message in demonstrate(request):
+            send(message)
+        send(Done())
         return
     extend_search_path(request.search_path)
     # Compilers would follow the marks.

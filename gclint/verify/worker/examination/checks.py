@@ -10,6 +10,7 @@ from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
 from gclint.verify.worker.examination.run import ENABLING
 from gclint.verify.worker.examination.words import ORDINALS, described, names, plural
+from gclint.verify.worker.scenarios import AGAIN
 
 VALUES = "values"
 """The name of the check that recomputed tensors equal those of the forward pass."""
@@ -32,7 +33,7 @@ def _error(case: Case) -> Iterator[Symptom]:
     elif error.kind == ENDLESS:
         yield Symptom(
             "error",
-            f"{error.message} is recomputed again and again: the backward pass never ends",
+            f"{error.message} {AGAIN}: the backward pass never ends",
             blocks=(error.message,),
         )
     elif error.kind == NO_GRADIENT:

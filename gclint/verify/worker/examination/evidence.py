@@ -9,7 +9,8 @@ import copy
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from inspect import Parameter, signature
 from typing import Any
 
 import torch
@@ -19,10 +20,11 @@ from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.explaining import passing, recomputing, switching
 from gclint.verify.worker.examination.explaining.explanation import Explanation, places
 from gclint.verify.worker.examination.run import Run
-from gclint.verify.worker.examination.subject import is_computed
+from gclint.verify.worker.examination.subject import holders, is_computed, probabilities
 from gclint.verify.worker.examination.words import capitalised, line
 from gclint.verify.worker.protocol import Failure, Fingerprint, Observation, Recipe, Verdict
 from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.vocabulary import USE_CACHE
 
 _POSSIBLE_CAUSES = (
     *switching.SWITCHES,
@@ -200,18 +202,28 @@ def _products(name: str, values: Tensor) -> list[float]:
 
 def recipe(specimen: Specimen) -> Recipe:
     """Return what it takes to reproduce a failure."""
-    kind = type(specimen.config)
+    kind, model = type(specimen.config), specimen.build()
+    needed, parts = signature(model.forward).parameters, holders(model)
     return Recipe(
         f"{kind.__module__}.{kind.__qualname__}",
         _fields(specimen.config),
-        _inputs(specimen.inputs()),
-        _inputs(specimen.other_inputs()) if specimen.other_inputs else {},
+        _inputs(specimen.inputs(), needed),
+        _inputs(specimen.other_inputs(), needed) if specimen.other_inputs else {},
         specimen.keeps_cache,
+        specimen.scenario,
+        USE_CACHE in needed or any(hasattr(part, USE_CACHE) for part in parts),
+        any(probability for _, _, probability in probabilities(parts)),
+        any(getattr(part, "gradient_checkpointing", False) for part in parts),
     )
 
 
-def _inputs(values: dict[str, Any]) -> dict[str, str]:
-    return {name: _input(name, value) for name, value in values.items()}
+def _inputs(values: dict[str, Any], parameters: Mapping[str, Parameter]) -> dict[str, str]:
+    """Return expressions of inputs, but for those that are None by default."""
+    return {
+        name: _input(name, value)
+        for name, value in values.items()
+        if value is not None or name not in parameters or parameters[name].default is not None
+    }
 
 
 def _input(name: str, value: Any) -> str:
@@ -221,16 +233,37 @@ def _input(name: str, value: Any) -> str:
 
 
 def _fields(config: Any) -> dict[str, Any]:
-    """Return the fields to make ``config`` from: only non-defaults, if these make the same one."""
-    everything: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
-    changed: dict[str, Any] = json.loads(config.to_json_string(use_diff=True))
-    try:
-        again = type(config).from_dict(copy.deepcopy(changed))
-    except Exception:
-        # A configuration may reject a part of its fields; then all are used.
-        return everything
-    same = json.loads(again.to_json_string(use_diff=False)) == everything
-    return changed if same else everything
+    """Return the fields to make ``config`` from: as few as make the same one as all of them."""
+    fields = _written(config)
+
+    def made() -> dict[str, Any] | None:
+        try:
+            return _written(type(config)(**copy.deepcopy(fields)))
+        except Exception:  # A configuration may reject a part of its fields.
+            return None
+
+    wanted = made()
+    if wanted is not None:
+        _reduce(fields, lambda: made() == wanted)
+    return fields
+
+
+def _reduce(fields: dict[str, Any], is_enough: Callable[[], bool]) -> None:
+    """Remove the fields without which the others are enough, and the same within nested ones."""
+    for name in list(fields):
+        value = fields.pop(name)
+        if is_enough():
+            continue
+        fields[name] = value
+        if isinstance(value, dict):
+            _reduce(value, is_enough)
+
+
+def _written(config: Any) -> dict[str, Any]:
+    """Return a configuration as it is written to a file, without what says which release wrote it."""
+    fields: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
+    fields.pop("transformers_version", None)
+    return fields
 
 
 def expression(value: Any) -> str:
@@ -247,8 +280,12 @@ def expression(value: Any) -> str:
 
 def _tensor(value: Tensor) -> str:
     shape = tuple(value.shape)
+    usual = {True: torch.float32, False: torch.int64}[value.is_floating_point()]
+    kind = "" if value.dtype in (usual, torch.bool) else f", dtype={value.dtype}"
+    if value.numel() == 0:
+        return f"torch.zeros({shape}{kind})"
     if value.is_floating_point() and value.numel() > _FEW:
-        return f"torch.randn({shape}, generator=torch.Generator().manual_seed(0)).to({value.dtype})"
-    if value.numel() and bool((value == value.flatten()[0]).all()):
-        return f"torch.full({shape}, {value.flatten()[0].item()!r}, dtype={value.dtype})"
-    return f"torch.tensor({value.tolist()!r}, dtype={value.dtype})"
+        return f"torch.randn({shape}{kind})"
+    if bool((value == value.flatten()[0]).all()):
+        return f"torch.full({shape}, {value.flatten()[0].item()!r}{kind})"
+    return f"torch.tensor({value.tolist()!r}{kind})"

@@ -172,7 +172,7 @@ class Findings:
         self._source = source
         self._class = model_class
         self._failures: dict[Any, Failure] = {}
-        self._recipe: Recipe | None = None
+        self._recipes: dict[str, Recipe] = {}
         self._started = time.perf_counter()
 
     def separate(self) -> Findings:
@@ -210,10 +210,8 @@ class Findings:
             self.add_not_covered(other._not_covered)
         if other._least is not None:
             self._take_least(other._least)
+        self._recipes = {**other._recipes, **self._recipes}
         for key in self.new_failures(other):
-            is_shown = all(each.mode == "plain" for each in self._failures.values())
-            if is_shown and other._failures[key].mode != "plain":
-                self._recipe = other._recipe
             self._failures[key] = other._failures[key]
 
     @property
@@ -245,11 +243,9 @@ class Findings:
     def fail(self, failure: Failure, specimen: Specimen) -> None:
         """Record a failure, unless there is one with the same cause, mode and places."""
         key = (failure.mode, failure.cause or failure.check, failure.places)
-        # Scripts show the first failure with checkpointing.
-        is_shown = failure.mode != "plain" and all(each.mode == "plain" for each in self._failures.values())
         self._failures.setdefault(key, failure)
-        if self._recipe is None or is_shown:
-            self._recipe = recipe(specimen)
+        if specimen.scenario not in self._recipes:
+            self._recipes[specimen.scenario] = recipe(specimen)
 
     def compared(self, case: Case) -> None:
         """Record how much of a run could be compared; if it is too little, the class has not passed."""
@@ -297,7 +293,7 @@ class Findings:
             sites=self.sites.facts(),
             costs=tuple(self.costs),
             fingerprints=tuple(self.fingerprints),
-            recipe=self._recipe,
+            recipes=tuple(self._recipes.values()),
             embeddings=tuple(self._embeddings.values()),
             verdicts=tuple(self.verdicts),
             stability=tuple(self.stability),

@@ -98,12 +98,12 @@ class Subject:
         self._parameters = dict(self.model.named_parameters())
         self._leaves: dict[str, Tensor] = {}
         self._configurations = list(_configurations(self.model))
-        holders = (*self.model.modules(), *self._configurations)
-        self._probabilities = list(_probabilities(holders))
+        parts = holders(self.model)
+        self._probabilities = list(probabilities(parts))
         self._least = specimen.least_dropout
         """The least probability in scenarios with dropout."""
-        self._layerdrops = list(_layerdrops(holders))
-        self._has_routers = any(hasattr(each, OUTPUT_ROUTER_LOGITS) for each in holders)
+        self._layerdrops = list(_layerdrops(parts))
+        self._has_routers = any(hasattr(each, OUTPUT_ROUTER_LOGITS) for each in parts)
         # What is cached in making inputs is then shared by all runs.
         specimen.inputs()
         parameters = signature(self.model.forward).parameters
@@ -277,18 +277,23 @@ def seed(step: int) -> None:
     randomness.seed(_SEED + step)
 
 
-def _probabilities(holders: tuple[Any, ...]) -> Iterator[tuple[Any, str, float]]:
+def holders(model: nn.Module) -> tuple[Any, ...]:
+    """Return the modules and their configurations, which hold what can be set."""
+    return (*model.modules(), *_configurations(model))
+
+
+def probabilities(parts: tuple[Any, ...]) -> Iterator[tuple[Any, str, float]]:
     """Yield the probabilities of dropping something: holder, attribute and value."""
-    for holder in holders:
+    for holder in parts:
         drops = _DROPPING.search(type(holder).__name__) is not None
         for key, value in list(vars(holder).items()):
             if type(value) is float and value >= 0 and (_DROPPING.search(key) or (drops and key == "p")):
                 yield holder, key, value
 
 
-def _layerdrops(holders: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:
+def _layerdrops(parts: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:
     """Yield where the probabilities of dropping a layer are: holder and attribute."""
-    for holder in holders:
+    for holder in parts:
         for key, value in list(vars(holder).items()):
             if "layerdrop" in key and isinstance(value, float | int):
                 yield holder, key
