@@ -122,5 +122,5 @@ class PositionalCache(Rule):
                 f"disables {pronoun} while checkpointing"
             )
         passed = f"{names} {verb} passed to `{defects.symbol}` by position"
-        harm = f"checkpointing cannot disable {pronoun}, and recomputation writes to the cache again"
+        harm = f"checkpointing cannot disable {pronoun}, and recomputation writes to the cache a second time"
         return f"{passed}, so {harm}"

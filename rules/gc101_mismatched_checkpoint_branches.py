@@ -80,11 +80,11 @@ class MismatchedCheckpointBranches(Rule):
             start, end = next((place for place in places if place != whole), whole)
             blocks = listed_code(info.name for info in legacy.blocks)
             yield self.finding(
-                f"{blocks} may compute something else with checkpointing than without: " + _told(differences),
+                f"{blocks} gets other arguments with checkpointing than without: " + _told(differences),
                 network.file.path,
                 (start, end),
                 legacy.blocks[0].name,
-                Refusal("only the author knows which of the two calls is right; pass the same in both"),
+                Refusal(_UNDECIDED),
                 story=(
                     *call_story(legacy, legacy.blocks[0]),
                     *(Step(network.file.path, start, end, each.description) for each in differences),
@@ -118,6 +118,7 @@ def _told(differences: Sequence[Difference]) -> str:
     return "; ".join([*told, f"and {left} more, which `gclint explain` names"] if left > 0 else told)
 
 
+_UNDECIDED = "only the author knows which of the two calls is right; pass the same arguments in both"
 _SHOWN = 3
 """How many differences a message names; the story has all."""
 _MODES = ("checkpoint", "ckpt", "training", "requires_grad", "grad_enabled")

@@ -119,7 +119,7 @@ _TUPLES = ("tuple", "Tuple", "typing.Tuple")
 _TENSORS = ("Tensor", "torch.Tensor")
 _OTHERS = (
     "the block has to take each tensor as an argument of its own, since reentrant checkpointing does not "
-    "look inside a container"
+    "look inside a container; or train with `use_reentrant=False`"
 )
 
 

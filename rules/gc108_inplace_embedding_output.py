@@ -16,7 +16,7 @@ from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
 from gclint.wording import listed_code
 
-_REASON = "made only if a run with frozen embeddings raises this error"
+_REASON = "`--fix --verify` makes it if a run with frozen embeddings raises this error"
 
 
 class InplaceEmbeddingOutput(Rule):

@@ -27,7 +27,7 @@ from gclint.verify.worker.protocol import RunSite
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _TRAINING = "training"
-_REASON = "made only if a run shows that training needs no such cache"
+_REASON = "`--fix --verify` makes it if a run shows that training needs no such cache"
 
 
 class CacheWithoutGuard(Rule):

@@ -134,7 +134,7 @@ class LegacySetGradientCheckpointing(Rule):
     def _message(override: OldOverride, layers: Sequence[ClassInfo]) -> str:
         old = f"`{override.model.name}` overrides `{LIBRARY_SWITCH}(module, value)`, the old interface"
         if not layers:
-            return f"{old}; this works, but a future `{CHECKPOINTING_BASE}` would stay switched off"
+            return f"{old}; it works, but a block that derives from `{CHECKPOINTING_BASE}` would stay off"
         names = listed_code(dict.fromkeys(info.name for info in layers))
         return f"{old}: `gradient_checkpointing_enable()` leaves {names} switched off"
 
@@ -188,7 +188,7 @@ def _doubts(network: Network, override: OldOverride) -> Iterator[str]:
     if not _is_new(network) and network.releases.come_before(FIRST_WITH_SWITCH):
         yield (
             f"before transformers {FIRST_WITH_SWITCH}, only this method sets `gradient_checkpointing`; first "
-            "require a later release"
+            "require that release"
         )
     for each, layers in _layers(network, override):
         yield from recomputed_doubts(each, layers)

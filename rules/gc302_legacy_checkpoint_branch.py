@@ -88,13 +88,13 @@ class LegacyCheckpointBranch(BlockRule):
         """Return what recomputes the block, that this works, and what it lacks."""
         name, owner = block.name, known.site.owner.name
         if known.way is Way.CALL:
-            how = f"`{owner}` passes `{name}` to a checkpoint function itself"
+            how = f"`{owner}` calls a checkpoint function for `{name}`"
         else:
             how = f"`{owner}` checkpoints `{name}` in a branch of its own"
         lacking = ", and ".join(_lacking(network, block, known.site))
         if not lacking:
-            return f"{how}; this works, but a `{CHECKPOINTING_BASE}` needs no such code"
-        return f"{how}; this works, but unlike with a `{CHECKPOINTING_BASE}`, {lacking}"
+            return f"{how}, so it is recomputed; a `{CHECKPOINTING_BASE}` needs no such code"
+        return f"{how}, so it is recomputed; but unlike with a `{CHECKPOINTING_BASE}`, {lacking}"
 
 
 def _lacking(network: Network, block: ClassInfo, site: RunSite) -> Iterator[str]:

@@ -75,7 +75,7 @@ def test_layout_of_what_is_passed_makes_no_difference(one: str, other: str, tmp_
 @pytest.mark.parametrize(("one", "other"), _DIFFERENT)
 def test_everything_else_that_is_passed_does(one: str, other: str, tmp_path: Path) -> None:
     finding = _finding(tmp_path, *_calls(one, other))
-    words = f"the checkpointed call passes `{one}` as `mask`, and the plain one `{other}`"
+    words = f"`mask` gets `{one}` in the checkpointed call, but `{other}` in the plain one"
     assert isinstance(finding.remedy, Refusal)
     assert words.replace("`(mask)`", "`mask`") in finding.remedy.reason
 

@@ -98,8 +98,8 @@ def test_what_a_branch_lacks(folder: Folder, release: str, loop: str, cache: str
     how = "`OtterModel` checkpoints `OtterLayer` in a branch of its own"
     but = "a `GradientCheckpointingLayer` needs no such code"
     if lacking:
-        but = f"unlike with a `GradientCheckpointingLayer`, {', and '.join(lacking)}"
-    said = f"{how}; this works, but {but}"
+        but = f"but unlike with a `GradientCheckpointingLayer`, {', and '.join(lacking)}"
+    said = f"{how}, so it is recomputed; {but}"
     assert _said(folder, _text(loop, cache=cache), release) == [f"note GC302 {said}"]
 
 

@@ -483,3 +483,19 @@ def test_releases_that_are_stated_need_no_installed_one(tmp_path: Path) -> None:
     """What is removed in the installed release may be there in an older one that has the base class."""
     settings = replace(_settings(tmp_path / "environment"), target_version=releases(">=4.53"))
     assert _kind_of_fix(tmp_path, "from transformers import gone", settings) == "safe: None"
+
+
+def test_what_is_installed_beside_a_given_package_is_no_code_of_it(tmp_path: Path) -> None:
+    packages = tmp_path / "repository" / ".venv" / "lib" / "python3.11" / "site-packages"
+    write(packages, library("5.3.0", "transformers"))
+    write(
+        packages, {"torch/__init__.py": "", "torch/nn.py": "x = 1\n", "mine/__init__.py": "", "mine/b.py": ""}
+    )
+    write(packages, {"mine/modeling_a.py": "import torch.nn\n"})
+    write(tmp_path / "repository", {".git": "", "tools/__init__.py": "", "torch/__init__.py": ""})
+    project = Project(Settings(), [packages / "mine" / "modeling_a.py"])
+    file = project.file(packages / "mine" / "modeling_a.py")
+    assert project.module(file, "torch.nn", 0) is None
+    assert project.module(file, "tools", 0) is None
+    assert project.module(file, "mine.b", 0) is not None
+    assert project.module(file, "transformers.modeling_utils", 0) is not None

@@ -15,6 +15,8 @@ from gclint.facts import exists, is_dir, is_file, matching, package_locations, r
 from gclint.releases import Releases, releases
 
 LIBRARY = "transformers"
+INSTALLED = frozenset(("site-packages", "dist-packages"))
+"""The names of folders with the packages of an environment."""
 
 _BASE_CLASS = re.compile(r"^class PreTrainedModel\b([^:]{0,400}):", re.MULTILINE)
 _VERSION = re.compile(r"^__version__[ \t]*=[ \t]*[\"']([^\"'\n]+)[\"']", re.MULTILINE)
@@ -171,7 +173,9 @@ class Packages:
         if key not in self._found:
             namespaces: list[Path] = []
             regular = None
-            for folder in _importable(root):
+            # What is installed beside a given package is as foreign to it as to the package's repository.
+            is_foreign = root.name in INSTALLED and name not in self._given_packages
+            for folder in () if is_foreign else _importable(root):
                 if is_file(folder / name / _INIT) or is_file(folder / f"{name}.py"):
                     regular = folder
                     break
@@ -201,7 +205,7 @@ def _importable(root: Path) -> Iterator[Path]:
         yield folder
         if folder != root:
             yield folder / "src"
-        if exists(folder / ".git"):
+        if folder.name in INSTALLED or exists(folder / ".git"):
             return
 
 

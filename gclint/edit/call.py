@@ -21,7 +21,7 @@ from gclint.network.evaluation.signature import Kind, Parameter, Signature
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
 from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
-from gclint.wording import listed
+from gclint.wording import listed, listed_code
 
 _KEYWORD = re.compile(r"\w+(?:\s|\\|#.*)*=\s*")
 """The name of an argument, up to its value."""
@@ -196,8 +196,9 @@ def _arrange(
             return Refusal(f"`{name}` can only be passed by keyword")
         last = max(last, index)
     slots: list[Slot] = []
-    for parameter in positional[: last + 1]:
-        slot = _positional_slot(binding, parameter)
+    for index, parameter in enumerate(positional[: last + 1]):
+        later = [each.name for each in positional[index:] if each.name in activations]
+        slot = _positional_slot(binding, parameter, later)
         if isinstance(slot, Refusal):
             return slot
         slots.append(slot)
@@ -221,13 +222,13 @@ def _arrange(
     return in_order_of_effects(slots, file)
 
 
-def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
-    """Return the slot of a parameter that has to be passed by position."""
+def _positional_slot(binding: Binding, parameter: Parameter, later: Sequence[str]) -> Slot | Refusal:
+    """Return the slot of a parameter that has to be passed by position, for the sake of ``later`` ones."""
     bound = binding.argument(parameter.name)
     if bound is not None:
         if parameter.name in CACHES_IN_ORDER and not is_constant(bound.arg.value):
             return NeedsReordering(
-                f"`{parameter.name}` has to be passed by keyword, but what follows it by position"
+                f"`{parameter.name}` has to be passed by keyword, but stands before {listed_code(later)}"
             )
         return Slot(bound, None)
     if binding.unpacks_mapping:
@@ -242,7 +243,7 @@ def _positional_slot(binding: Binding, parameter: Parameter) -> Slot | Refusal:
         )
     if parameter.name in CACHES_IN_ORDER and parameter.default not in ("None", "False"):
         return NeedsReordering(
-            f"`{parameter.name}` has to be passed by keyword, but what follows it by position"
+            f"`{parameter.name}` has to be passed by keyword, but stands before {listed_code(later)}"
         )
     return Slot(None, None, parameter.default)
 

@@ -310,7 +310,7 @@ def _compare_arguments(
         return None
     return Difference(
         _other_values(name, checkpointed, plain, default)
-        + (f" (in {still_on}, the base class does not set it to None either)" if still_on else ""),
+        + (f", and the base class of {still_on} does not set it to None" if still_on else ""),
         one_is_silent=any(each is None or is_literal(each.node, None) for each in (checkpointed, plain)),
         argument=None if checkpointed is None else checkpointed.arg,
         parameter=name,
@@ -320,14 +320,10 @@ def _compare_arguments(
 
 
 def _other_values(name: str, checkpointed: Value | None, plain: Value | None, default: Value | None) -> str:
-    """Return in words what two calls pass to a parameter."""
-    left_out = f"leaves `{name}` " + ("out" if default is None else f"at its default `{default.code}`")
-    if checkpointed is None and plain is not None:
-        return f"the checkpointed call {left_out}, and the plain one passes `{plain.code}`"
-    if checkpointed is not None and plain is None:
-        return f"the checkpointed call passes `{checkpointed.code}` as `{name}`, and the plain one {left_out}"
-    both = [each.code for each in (checkpointed, plain) if each is not None]
-    return f"the checkpointed call passes `{both[0]}` as `{name}`, and the plain one `{both[-1]}`"
+    """Return in words what a parameter gets from two calls."""
+    left_out = "nothing" if default is None else f"its default `{default.code}`"
+    first, second = (left_out if each is None else f"`{each.code}`" for each in (checkpointed, plain))
+    return f"`{name}` gets {first} in the checkpointed call, but {second} in the plain one"
 
 
 def _compare_extras(name: str, checkpointed: Value | None, plain: Value | None) -> Difference | None:

@@ -153,8 +153,8 @@ def branch_doubts(network: Network, group: Group) -> list[str]:
     for branch in group.branches.values():
         row = network.file.position(branch.span[0]).row
         doubts += [
-            f"{difference.description}: the fix keeps the plain one (line {row}), so check that it is right "
-            "while checkpointing"
+            f"check that checkpointing may use the plain call on line {row}, which the fix keeps: "
+            f"{difference.description}"
             for difference in differences(branch, network.releases)
         ]
         if any(site.option("context_fn") is not None for site in branch.legacy):

@@ -69,8 +69,8 @@ def obstacle(network: Network, group: Group) -> str | None:
             if not difference.one_is_silent:
                 row = network.file.position(branch.span[0]).row
                 return (
-                    f"before the branch on line {row} can be replaced, its two calls have to pass the same: "
-                    f"{difference.description}"
+                    f"the branch on line {row} cannot become one plain call, since its two sides differ: "
+                    f"{difference.description}; first make them agree"
                 )
     problem = switch_obstacle(network, sites_of(network, group))
     if problem is not None:

@@ -30,7 +30,7 @@ from gclint.network.untrained import Untrained, untrained
 from gclint.verify.worker.cause import Cause
 from gclint.wording import listed_code
 
-_OUTSIDE_CALLERS = "positional callers outside the given files break"
+_OUTSIDE_CALLERS = "calls outside the given files that pass them by position break"
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class SiteDefects:
             f"Move {listed_code(names)} to the front in `{block.name}.forward` and in its calls",
             tuple(reordered.edits),
             Applicability.UNSAFE,
-            f"{reason}, so the fix changes the order of the parameters: {_OUTSIDE_CALLERS}",
+            f"{reason}, so the fix changes their order: {_OUTSIDE_CALLERS}",
             tuple(reordered.calls),
         )
 

@@ -47,8 +47,8 @@ def switch_obstacle(network: Network, sites: Sequence[RunSite]) -> str | None:
     if switch is None:
         return None
     return (
-        f"{switch.seen_from(network.file)}, so a `{CHECKPOINTING_BASE}` would not be switched on in the "
-        f"same way; first {switch.advice}"
+        f"{switch.seen_from(network.file)}, but a `{CHECKPOINTING_BASE}` is switched on by "
+        f"`gradient_checkpointing_enable()` alone; first {switch.advice}"
     )
 
 
@@ -75,8 +75,7 @@ def override_doubts(override: OldOverride) -> list[str]:
         )
     doubts += [_used(override, place) for place in islice(uses_of(override), 1)]
     doubts += [
-        f"`{info.name}` has no `gradient_checkpointing` but what this override sets; first set it to False "
-        f"in the `__init__` of `{info.name}`"
+        f"only this override sets `{info.name}.gradient_checkpointing`; first set it to False in `__init__`"
         for info in override.named or ()
         if not any(setting.is_librarys for setting in flag_settings(info))
     ]
@@ -84,9 +83,8 @@ def override_doubts(override: OldOverride) -> list[str]:
 
 
 def _used(override: OldOverride, place: str) -> str:
-    return (
-        f"`{LIBRARY_SWITCH}` is used on {place}, so check whether that is the one of `{override.model.name}`"
-    )
+    named = f"that of `{override.model.name}`"
+    return f"`{LIBRARY_SWITCH}` is used on {place}, and would be missing there if it is {named}"
 
 
 def computed_doubts(override: OldOverride) -> Iterator[str]:

@@ -106,7 +106,7 @@ def _condition(site: RunSite) -> OtherSwitch | None:
         if not _is_flag(site, part) and _mode(part) not in _MODES:
             shown_part = one_line(site.source(part))
             return OtherSwitch(
-                f"whether it is checkpointed hangs on `{shown_part}` {{where}}",
+                f"the condition `{shown_part}` {{where}} decides whether it is checkpointed",
                 site.scope.module.file,
                 site.span(part)[0],
                 f"make the condition `self.{FLAG} and self.training`",
@@ -234,7 +234,7 @@ def _overrides(model: ClassInfo) -> Iterator[OtherSwitch]:
                     f"`{info.name}` overrides `{method.name}` {{where}}",
                     info.file,
                     method.header,
-                    f"call `super().{method.name}` in it",
+                    "remove that, or call the library's method in it",
                 )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from gclint.code.candidates import is_test
+from gclint.code.packages import INSTALLED
 from gclint.code.requirements import METADATA
 from gclint.rule import Rule
 from gclint.server.area import Area
@@ -20,7 +21,6 @@ from gclint.server.documents import Document, Documents, path_of, untitled_name
 from gclint.server.messages import diagnostics
 from gclint.settings import FILES, Settings
 
-_THIRD_PARTY = {"site-packages", "dist-packages"}
 """Names of folders with third-party code, which is read but not checked."""
 
 
@@ -220,7 +220,7 @@ class Session:
     def _find_home(self, document: Document) -> None:
         """Create an area for an open document that is in none, unless it is excluded or third-party code."""
         path = document.path
-        if self.home(path) is not None or is_test(path.name) or not _THIRD_PARTY.isdisjoint(path.parts):
+        if self.home(path) is not None or is_test(path.name) or not INSTALLED.isdisjoint(path.parts):
             return
         if path.suffix not in (".py", "") or path.is_dir():
             return

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from textwrap import indent, wrap
 
+from gclint.code.packages import INSTALLED
 from gclint.code.paths import printable
 from gclint.verify.results import Results
 from gclint.verify.script import FAILURES, FORWARD, HELPERS, STEP, TEMPLATE, Sign, guard, sign_of
-from gclint.verify.sources import INSTALLED, Target, target_of
+from gclint.verify.sources import Target, target_of
 from gclint.verify.worker.protocol import ClassResult, Failure, Recipe
 from gclint.verify.worker.scenarios import NO_DROPOUT, Scenario, scenario_named
 from gclint.verify.worker.vocabulary import USE_CACHE

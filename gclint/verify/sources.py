@@ -25,8 +25,6 @@ from gclint.verify.home import harmless, independent
 from gclint.verify.models import ModelFiles
 from gclint.verify.worker.protocol import Source
 
-INSTALLED = frozenset(("site-packages", "dist-packages"))
-"""The folders of installed packages."""
 _OTHER_LIBRARIES = ("modeling_tf_", "modeling_flax_")
 # This does not import transformers, which would take seconds.
 _FIND_TRANSFORMERS = (

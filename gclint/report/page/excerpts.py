@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gclint.code.file import SourceFile, UnreadableFile
+from gclint.code.packages import INSTALLED
 from gclint.code.paths import shown
 from gclint.facts import read_bytes, real_path
-from gclint.verify.sources import INSTALLED, digest, target_of
+from gclint.verify.sources import digest, target_of
 from gclint.verify.worker.protocol import Place
 
 _AROUND = 2
