@@ -68,6 +68,7 @@ def settings_of(
 
     try:
         own = use_extra_rules(overrides.get("extra_rules") or (), paths)
+        own = own.overridden(pure_functions=overrides.get("pure_functions"))
         settings = _asked_for(load_settings(common_folder(paths), vocabulary(), config), overrides, own)
         if config is None:
             settings = replace(settings, read=partial(_inner_settings, overrides, own)).around(paths)
@@ -119,6 +120,7 @@ def use_extra_rules(given: Sequence[str], paths: Iterable[Path]) -> Settings:
 def _asked_for(settings: Settings, overrides: Mapping[str, Any], own: Settings) -> Settings:
     """Return the settings of a repository as the user has asked for them, with the user's own."""
     from gclint.code.paths import as_argument
+    from gclint.settings.definitions import DEFINITIONS
 
     loaded = set(map(os.path.realpath, own.extra_rules))
     disbelieved = tuple(each for each in settings.extra_rules if os.path.realpath(each) not in loaded)
@@ -128,10 +130,19 @@ def _asked_for(settings: Settings, overrides: Mapping[str, Any], own: Settings) 
             f"{settings.origins['extra-rules']}: note: extra-rules is ignored, since it names code, and "
             f"gclint runs none because a repository says so; to run it, write {options}"
         )
-    settings = settings.overridden(**{**overrides, "extra_rules": ()})
-    origins = {name: each for name, each in settings.origins.items() if name != "extra-rules"}
-    origins |= {name: each for name, each in own.origins.items() if name == "extra-rules"}
-    return replace(settings, extra_rules=own.extra_rules, disbelieved=disbelieved, origins=origins)
+    unvouched = [each for each in settings.pure_functions if each not in own.pure_functions]
+    if unvouched:
+        names = as_argument(",".join(unvouched[:_MOST_NAMED]))
+        print_once(
+            f"{settings.origins['pure-functions']}: note: pure-functions is ignored, since a repository "
+            f"cannot vouch for code; to do so, write --pure-functions {names}"
+        )
+    fields = {each.field: each.name for each in DEFINITIONS if each.is_of_user}
+    settings = settings.overridden(**{**overrides, **dict.fromkeys(fields, ())})
+    origins = {name: each for name, each in settings.origins.items() if name not in fields.values()}
+    origins |= {name: each for name, each in own.origins.items() if name in fields.values()}
+    believed = {field: getattr(own, field) for field in fields}
+    return replace(settings, **believed, disbelieved=disbelieved, origins=origins)
 
 
 def _inner_settings(overrides: Mapping[str, Any], own: Settings, folder: Path) -> Settings | None:

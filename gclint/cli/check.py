@@ -90,7 +90,7 @@ _verify = option_group("Verify repairs")
 @_repair("--diff", is_flag=True, help="Print what --fix would change, without writing anything.")
 @_repair("--summary", metavar="FILE", type=PATH_TYPE, help="Write a Markdown summary of the repairs to FILE.")
 @setting_options(_rules, "select", "extend-select", "ignore", "per-file-ignores", "levels", "preview")
-@setting_options(_rules, "extra-rules")
+@setting_options(_rules, "extra-rules", "pure-functions")
 @setting_options(_files, "include", "exclude", "extend-exclude")
 @_files("--error-on-empty", is_flag=True, help="Exit with 2 if there is nothing to check in a given folder.")
 @_files(

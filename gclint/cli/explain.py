@@ -39,7 +39,9 @@ _assumed = option_group("Settings to try out")
     show_default=True,
     help="Print text, or JSON for programs.",
 )
-@setting_options(_assumed, "select", "ignore", "extra-rules", "target-version", "library", "baseline")
+@setting_options(
+    _assumed, "select", "ignore", "extra-rules", "pure-functions", "target-version", "library", "baseline"
+)
 @config_option(click.option)
 def explain_command(
     place: str, paths: tuple[Path, ...], output_format: str, config: Path | None, **flags: Any

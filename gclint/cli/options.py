@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from gclint.level import Level
-from gclint.settings.definitions import BY_NAME, IGNORES, LEVEL, LEVELS, PATH, SWITCH, WORDS, Definition
+from gclint.settings.definitions import (
+    BY_NAME,
+    FUNCTIONS,
+    IGNORES,
+    LEVEL,
+    LEVELS,
+    PATH,
+    SWITCH,
+    WORDS,
+    Definition,
+)
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -116,7 +126,7 @@ def _converted(definition: Definition) -> Callable[..., object]:
         if value is None or value == ():
             return None
         try:
-            if definition.kind is WORDS:
+            if definition.kind in (WORDS, FUNCTIONS):
                 value = [part for each in value for part in each.split(",")]
             elif definition.kind is IGNORES:
                 value = _ignores(part for each in value for part in each.split(","))

@@ -122,9 +122,11 @@ class CacheObjects(CacheValues):
 
     # -- what is not known
 
-    def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
+    def deny(
+        self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN, external: str = ""
+    ) -> Value:
         """Follow that anything is put into what an unknown function gets, and that it calls it."""
-        result = super().deny(call, node, frame, kind)
+        result = super().deny(call, node, frame, kind, external)
         for thing in self._reached(call.all()):
             if isinstance(thing, Box):
                 self.fill(thing, result)

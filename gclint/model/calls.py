@@ -105,10 +105,22 @@ class Calls(Protocols):
             return NEVER  # It raises an error.
         return self.deny(call, node, frame)
 
-    def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
-        """Note that nothing but a kind is known of what a call does, and return what it may give."""
+    def deny(
+        self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN, external: str = ""
+    ) -> Value:
+        """Note that nothing but a kind is known of what a call does, and return what it may give.
+
+        Args:
+            call: the arguments.
+            node: the call.
+            frame: where it is made.
+            kind: what is known.
+            external: the dotted name of what is called, if that is of another package.
+        """
         name = _name(node)
         what = f"calls `{name}`, of which nothing is known" if kind is Kind.UNKNOWN else name
+        if external and kind is Kind.UNKNOWN:
+            what += f", unless `--pure-functions {external}` says that it changes nothing"
         self.note(what, node, frame, kind)
         if not self.is_running and any(map(self._is_made, call.all())):
             self.hook(frame)
@@ -358,6 +370,8 @@ class Calls(Protocols):
         if name not in known.MAKERS and parent not in known.TABLES:
             self._call_back(call, node, frame)
         roots = shared(call.all())
+        if name in self.spaces.project.settings.pure_functions:
+            return of(Made(name)) if last[:1].isupper() else self.tensor(call.all(), roots)
         if name in ("torch.vmap", "torch.func.vmap") and call.positional:
             return of(Partial(call.positional[0], (), ()))
         if name in known.STACKS or name in known.CONTAINERS:
@@ -424,7 +438,7 @@ class Calls(Protocols):
             return self.call_method(method, call.without_first(), node, frame)
         if parent in known.TORCH:
             return self._compute(last, call, node, frame)
-        denied = self.deny(call, node, frame)
+        denied = self.deny(call, node, frame, external=name if parent else "")
         return Value(CONSTANT.things, denied.roots) if name.startswith("numpy.") else denied
 
     def _unrecorded(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
@@ -633,13 +647,15 @@ class Calls(Protocols):
     def _call_made(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what an object of another package gives when it is called."""
         roots = shared(call.all())
+        if name in self.spaces.project.settings.pure_functions:
+            return self.tensor((TENSOR,), roots)
         if name in known.NAMED_TUPLES:
             return self.filled(node, "tuple", call.all())
         if name.endswith(_IN_PLACE):
             for each in _first(call):
                 self.change(each, node, frame)
         elif name not in known.MODULES and name != known.COMPUTING_OBJECT:
-            return self.deny(call, node, frame)
+            return self.deny(call, node, frame, external=name)
         if name == known.COMPUTING_OBJECT and not call.all():
             return of(Made(name))  # It may also have been the class.
         is_same = name == known.COMPUTING_OBJECT or name.endswith(_IN_PLACE) or _is_handing_on(name)

@@ -280,9 +280,11 @@ class _Recorder(Surroundings):
         blocks = frozenset(each for each in function.things if self.is_block([of(each)]))
         return super().call(Value(blocks, function.roots) if blocks else function, call, node, frame)
 
-    def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
+    def deny(
+        self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN, external: str = ""
+    ) -> Value:
         """Note that nothing is known of what a call does; it may run a block that it gets."""
-        result = super().deny(call, node, frame, kind)
+        result = super().deny(call, node, frame, kind, external)
         if not self._is_reading:
             self.mix(self._receiver(node, frame), call.all())
         for value in () if self._is_setting else call.all():

@@ -559,7 +559,9 @@ class Surroundings(Freezing):
         )
         return found if is_one else NEVER
 
-    def deny(self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN) -> Value:
+    def deny(
+        self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN, external: str = ""
+    ) -> Value:
         """Note that nothing is known of what a call does; it may change what it gets."""
         if not self._is_reading:
             # A function gets a new dict of what `**` unpacks.
@@ -570,7 +572,7 @@ class Surroundings(Freezing):
                 self._hand(each, node, frame)
         if self._outside[0] is node and kind is Kind.UNKNOWN and _may_set(self._outside[1]):
             self._set(node, frame)
-        return super().deny(call, node, frame, kind)
+        return super().deny(call, node, frame, kind, external)
 
     def _set(self, node: ast.AST, frame: Frame) -> None:
         """Take note that settings may be changed here that blocks are run with, such as those of torch."""

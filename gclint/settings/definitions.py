@@ -105,6 +105,17 @@ def _ignores(value: object, folder: Path) -> Ignores:
     )
 
 
+def _functions(value: object, folder: Path) -> tuple[str, ...]:
+    names = _words(value, folder)
+    for name in names:
+        parts = name.split(".")
+        if len(parts) < 2 or not all(map(str.isidentifier, parts)):
+            raise ValueError(
+                f"{name!r} is not the dotted name of a function, such as flash_attn.flash_attn_func"
+            )
+    return names
+
+
 def _level(value: object, _folder: Path) -> Level:
     assert isinstance(value, str)
     try:
@@ -144,6 +155,8 @@ _LIST = {"type": "array", "items": {"type": "string", "minLength": 1}}
 WORDS = Kind("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _words)
 MODULES = Kind("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _modules)
 """Files that end in ``.py``, modules and entry points."""
+FUNCTIONS = Kind("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _functions)
+"""Dotted names."""
 PATTERNS = Kind("a list of strings", _LIST, _is_strings, _patterns, holds_patterns=True)
 IGNORES = Kind(
     "a table of lists of strings",
@@ -188,7 +201,7 @@ class Definition:
     is_of_run: bool = False
     """Whether it concerns a whole run, so that settings files for some of its files cannot have it."""
     is_of_user: bool = False
-    """Whether only the command line and the user's own settings can have it, since it names code to run."""
+    """Whether only the command line and the user's own settings can have it, as it says what is trusted."""
     adds: bool = False
     """Whether values from the command line are added to those in the table, instead of replacing them."""
 
@@ -302,6 +315,20 @@ DEFINITIONS = (
         '["our_rules.py"]',
         "Also run the rules in MODULE: a path that ends in .py, an installed module, or an entry point.",
         "MODULE",
+        is_of_user=True,
+        adds=True,
+    ),
+    Definition(
+        "pure-functions",
+        FUNCTIONS,
+        [],
+        "Functions and modules of other packages, by their dotted names, that change nothing that they are "
+        "given and keep nothing: a fix is not unsafe because nothing is known of them. Only the command line "
+        "and your own settings can name them, not those of a repository. On the command line, they are added "
+        "to those in your settings.",
+        '["flash_attn.flash_attn_func"]',
+        "Take FUNCTIONS of other packages, dotted names separated by commas, to change nothing.",
+        "FUNCTIONS",
         is_of_user=True,
         adds=True,
     ),

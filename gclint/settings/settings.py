@@ -54,6 +54,7 @@ class Settings:
     levels: Levels = ()
     preview: bool = False
     extra_rules: tuple[str, ...] = ()
+    pure_functions: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     extend_exclude: tuple[str, ...] = ()
