@@ -69,8 +69,8 @@ def obstacle(network: Network, group: Group) -> str | None:
             if not difference.one_is_silent:
                 row = network.file.position(branch.span[0]).row
                 return (
-                    f"the branch on line {row} cannot become one plain call, since its two sides differ: "
-                    f"{difference.description}; first make them agree"
+                    f"the branch on line {row} cannot become one plain call: {difference.description}; first "
+                    "make its two sides agree"
                 )
     problem = switch_obstacle(network, sites_of(network, group))
     if problem is not None:

@@ -102,7 +102,8 @@ class Defect:
         result, failure = self.subject
         others = len({(each.source, each.name) for each, _ in self.failures}) - 1
         more = f" and {counted(others, 'more class', 'more classes')}" if others else ""
-        what = re.split("; " if failure.check in _ERRORS else ": ", failure.message)[0][:_TITLE_LENGTH]
+        end = "; " if failure.check in _ERRORS else ": "
+        what = failure.message.partition(end)[0][:_TITLE_LENGTH]
         modes = {each.mode for _, each in self.failures}
         with_ = "" if "checkpointing" in what else " with gradient checkpointing"
         if len(modes) == 1:

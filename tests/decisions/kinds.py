@@ -128,7 +128,7 @@ KINDS: Mapping[str, str] = {
     "is not in an `if` that tests only": "no branch of its own",
     "has no `else` with a plain call": "no else",
     "is an `elif`": "elif",
-    "since its two sides differ": "branches differ",
+    "cannot become one plain call": "branches differ",
     "check that checkpointing may use": "call changes",
     "passes a `context_fn`": "context_fn",
     "also checkpoints in evaluation mode": "checkpoints in evaluation",

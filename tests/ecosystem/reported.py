@@ -88,7 +88,7 @@ def _reported(finding: Mapping[str, Any]) -> Reported:
 def _parameters(finding: Mapping[str, Any]) -> tuple[str, ...]:
     code, message = finding["code"], finding["message"]
     if code == "GC101":  # The message has the first one only.
-        steps = (re.match(r"`(\w+)` receives ", step["message"]) for step in finding["story"])
+        steps = (re.match(r"`(\w+)` gets ", step["message"]) for step in finding["story"])
         return tuple(found[1] for found in steps if found)
     if code == "GC103":
         message = message.partition(" inside ")[2].partition(",")[0]

@@ -89,10 +89,10 @@ def test_clvp_cannot_be_converted_unattended(release: Callable[[str], Path]) -> 
     found = _by_key(reported(release("4.57.6")), "GC001", "GC302")
     encoder = found["modeling_clvp.py::ClvpEncoderLayer"].outcome
     assert encoder.startswith("unsafe fix: ")
-    assert "`output_attentions` receives `False` with checkpointing" in encoder
+    assert "`output_attentions` gets its default `False` in the checkpointed call" in encoder
     decoder = found["modeling_clvp.py::ClvpDecoderLayer"].outcome
     assert decoder.startswith("no fix: ")
-    assert "`use_cache` receives `cache_position` with checkpointing" in decoder
+    assert "`use_cache` gets `cache_position` in the checkpointed call" in decoder
 
 
 def test_blocks_of_5_23_0(release: Callable[[str], Path]) -> None:

@@ -125,7 +125,7 @@ def test_what_cannot_be_converted_safely_is_left_alone_with_the_reason(run: _Rel
     for before, after in run.of(_EXEMPT):
         assert before["recomputed"] == after["recomputed"]
         assert [site["is_layer"] for site in before["sites"]] == [site["is_layer"] for site in after["sites"]]
-    assert "`use_cache` receives `cache_position` with checkpointing" in run.said
+    assert "`use_cache` gets `cache_position` in the checkpointed call" in run.said
 
 
 def test_a_model_with_dropout_on_several_choices_is_run_as_it_is(run: _Release) -> None:
