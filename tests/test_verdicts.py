@@ -81,7 +81,7 @@ def test_writing_twice_is_equal(data: Path, tmp_path: Path) -> None:
         (
             lambda each: _fixed(each, reason="nobody knows") if "before" in each.message else each,
             "reason",
-            r"- `--fix --verify` makes it .*\n  \+ nobody knows",
+            r"- … makes it .*\n  \+ nobody knows",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) and value.isalpha() else "",
