@@ -119,7 +119,7 @@ class PositionalCache(Rule):
         if is_guarded(first.arg.value):
             return (
                 f"{names} {verb} passed to `{defects.symbol}` by position, so only the guard at the call "
-                f"disables {pronoun} while checkpointing"
+                f"disables {pronoun}: without it, recomputation writes to the cache a second time"
             )
         passed = f"{names} {verb} passed to `{defects.symbol}` by position"
         harm = f"checkpointing cannot disable {pronoun}, and recomputation writes to the cache a second time"

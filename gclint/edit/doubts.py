@@ -31,7 +31,9 @@ def block_doubts(info: ClassInfo) -> list[str]:
     part = statistics_class(info)
     if part is not None:
         where = f"`{part}`" if part == info.name else f"`{part}` in `{info.name}`"
-        doubts.append(f"{where} keeps running statistics, which a checkpointed step updates twice")
+        doubts.append(
+            f"{where} keeps running statistics, which recomputation updates again, so check that it may"
+        )
     if stores_on_self(info):
         doubts.append(f"`{info.name}.forward` assigns to attributes of `self`, which recomputation repeats")
     if info.find_method("__call__") is not None:

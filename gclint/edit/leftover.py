@@ -51,8 +51,8 @@ def leftover(
 def _reason(network: Network, file: SourceFile, offset: int) -> str:
     where = "" if file is network.file else f" of {shown(file.path)}"
     return (
-        f"the checkpoint call on line {file.position(offset).row}{where} would recompute the block a second "
-        "time, and cannot be rewritten; first make it a plain call"
+        f"the checkpoint call on line {file.position(offset).row}{where} would recompute a layer a second "
+        "time, and gclint cannot rewrite it; first make it a plain call by hand"
     )
 
 

@@ -133,7 +133,7 @@ KINDS: Mapping[str, str] = {
     "passes a `context_fn`": "context_fn",
     "also checkpoints in evaluation mode": "checkpoints in evaluation",
     "does not depend on `training`": "checkpoints in evaluation",
-    "would recompute the block a second time": "leftover",
+    "would recompute a layer a second time": "leftover",
     "decides whether it is checkpointed": "another condition",
     "`gradient_checkpointing` is set to": "flag is set",
     "`gradient_checkpointing` is a property": "flag is a property",

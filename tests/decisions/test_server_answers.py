@@ -155,7 +155,8 @@ def test_the_title_of_an_unsafe_fix_says_why(editor: Editor) -> None:
     editor.open(reports.UNSAFE)
     (action,) = editor.actions("refactor")
     assert action.title.endswith(
-        "(unsafe: `OtterLayer` keeps running statistics, which a checkpointed step updates twice)"
+        "(unsafe: `OtterLayer` keeps running statistics, which recomputation updates again, "
+        "so check that it may)"
     )
     editor.open(reports.SAFE)
     assert all("unsafe" not in each.title for each in editor.actions())
