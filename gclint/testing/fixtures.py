@@ -28,10 +28,12 @@ Texts = Mapping[str, str]
 """Texts of files by their paths in a fixture."""
 
 _FOLDERS = "[A-Z]*[0-9][0-9][0-9]"
-_CODE = r"([A-Z]{2,}\d{3})"
-_COMMENT = re.compile(r"[ \t]*# (expect|silent): ([^#\n]*)")
-_EXPECTATION = re.compile(rf'{_CODE} (safe|when proven|unsafe|no fix)(?: ([^\s"]+))?(?: "([^"]+)")?')
-_SILENCE = re.compile(rf'{_CODE} "([^"]+)"')
+_CODE = r"([A-Z]{2,20}\d{3})"
+_COMMENT = re.compile(r"[ \t]{0,99}# (expect|silent): ([^#\n]{0,999})")
+_EXPECTATION = re.compile(
+    rf'{_CODE} (safe|when proven|unsafe|no fix)(?: ([^\s"]{{1,99}}))?(?: "([^"]{{1,400}})")?'
+)
+_SILENCE = re.compile(rf'{_CODE} "([^"]{{1,400}})"')
 _FORMS = {
     "expect": '# expect: GC001 safe, with "unsafe", "when proven" or "no fix" in place of "safe"',
     "silent": '# silent: GC001 "a part of the reason"',

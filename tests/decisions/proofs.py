@@ -207,6 +207,7 @@ def failing(compared: Any) -> dict[str, tuple[str, ...]]:
 
 def result(*cases: Any) -> Any:
     """Return the result of a class whose runs are these, as the examination makes it."""
+    from torch.nn import Linear
     from transformers import PretrainedConfig
 
     from gclint.verify.worker.examination.findings import Findings
@@ -214,7 +215,7 @@ def result(*cases: Any) -> Any:
     from gclint.verify.worker.specimen import Specimen
 
     findings = Findings(Source("modeling_toy.py", "toy"), type("Toy", (), {}))
-    specimen = Specimen("default", PretrainedConfig(), lambda: None, dict)
+    specimen = Specimen("default", PretrainedConfig(), lambda: Linear(1, 1), dict)
     for each in cases:
         found = list(symptoms(each).values())
         findings.judge(each, found, specimen)
