@@ -149,6 +149,9 @@ _NEWEST, _SAVED = str(NEWEST_KNOWN), "transformers 4.50 and later"
             "transformers 4.50 and later",
         ),
         (f"def f():\n    {_OLD}", _NEWEST, _SAVED),
+        (f"try: {_OLD}except ImportError: pass\n", _NEWEST, _SAVED),
+        (f"if old(): {_OLD}", _NEWEST, _SAVED),
+        (f"def f(): {_OLD}", _NEWEST, _SAVED),
         # Another package of such a name, and one of its own.
         ("from .cache_utils import HybridCache\n", _NEWEST, _SAVED),
         (

@@ -153,6 +153,8 @@ class ImportStatement:
     """The module after ``from``, with its leading dots; None without ``from``."""
     items: tuple[ImportItem, ...]
     text: str = field(repr=False)
+    is_always_run: bool
+    """Whether it is a statement of the module itself, not of one inside of another one."""
 
     @cached_property
     def names(self) -> tuple[ImportedName, ...]:
@@ -218,11 +220,12 @@ class Outline:
 
     def _scan(self, body: Sequence[ast.stmt]) -> None:
         known: dict[DefinitionNode | None, Definition | None] = {None: None}
+        own = set(body)
         for statement, around in statements_around(body):
             if isinstance(statement, DEFINITIONS):
                 known[statement] = self._definition(statement, known[around])
             elif isinstance(statement, (ast.Import, ast.ImportFrom)):
-                self.imports.append(self._import(statement))
+                self.imports.append(self._import(statement, is_always_run=statement in own))
 
     def _definition(self, node: DefinitionNode, parent: Definition | None) -> Definition:
         file = self.file
@@ -253,14 +256,14 @@ class Outline:
             parent.children.append(definition)
         return definition
 
-    def _import(self, node: ast.Import | ast.ImportFrom) -> ImportStatement:
+    def _import(self, node: ast.Import | ast.ImportFrom, *, is_always_run: bool) -> ImportStatement:
         file = self.file
         start, end = file.places.span(node)
         before = file.text[file.line_starts[node.lineno - 1] : start]
         items = tuple(ImportItem(*file.places.span(each), each.name, each.asname) for each in node.names)
         module = "." * node.level + (node.module or "") if isinstance(node, ast.ImportFrom) else None
         indent = before[: len(before) - len(before.lstrip())]
-        return ImportStatement(indent, start, end, module, items, file.text[start:end])
+        return ImportStatement(indent, start, end, module, items, file.text[start:end], is_always_run)
 
 
 def base_name(base: ast.expr) -> str | None:

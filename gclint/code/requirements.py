@@ -74,8 +74,7 @@ def importable_releases(file: SourceFile) -> Releases:
     """Return the releases that have all that a file imports from transformers whenever it is imported."""
     found = Releases()
     for statement in file.outline.imports:
-        # What is indented may be in a `try`, or run only with some releases.
-        for name in () if statement.indent else _imported(statement):
+        for name in _imported(statement) if statement.is_always_run else ():
             for each in (name, name.rpartition(".")[0]):
                 found = found.within(_only_in().get(each, Releases())) or found
     return found
