@@ -225,12 +225,12 @@ def _arrange(
 def _positional_slot(binding: Binding, parameter: Parameter, later: Sequence[str]) -> Slot | Refusal:
     """Return the slot of a parameter that has to be passed by position, for the sake of ``later`` ones."""
     bound = binding.argument(parameter.name)
+    out_of_order = NeedsReordering(
+        f"`{parameter.name}` has to be passed by keyword, but stands before {listed_code(later)}"
+    )
     if bound is not None:
-        if parameter.name in CACHES_IN_ORDER and not is_constant(bound.arg.value):
-            return NeedsReordering(
-                f"`{parameter.name}` has to be passed by keyword, but stands before {listed_code(later)}"
-            )
-        return Slot(bound, None)
+        is_cache = parameter.name in CACHES_IN_ORDER and not is_constant(bound.arg.value)
+        return out_of_order if is_cache else Slot(bound, None)
     if binding.unpacks_mapping:
         return Refusal(
             f"`{parameter.name}` stands before what has to be passed by position, and may be among the "
@@ -242,9 +242,7 @@ def _positional_slot(binding: Binding, parameter: Parameter, later: Sequence[str
             "literal default"
         )
     if parameter.name in CACHES_IN_ORDER and parameter.default not in ("None", "False"):
-        return NeedsReordering(
-            f"`{parameter.name}` has to be passed by keyword, but stands before {listed_code(later)}"
-        )
+        return out_of_order
     return Slot(None, None, parameter.default)
 
 

@@ -21,8 +21,6 @@ from gclint.server.documents import Document, Documents, path_of, untitled_name
 from gclint.server.messages import diagnostics
 from gclint.settings import FILES, Settings
 
-"""Names of folders with third-party code, which is read but not checked."""
-
 
 class UnusableSettings(Exception):
     """The settings for a path are invalid; the message is meant for the user."""
