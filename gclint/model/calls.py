@@ -66,6 +66,11 @@ CHECKPOINTS = (known.CHECKPOINT, "transformers.modeling_utils.checkpoint")
 class Calls(Protocols):
     """Follows calls."""
 
+    @property
+    def _vouched(self) -> tuple[str, ...]:
+        """The functions and modules of other packages that change nothing, by the word of the user."""
+        return self.spaces.project.settings.pure_functions
+
     def call(self, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what a call gives, after following what it may run."""
         found: list[Value] = []
@@ -99,6 +104,8 @@ class Calls(Protocols):
             return self._call_in_turn(thing, function, call, node, frame)
         if isinstance(thing, Setting) and OF_SETTINGS in function.roots:
             return self.tensor(call.all(), shared(call.all()))  # A function of activation, for example.
+        if isinstance(thing, Tensor) and self._vouched:
+            return self.deny(call, node, frame)  # What such a function gives need not be a tensor.
         if isinstance(thing, (Tensor, Constant)) or (
             isinstance(thing, Box) and thing.kind in known.UNCALLABLE
         ):
@@ -370,7 +377,7 @@ class Calls(Protocols):
         if name not in known.MAKERS and parent not in known.TABLES:
             self._call_back(call, node, frame)
         roots = shared(call.all())
-        if name in self.spaces.project.settings.pure_functions:
+        if name in self._vouched:
             return of(Made(name)) if last[:1].isupper() else self.tensor(call.all(), roots)
         if name in ("torch.vmap", "torch.func.vmap") and call.positional:
             return of(Partial(call.positional[0], (), ()))
@@ -647,7 +654,7 @@ class Calls(Protocols):
     def _call_made(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what an object of another package gives when it is called."""
         roots = shared(call.all())
-        if name in self.spaces.project.settings.pure_functions:
+        if name in self._vouched:
             return self.tensor((TENSOR,), roots)
         if name in known.NAMED_TUPLES:
             return self.filled(node, "tuple", call.all())

@@ -323,11 +323,12 @@ DEFINITIONS = (
         FUNCTIONS,
         [],
         "Functions and modules of other packages, by their dotted names, that change nothing that they are "
-        "given and keep nothing: a fix is not unsafe because nothing is known of them. Only the command line "
-        "and your own settings can name them, not those of a repository. On the command line, they are added "
-        "to those in your settings.",
+        "given, keep nothing and return tensors: a fix is not unsafe because nothing is known of them. Only "
+        "the command line and your own settings can name them, not those of a repository. On the command "
+        "line, they are added to those in your settings.",
         '["flash_attn.flash_attn_func"]',
-        "Take FUNCTIONS of other packages, dotted names separated by commas, to change nothing.",
+        "Take FUNCTIONS of other packages, dotted names separated by commas, to change nothing and return "
+        "tensors.",
         "FUNCTIONS",
         is_of_user=True,
         adds=True,
