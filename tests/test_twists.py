@@ -32,6 +32,10 @@ class Gate:
 _ATTENDED = "return hidden_states + self.attention(hidden_states)"
 
 
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n    ")
+
+
 @dataclass(frozen=True)
 class _Twist:
     """Statements of a block, or around it, that are wrong, and others like them that are right."""
@@ -119,6 +123,39 @@ _AROUND = {
     "in a tuple": (_PASSED.format("(iter([1, 2]), 1)"), _PASSED.format("(1, 2)")),
     "parameters": (_PASSED.format("self.norm.parameters()"), _PASSED.format("self.norm.weight")),
 }
+_OPTIMIZER = "self.optimizer = torch.optim.SGD({}, lr=0.1)"
+_STEP = f"{LOOP}self.optimizer.step()\n"
+_EMBEDDED = "\nhidden_states = self.embed(mask){}" + LOOP
+_MADE_BY_THE_MODEL = {
+    "an inherited method": ("", f"{LOOP}self.set_adapter('x')\n", f"{LOOP}self.get_input_embeddings()\n"),
+    "an optimizer": (_OPTIMIZER.format("self.parameters()"), _STEP, LOOP),
+    "that of a stack": (_OPTIMIZER.format("self.layers.parameters()"), _STEP, LOOP),
+    "that of a list": (_OPTIMIZER.format("list(self.parameters())"), _STEP, LOOP),
+    "a method that is kept": (
+        "step = torch.optim.SGD(self.parameters()).step\nself.step = lambda: step()",
+        f"{LOOP}self.step()\n",
+        LOOP,
+    ),
+    "a type of integers": ("", _EMBEDDED.format(".to(mask.dtype)"), _EMBEDDED.format(".to(self.dtype)")),
+    "the name of one": ("", _EMBEDDED.format(".type(mask.type())"), _EMBEDDED.format(".float()")),
+    "contexts in a list": (
+        "",
+        "with ContextManagers([torch.random.fork_rng()]):" + _indented(LOOP),
+        "with ContextManagers([torch.no_grad()] if self.off else []):" + _indented(LOOP),
+    ),
+    "contexts by keyword": (
+        "",
+        "with ContextManagers(context_managers=[torch.random.fork_rng()]):" + _indented(LOOP),
+        "with ContextManagers(context_managers=[]):" + _indented(LOOP),
+    ),
+}
+"""What the model does with what it has made: how that is made, a loop that is wrong, and one that is right."""
+_TAKEN_AWAY = (
+    "self.embed.register_buffer('weight', torch.zeros(3))",
+    "self.embed._parameters.pop('weight')",
+    "self.embed.__dict__['weight'] = torch.zeros(3)",
+    "del self.embed.weight",
+)
 _ADAPTER = """
 class Counting(nn.Linear):
     def forward(self, x):
@@ -128,10 +165,6 @@ class Counting(nn.Linear):
 
 """
 _QUIET = "def quiet(module):\n    module.p = 0.0\n\n\ndef loud(module):\n    module.p = 0.5\n\n\n"
-
-
-def _indented(text: str) -> str:
-    return text.replace("\n", "\n    ")
 
 
 def _of_block(folder: Path, twist: _Twist, *, is_wrong: bool) -> Applicability:
@@ -165,6 +198,30 @@ def test_the_same_around_a_block(name: str, tmp_path: Path) -> None:
             ),
         )
         for loop in _AROUND[name]
+    )
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+@pytest.mark.parametrize("name", _MADE_BY_THE_MODEL)
+def test_what_the_model_does_with_what_it_has_made(name: str, tmp_path: Path) -> None:
+    init, *loops = _MADE_BY_THE_MODEL[name]
+    made = f"{STACK}\nself.embed = nn.Embedding(8, 8)\n{init}"
+    before = f"from transformers.utils import ContextManagers\n{_BEFORE}"
+    wrong, right = (
+        applicability(tmp_path, toy(before, block(_ATTENDED), model(loop, init=made))) for loop in loops
+    )
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+@pytest.mark.parametrize("statement", _TAKEN_AWAY)
+def test_a_weight_that_is_taken_away(statement: str, tmp_path: Path) -> None:
+    made = f"{STACK}\nself.embed = nn.Embedding(8, 8)\n"
+    given = (statement, "self.embed.weight.data.normal_()")
+    wrong, right = (
+        applicability(
+            tmp_path, toy(_BEFORE, block(_ATTENDED), model(_EMBEDDED.format(""), init=f"{made}{each}"))
+        )
+        for each in given
     )
     assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gclint.code.naming import MODEL_BASE
 from gclint.code.outline import Definition
-from gclint.code.walk import dotted_name, is_constant, last_name, text_of
+from gclint.code.walk import dotted_name, last_name, text_of
 from gclint.edit.branch import leaves_out_training
 from gclint.edit.differences import differences
 from gclint.edit.group import Group, root_of, sites_of
@@ -17,7 +16,6 @@ from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
 from gclint.network.runsite import RunSite
-from gclint.network.support import models_running
 from gclint.network.traits import statistics_class
 
 _HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook"))
@@ -116,33 +114,6 @@ def compiled_doubts(network: Network, group: Group) -> list[str]:
 def _compiles(call: ast.Call) -> bool:
     holder, _, name = (dotted_name(call.func) or "").rpartition(".")
     return holder.rpartition(".")[2] == "jit" and name.startswith(("script", "trace"))
-
-
-def mode_doubts(network: Network, group: Group) -> Iterator[str]:
-    """Yield doubts about layers in another mode than what runs them, whose branch asks for its own alone."""
-    for site in (site for branch in group.branches.values() for site in branch.legacy):
-        classes = [
-            each for info in (site.owner, *models_running(site.owner), *group.blocks) for each in info.mro
-        ]
-        for info in dict.fromkeys(classes):
-            if info.name != MODEL_BASE and _sets_mode(info):
-                yield (
-                    f"`{info.name}` puts modules into evaluation mode by itself, in which the base class "
-                    "does not recompute them"
-                )
-                return
-
-
-def _sets_mode(info: ClassInfo) -> bool:
-    """Return whether a class puts modules into evaluation mode, or has its own method for that."""
-    return info.definition.method("train") is not None or any(
-        isinstance(call.func, ast.Attribute)
-        and (
-            call.func.attr == "eval"
-            or (call.func.attr == "train" and bool(call.args) and is_constant(call.args[0], False))
-        )
-        for call in _calls(info)
-    )
 
 
 def _calls(info: ClassInfo) -> Iterator[ast.Call]:

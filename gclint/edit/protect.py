@@ -20,7 +20,6 @@ from gclint.edit.doubts import (
     block_doubts,
     branch_doubts,
     compiled_doubts,
-    mode_doubts,
     newly_checkpointed,
     recorded_doubts,
     shared_bases,
@@ -39,6 +38,7 @@ from gclint.edit.group import (
 )
 from gclint.edit.imports import drop_unused_imports, import_checkpointing_base
 from gclint.edit.leftover import leftover
+from gclint.edit.modes import mode_doubts
 from gclint.edit.outsiders import outside_doubts
 from gclint.edit.patched import patch_doubts
 from gclint.edit.receivers import repaired_call
@@ -124,7 +124,12 @@ CONDITIONS: tuple[tuple[str, _Doubts], ...] = (
         branch_doubts,
     ),
     ("classes that are not blocks share the base that has to change", shared_bases),
-    ("a class puts the blocks of a legacy branch into evaluation mode by itself", mode_doubts),
+    (
+        "the layers of a legacy branch may be in another mode than what runs them, or not get its flag: code "
+        "puts parts of a model into evaluation mode, makes layers when checkpointing may already be enabled, "
+        "or has its own way to find parts",
+        mode_doubts,
+    ),
     ("blocks are compiled when they are made", compiled_doubts),
     ("the `forward` of a block is replaced", lambda network, group: patch_doubts(network, group.blocks)),
     (

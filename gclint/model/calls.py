@@ -9,7 +9,7 @@ from gclint.code.names import names
 from gclint.code.walk import last_name
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
-from gclint.model.gradients import UNRECORDED, gives_integers, is_constant, is_false, records
+from gclint.model.gradients import UNRECORDED, gives_integers, is_constant, is_false, records, type_of
 from gclint.model.notes import Kind, Root, quoted
 from gclint.model.objects import ITERATOR, Pending, is_operation
 from gclint.model.protocols import CONTAINING, TRUTH, Protocols
@@ -755,6 +755,8 @@ class Calls(Protocols):
                 return Value(CONSTANT.things, receiver.roots)
             self.mix(receiver, (TENSOR,) if name == "requires_grad_" else call.all())
             return self.tensor((receiver, *call.all()), receiver.roots)
+        if name == "type" and not call.all():
+            return join(map(type_of, receiver.things))
         if gives_integers(name, call):
             return Value(CONSTANT.things, receiver.roots if name in tensors.VIEWS else frozenset())
         if _gives_several(name, call, 0) and name not in tensors.VIEWS:

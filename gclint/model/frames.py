@@ -102,9 +102,11 @@ class Frame:
         if not ways:
             return
         names = {name for way in ways for name in way}
-        self.names = {
-            name: join(way[name] for way in ways if name in way)
-            for name in names
+        merged: dict[str, Value] = {}
+        for name in names:
+            found = [way[name] for way in ways if name in way]
             # An attribute counts only where every way assigns it.
-            if is_settled or not name.startswith(".") or all(name in way for way in ways)
-        }
+            if is_settled or len(found) == len(ways) or not name.startswith("."):
+                is_one = all(each is found[0] for each in found)  # Most names are left as they are.
+                merged[name] = found[0] if is_one else join(found)
+        self.names = merged

@@ -32,6 +32,10 @@ _TENSORS = frozenset(("weight", "bias", "parameters", "named_parameters"))
 _PARTS = _TENSORS | frozenset(("modules", "named_modules", "children", "named_children"))
 """These, and the methods of a module that give its parts."""
 _FREEZING = frozenset(("requires_grad_", "detach_"))
+_REGISTERING = frozenset(("register_buffer", "register_parameter"))
+"""The methods that put something else in the place of a parameter of a module of torch."""
+_HOLDING = frozenset(("_parameters", "_buffers", "__dict__"))
+"""The attributes by which that can be done as well."""
 _FROZEN = "torch.nn.Embedding.from_pretrained"
 
 
@@ -94,6 +98,8 @@ class Freezing(Entries):
         self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
     ) -> Value:
         """Return an attribute, which may be a frozen part."""
+        if name in _HOLDING and any(isinstance(each, Made) for each in value.things):
+            self._freeze(node.value if isinstance(node, ast.Attribute) else None, frame)
         found = super().attribute(value, name, node, frame, is_optional=is_optional)
         frozen = (self._frozen.get(each, ()) for each in value.things if isinstance(each, Object))
         if any(name in each or ANY in each for each in frozen):
@@ -105,6 +111,10 @@ class Freezing(Entries):
         name = thing.name if isinstance(thing, Method) else last_name(method)  # Also of what is not known.
         if name in _FREEZING and _may_freeze(call.argument(0, "requires_grad"), name):
             self._freeze(method.value if isinstance(method, ast.Attribute) else None, frame)
+        if name in _REGISTERING and isinstance(method, ast.Attribute):
+            holder = self.quietly(method.value, frame)
+            if any(isinstance(each, Made) for each in holder.things):
+                self._freeze(method.value, frame)
         found = super()._call(thing, function, call, node, frame)
         if not isinstance(thing, Made) or not thing.is_frozen:
             return found
@@ -123,6 +133,12 @@ class Freezing(Entries):
         if is_frozen or (name == "requires_grad" and _may_freeze(given)):
             self._freeze(node.value if isinstance(node, ast.Attribute) else None, frame)
         super().set_attribute(value, name, given, node, frame)
+
+    def deleted(self, value: Value, name: str, node: ast.AST, frame: Frame) -> None:
+        """Follow what deletes an attribute, in whose place may come what requires no grad."""
+        if name in _TENSORS and any(isinstance(each, Made) for each in value.things):
+            self._freeze(node.value if isinstance(node, ast.Attribute) else None, frame)
+        super().deleted(value, name, node, frame)
 
     def _follow_for(self, node: ast.For, frame: Frame) -> None:
         before = dict(self._taken_from)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from gclint.code.names import names
 from gclint.model.values import (
+    PLAIN,
     Box,
     Call,
     Class,
@@ -24,6 +25,7 @@ from gclint.model.values import (
     Thing,
     Unknown,
     Value,
+    of,
 )
 
 UNRECORDED = frozenset(("torch.no_grad", "torch.inference_mode"))
@@ -37,6 +39,7 @@ _INTEGERS = names(
     """
 )
 """The types of tensors that cannot require grad."""
+_ANY_TYPE = of(Plain(), External("torch.int64"))
 _LIKE = frozenset(("to", "type_as"))
 """The methods that convert a tensor to the type of another one."""
 _CONSTANT = (Plain, Constant, Setting, Class, External, Module, Made, Function)
@@ -70,6 +73,11 @@ def gives_integers(name: str, call: Call) -> bool:
         or (isinstance(each, Constant) and each.value in _INTEGERS)
         for each in given
     )
+
+
+def type_of(thing: Thing) -> Value:
+    """Return the type of what a tensor has: perhaps one of integers if that is an argument of indices."""
+    return _ANY_TYPE if isinstance(thing, Unknown) and thing.is_argument and thing.is_constant else PLAIN
 
 
 def is_false(value: Value | None) -> bool:

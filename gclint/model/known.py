@@ -130,7 +130,7 @@ MODEL_METHODS = names(
     invert_attention_mask get_extended_attention_mask create_extended_attention_mask_for_decoder get_head_mask
     get_input_embeddings get_output_embeddings tie_weights num_parameters
     warn_if_padding_and_no_attention_mask _tie_encoder_decoder_weights _tie_or_clone_weights
-    _get_resized_lm_head _get_resized_embeddings _init_weights
+    _get_resized_lm_head _get_resized_embeddings _init_weights loss_function
     """
 )
 """Methods of the library's models that run no module, and put nothing into what they get."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from gclint.code.names import names
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
-from gclint.model.gradients import is_constant
+from gclint.model.gradients import is_constant, type_of
 from gclint.model.notes import Kind, Note, Root
 from gclint.model.reading import ANY, Cell, Reading, note_assignment
 from gclint.model.spaces import Space, Spaces
@@ -714,7 +714,7 @@ class Objects:
                 self.note(f"reads `{name}` of a function", node, frame)
             return PLAIN if name in _OF_FUNCTIONS else unknown(f"`{name}` of a function")
         if name in _FIGURES:
-            return PLAIN
+            return type_of(thing) if name == "dtype" else PLAIN
         if isinstance(thing, Fixed) and name in _RESULTS:
             return thing.items[_RESULTS.index(name)] if len(thing.items) == len(_RESULTS) else NEVER
         if name == "data":

@@ -71,6 +71,8 @@ from gclint.model.values import (
 
 _HELD = "what is held by"
 """How names of variables begin, which no code can have, whose roots are those of what blocks were given."""
+_HOLDER = Root(Kind.STATE, "what may hold the block")
+"""Stands for what something unknown has made of the block, or of what that holds, such as an optimizer."""
 _HELD_FOR_A_STEP = 10
 """How many values that are held take as long as a step."""
 _MAKING = (
@@ -98,6 +100,7 @@ _RUNNING = names(
 _RUNNING_TEXTS = frozenset(("exec", "eval"))
 """Functions that run code which may change whatever has a name."""
 _DIFFERENTIATING = names("torch.autograd.grad torch.autograd.backward")
+_PART = Made(known.PART)
 _TRANSFORMS = names(
     """
     torch.func.grad torch.func.grad_and_value torch.func.vjp torch.func.jvp torch.func.jacrev
@@ -109,11 +112,12 @@ _RESTORED = known.CONTEXTS | names(
     """
     torch.inference_mode torch.device torch.cuda.device torch.cuda.stream torch.profiler.profile
     torch.profiler.record_function torch.autograd.profiler.record_function torch.autograd.profiler.profile
-    torch.autograd.graph.save_on_cpu transformers.utils.ContextManagers
-    transformers.utils.generic.ContextManagers
+    torch.autograd.graph.save_on_cpu
     """
 )
 """Contexts that recomputation is in as well, or that do not change what is computed."""
+_ENTERING_ALL = names("transformers.utils.ContextManagers transformers.utils.generic.ContextManagers")
+"""Contexts that enter all contexts of a list."""
 _OF_LAYERS = frozenset(("gradient_checkpointing", "_gradient_checkpointing_func"))
 """The attributes that the base class gives to a block."""
 _OF_TYPES = frozenset(("__base__", "__bases__", "__mro__", "mro", "__subclasses__"))
@@ -529,8 +533,9 @@ class Surroundings(Freezing):
         before, self._is_reading = self._is_reading, is_getting or (is_method and name in _READING)
         if isinstance(thing, Unknown) and not self._is_reading:  # Such as a method of what a block holds.
             self._hand(Value(frozenset((thing,)), function.roots), node, frame)
-            self._hand(self._receiver(node, frame), node, frame, with_parts=name in known.MODULE_CHANGES)
-        if thing == Made(known.PART) and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            receiver = self._receiver(node, frame)
+            self._hand(receiver, node, frame, with_parts=self._may_change_parts(receiver, name))
+        if thing == _PART and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             holder = self.quietly(node.func.value, frame)
             if any(isinstance(each, Made) and self.is_plain_module(each.name) for each in holder.things):
                 self._hand(holder, node, frame)  # It is no part of a module of torch, but a method.
@@ -538,6 +543,16 @@ class Surroundings(Freezing):
             return super()._call(thing, function, call, node, frame)
         finally:
             self._is_reading = before
+
+    def _may_change_parts(self, receiver: Value, name: str) -> bool:
+        """Tell whether a name is that of a method of another package that may change what an object holds."""
+        return name in known.MODULE_CHANGES or any(
+            isinstance(each, Object)
+            and self.find(each.kind, name) is None
+            and name not in each.attributes
+            and name not in known.MODEL_METHODS
+            for each in receiver.things
+        )
 
     def _value_call(self, node: ast.Call, frame: Frame) -> Value:
         found = super()._value_call(node, frame)
@@ -572,7 +587,14 @@ class Surroundings(Freezing):
                 self._hand(each, node, frame)
         if self._outside[0] is node and kind is Kind.UNKNOWN and _may_set(self._outside[1]):
             self._set(node, frame)
-        return super().deny(call, node, frame, kind, external)
+        made = super().deny(call, node, frame, kind, external)
+        parts = (*call.all(), self._receiver(node, frame)) if self._inside else ()
+        return with_roots(made, (_HOLDER,)) if self._hold_parts(parts) else made
+
+    def _hold_parts(self, values: Iterable[Value]) -> bool:
+        """Tell whether values are parameters, or objects that may have some, or hold these."""
+        inside = (thing for value in values for each in self.inside(value) for thing in each.things)
+        return any(isinstance(each, (Tensor, Object)) for each in inside)
 
     def _set(self, node: ast.AST, frame: Frame) -> None:
         """Take note that settings may be changed here that blocks are run with, such as those of torch."""
@@ -583,8 +605,10 @@ class Surroundings(Freezing):
         """Take note that something unknown gets a value, or is a method ``with_parts`` of what it is of."""
         is_unknown = all(isinstance(each, Unknown) for each in value.things)
         for root in shared((value,)):
+            if root == _HOLDER:
+                self._touch(OWN, frozenset(), _around(Matter.HANDED, quoted(node), node, frame), frame)
             # What is unknown of the model is no block; others change no settings, nor views, which raises.
-            if not (is_unknown and root == OWN) and root != OF_SETTINGS and not is_view(root):
+            elif not (is_unknown and root == OWN) and root != OF_SETTINGS and not is_view(root):
                 objects = _objects_of(value) if root in value.roots else frozenset()
                 objects = frozenset(self.within(objects)) if with_parts else objects
                 self._touch(root, objects, _around(Matter.HANDED, quoted(node), node, frame), frame)
@@ -656,6 +680,10 @@ class Surroundings(Freezing):
     def _is_restored(self, context: ast.expr, frame: Frame) -> bool:
         """Tell whether recomputation is in a context as well, or it does not matter."""
         made = self.quietly(context.func if isinstance(context, ast.Call) else context, frame).things
+        is_all = any(isinstance(each, External) and each.name in _ENTERING_ALL for each in made)
+        if is_all and isinstance(context, ast.Call):
+            given = (*context.args, *(each.value for each in context.keywords))
+            return all(self._is_restored(each, frame) for one in given for each in _listed(one))
         restored = _RESTORED
         if isinstance(context, ast.Call) and context.args and _is_true(self.quietly(context.args[0], frame)):
             restored = _RESTORED | {"torch.set_grad_enabled"}
@@ -803,6 +831,17 @@ def _requires_grad(value: Value) -> bool:
     return bool(things) and not any(
         each.is_constant for each in things if isinstance(each, (Tensor, Unknown))
     )
+
+
+def _listed(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield what may be in a list that is written out; the expression itself if it is no such list."""
+    if isinstance(node, ast.IfExp):
+        yield from _listed(node.body)
+        yield from _listed(node.orelse)
+    elif isinstance(node, (ast.List, ast.Tuple)):
+        yield from node.elts
+    else:
+        yield node
 
 
 def _captures(thing: Thing) -> bool:

@@ -315,8 +315,8 @@ class Call(NamedTuple):
 
     def all(self) -> tuple[Value, ...]:
         """Return all values that are passed."""
-        more = (each for each in (self.rest, self.options) if each is not None)
-        return (*self.positional, *(value for _, value in self.named), *more)
+        found = [*self.positional, *[value for _, value in self.named]]
+        return (*found, *[each for each in (self.rest, self.options) if each is not None])
 
     def argument(self, index: int, name: str = "") -> Value | None:
         """Return what is passed at a place or under a name."""
@@ -390,17 +390,13 @@ def unknown(what: str, roots: Iterable[Root] = ()) -> Value:
 
 def join(values: Iterable[Value]) -> Value:
     """Return what may be any of these."""
-    several = list(dict.fromkeys(values))
+    several = dict.fromkeys(values)
     if len(several) == 1:
-        return several[0]
-    things: set[Thing] = set()
-    roots: set[Root] = set()
-    for value in several:
-        things |= value.things
-        roots |= value.roots
+        return next(iter(several))
+    things = frozenset().union(*[value.things for value in several])
     if len(things) > _MOST_THINGS:
-        things = {Unknown("one of many things")}
-    return Value(frozenset(things), frozenset(roots))
+        things = frozenset((Unknown("one of many things"),))
+    return Value(things, frozenset().union(*[value.roots for value in several]))
 
 
 def with_roots(value: Value, roots: Iterable[Root]) -> Value:

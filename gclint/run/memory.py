@@ -21,6 +21,7 @@ from gclint.code.questions import Question
 from gclint.code.suppressions import Suppressions
 from gclint.code.surroundings import AROUND, files_around
 from gclint.edit.leftover import CHECKPOINTING
+from gclint.edit.modes import MODES
 from gclint.edit.patched import REPLACING
 from gclint.edit.replaced import MENTIONING
 from gclint.edit.signature import NAMING
@@ -53,6 +54,7 @@ _TOPICS = {
         BESIDE,
         CHECKPOINTING,
         COMPUTING,
+        MODES,
         COPIES,
         FOLLOWERS,
         IMPORTED,

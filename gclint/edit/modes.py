@@ -1,0 +1,187 @@
+"""Whether layers are in the mode of what runs them, and have its flag, once each is asked for its own.
+
+A legacy branch asks the object that runs the layers whether it is in training, and whether checkpointing is
+enabled in it. A checkpointing layer asks itself. Both get the same answer as long as these are set for all
+modules at once, and all layers are found by that: they are made with the model, and registered as its parts.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+
+from gclint.code.file import SourceFile
+from gclint.code.naming import MODEL_BASE
+from gclint.code.outline import Definition
+from gclint.code.paths import shown
+from gclint.code.questions import Topic
+from gclint.code.remembered import remembered
+from gclint.code.surroundings import files_mentioning
+from gclint.code.walk import LOOPS, is_constant, is_super, last_name, names_in, walk
+from gclint.edit.group import Group
+from gclint.edit.users import users_naming
+from gclint.network.evaluation.classes import ClassInfo, nodes_of
+from gclint.network.model import Network
+from gclint.network.outside import FLAG, LIBRARY_SWITCH
+from gclint.network.support import models_running
+
+_TRAINING = "training"
+_SETTING = frozenset(("train", "eval"))
+_WORDS = _SETTING | {_TRAINING}
+_FINDING = frozenset(("apply", "modules", "named_modules", "children", "named_children"))
+"""The methods by which torch and the library find the parts whose mode or flag they set."""
+_BYPASSING = frozenset(("__dict__", "__setattr__", "__delattr__", "vars"))
+_MAKING = "__init__"
+
+
+def mode_doubts(network: Network, group: Group) -> Iterator[str]:
+    """Yield doubts about layers whose mode or flag may not be that of what runs them."""
+    legacy = [site for branch in group.branches.values() for site in branch.legacy]
+    owners = dict.fromkeys(site.owner for site in legacy)
+    classes = dict.fromkeys(
+        each
+        for owner in owners
+        for info in (owner, *models_running(owner), *group.blocks)
+        for each in info.mro
+        if each.name != MODEL_BASE
+    )
+    for info in classes:
+        reason = _of_class(info, group.blocks)
+        if reason is not None:
+            yield f"`{info.name}` {reason}, in which case the base class does not recompute them"
+            return
+    for file in _setting_modes(network) if legacy else ():
+        where = "" if file is network.file else f" of {shown(file.path)}"
+        yield (
+            f"line {_row_setting_mode(file)}{where} sets the mode of a part of a model, in which the base "
+            "class may not recompute it"
+        )
+        return
+
+
+def _setting_modes(network: Network) -> Iterator[SourceFile]:
+    """Yield files that set the modes of parts of models, beside a file or where it is imported."""
+    project, path = network.project, network.file.path
+    with project.read_for(None):
+        mentioning = files_mentioning(project, *sorted(_WORDS))
+        beside = [each for each in mentioning if each.parent == path.parent]
+        found = [file for file in project.readable(beside) if _sets_modes(file, "")]
+    project.questions.ask(path, MODES, str(path.parent), (each.path for each in found))
+    for file in found:
+        project.consult(network.file, file.path)
+        yield file
+    for module in users_naming(network, _WORDS):
+        if module.file not in found and _row_setting_mode(module.file) is not None:
+            yield module.file
+
+
+def _of_class(info: ClassInfo, blocks: Collection[ClassInfo]) -> str | None:
+    """Return how a class may leave layers in another mode, or without the flag."""
+    own = {method.name for method in info.methods()}
+    if own & _WORDS or info.assigns(_TRAINING):
+        return "has its own way to put modules into evaluation mode"
+    if own & _FINDING:
+        return f"has its own `{min(own & _FINDING)}`, which may leave out layers"
+    if any(_sets_mode(node) for node in info.nodes):
+        return "puts modules into evaluation mode by itself"
+    switches = {node for each in info.methods() if each.name == LIBRARY_SWITCH for node in nodes_of(each)}
+    if any(_sets_flag(node) for node in info.nodes if node not in switches):
+        return f"sets `{FLAG}` of other modules"
+    if any(_bypasses(node) for node in info.nodes):
+        return "sets attributes past `nn.Module`, which may hide layers"
+    names = {block.name for block in blocks}
+    late = next((each for each in _run_later(info) if _makes(each, names)), None)
+    if late is not None:
+        return f"makes layers in `{late.name}`, perhaps after checkpointing is enabled"
+    return None
+
+
+def _sets_mode(node: ast.AST) -> bool:
+    """Return whether a node puts a module into evaluation mode, or may do so."""
+    if isinstance(node, ast.Attribute) and node.attr == _TRAINING:
+        return not isinstance(node.ctx, ast.Load)
+    if not isinstance(node, ast.Call):
+        return False
+    if last_name(node.func) == "setattr":
+        return len(node.args) > 1 and is_constant(node.args[1], _TRAINING)
+    if not isinstance(node.func, ast.Attribute) or node.func.attr not in _SETTING:
+        return False
+    given = [*node.args, *(each.value for each in node.keywords)]
+    return node.func.attr == "eval" or any(not is_constant(each, True) for each in given)
+
+
+def _sets_flag(node: ast.AST) -> bool:
+    """Return whether a node sets the flag of something else than ``self``, or may do so."""
+    if isinstance(node, ast.Call) and last_name(node.func) == "setattr":
+        return len(node.args) > 1 and is_constant(node.args[1], FLAG)
+    is_set = isinstance(node, ast.Attribute) and node.attr == FLAG and not isinstance(node.ctx, ast.Load)
+    return is_set and getattr(node.value, "id", "") != "self"  # type: ignore[attr-defined]
+
+
+def _bypasses(node: ast.AST) -> bool:
+    """Return whether a node sets attributes of ``self`` without the module's knowing of it, or may do so."""
+    if isinstance(node, ast.Call) and last_name(node.func) == "vars":
+        return any(isinstance(each, ast.Name) and each.id == "self" for each in node.args)
+    if not isinstance(node, ast.Attribute) or node.attr not in ("__dict__", "__setattr__"):
+        return False
+    holder = node.value
+    return is_super(holder) or (isinstance(holder, ast.Name) and holder.id in ("self", "object"))
+
+
+def _run_later(info: ClassInfo) -> Iterator[Definition]:
+    """Yield the methods of a class that nothing runs which is run when it is made."""
+    every = [method for base in info.mro for method in base.methods()]
+    waiting, early = {_MAKING}, set[str]()
+    while waiting:
+        early |= waiting
+        nodes = (node for method in every if method.name in waiting for node in nodes_of(method))
+        waiting = {node.attr for node in nodes if isinstance(node, ast.Attribute)} - early
+    return (method for method in info.methods() if method.name not in early)
+
+
+def _makes(method: Definition, names: Collection[str]) -> bool:
+    """Return whether a method calls one of some classes, or copies what ``self`` holds."""
+    calls = (node for node in nodes_of(method) if isinstance(node, ast.Call))
+    return any(
+        last_name(call.func) in names
+        or (last_name(call.func) == "deepcopy" and any("self" in names_in(each) for each in call.args))
+        for call in calls
+    )
+
+
+@remembered
+def _row_setting_mode(file: SourceFile) -> int | None:
+    """Return the row on which code outside of models sets the mode of what may be a part of one."""
+    tree = file.tree
+    if tree is None:
+        return None
+    for statement in tree.module.body:
+        if isinstance(statement, ast.ClassDef):
+            continue
+        parts = {
+            name.id
+            for loop in walk(statement)
+            if isinstance(loop, (*LOOPS, ast.comprehension)) and hasattr(loop, "target")
+            for name in ast.walk(loop.target)
+            if isinstance(name, ast.Name)
+        }
+        for node in walk(statement):
+            if _sets_mode(node) and _is_part(node, parts):
+                return file.position(file.places.start(node)).row
+    return None
+
+
+def _sets_modes(file: SourceFile, folder: str) -> bool:
+    return folder in ("", str(file.path.parent)) and _row_setting_mode(file) is not None
+
+
+def _is_part(node: ast.AST, parts: Collection[str]) -> bool:
+    """Return whether what a mode is set of may be a part of something: no name, or that of an item."""
+    target = node.func if isinstance(node, ast.Call) else node
+    if not isinstance(target, ast.Attribute):
+        return True
+    return not isinstance(target.value, ast.Name) or target.value.id in parts
+
+
+MODES = Topic("modes", _sets_modes, is_about_others=True)
+"""Which files of a folder set the modes of parts of models."""
