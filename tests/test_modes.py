@@ -35,7 +35,7 @@ _OF_THE_MODEL = {
     ),
     "finds other parts": ("def modules(self):\n    return iter(())", "def parts(self):\n    return iter(())"),
     "takes the flag away": (
-        "def off(self):\n    for each in self.modules():\n        setattr(each, 'gradient_checkpointing', False)",
+        "def off(self):\n    for m in self.modules():\n        setattr(m, 'gradient_checkpointing', False)",
         "def asked(self):\n    return [each.gradient_checkpointing for each in self.layers]",
     ),
     "makes one later": (
