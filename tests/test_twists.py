@@ -110,6 +110,31 @@ _TWISTS = {
         gives="hidden_states, y.detach()",
         right_gives="hidden_states, y",
     ),
+    "any error": _Twist(
+        "try:\n    mask = mask * 2\nexcept (ValueError, Exception):\n    pass",
+        "try:\n    mask = mask * 2\nexcept (ValueError, KeyError):\n    pass",
+    ),
+    "detached input": _Twist("hidden_states = hidden_states.detach()", "y = hidden_states.detach()"),
+    "signs alone": _Twist("hidden_states = (hidden_states > 0).float()", "y = hidden_states > 0"),
+    "without gradients": _Twist(
+        "with torch.no_grad():\n    hidden_states = hidden_states * 2",
+        "with torch.no_grad():\n    y = hidden_states * 2",
+    ),
+    "parameter returned": _Twist(
+        "y = self.attention.query.weight",
+        "y = self.attention.query.weight * 2",
+        gives="hidden_states, y",
+        right_gives="hidden_states, y",
+    ),
+    "renormalised": _Twist(
+        "y = self.table(mask)",
+        "y = self.other(mask)",
+        init="self.table, self.other = nn.Embedding(8, 8, None, 1.0), nn.Embedding(8, 8, None, None)",
+    ),
+    "renormalised by a function": _Twist(
+        "y = nn.functional.embedding(mask, self.attention.query.weight, None, 1.0)",
+        "y = nn.functional.embedding(mask, self.attention.query.weight)",
+    ),
     "mask": _Twist("y = 1", "y = 1", gives="hidden_states, mask", right_gives="hidden_states, None"),
 }
 _TUPLES = "\nfor layer in self.layers:\n    hidden_states, _ = layer(hidden_states, mask)\n"
@@ -149,7 +174,7 @@ _MADE_BY_THE_MODEL = {
         "with ContextManagers(context_managers=[]):" + _indented(LOOP),
     ),
 }
-"""What the model does with what it has made: how that is made, a loop that is wrong, and one that is right."""
+"""What a model does with what it has made: how that is made, a loop that is wrong, one that is right."""
 _TAKEN_AWAY = (
     "self.embed.register_buffer('weight', torch.zeros(3))",
     "self.embed._parameters.pop('weight')",
@@ -211,6 +236,43 @@ def test_what_the_model_does_with_what_it_has_made(name: str, tmp_path: Path) ->
         applicability(tmp_path, toy(before, block(_ATTENDED), model(loop, init=made))) for loop in loops
     )
     assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+_HOOKS = {
+    "self.layers[0].attention.query.weight.register_hook(print)": "self.layers[0].attention.query(1)",
+    "self.embed.weight.register_post_accumulate_grad_hook(print)": "self.embed.weight.data.normal_()",
+}
+
+
+@pytest.mark.parametrize("hooking", _HOOKS)
+def test_hooks_on_gradients(hooking: str, tmp_path: Path) -> None:
+    made = f"{STACK}\nself.embed = nn.Embedding(8, 8)\n"
+    wrong, right = (
+        applicability(tmp_path, toy(_BEFORE, block(_ATTENDED), model(LOOP, init=f"{made}{each}")))
+        for each in (hooking, _HOOKS[hooking])
+    )
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+_RUN_BY = {
+    "torch.func.functional_call(self.encoder, {}, (hidden_states,))": Applicability.UNSAFE,
+    "torch.func.vmap(self.encoder)(hidden_states)": Applicability.UNSAFE,
+    "anything.run(self.encoder, hidden_states)": Applicability.UNSAFE,
+    "self.encoder(hidden_states)": Applicability.SAFE,
+}
+
+
+@pytest.mark.parametrize("call", _RUN_BY)
+def test_what_runs_blocks_for_a_model(call: str, tmp_path: Path) -> None:
+    text = toy(
+        f"import anything\n{_BEFORE}",
+        block(_ATTENDED),
+        model(LOOP, name="ToyEncoder", base="nn.Module").replace(
+            "super().__init__(config)", "super().__init__()"
+        ),
+        model(f"hidden_states = {call}", init="self.encoder = ToyEncoder(config)"),
+    )
+    assert applicability(tmp_path, text) is _RUN_BY[call]
 
 
 @pytest.mark.parametrize("statement", _TAKEN_AWAY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from gclint.code.naming import MODEL_BASE
 from gclint.code.outline import Definition
 from gclint.code.walk import dotted_name, last_name, text_of
 from gclint.edit.branch import leaves_out_training
@@ -16,9 +17,13 @@ from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
 from gclint.network.runsite import RunSite
+from gclint.network.support import models_running
 from gclint.network.traits import statistics_class
 
 _HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook"))
+_HOOKING_GRADIENTS = frozenset(
+    ("register_hook", "register_post_accumulate_grad_hook", "register_full_backward_hook", "register_prehook")
+)
 _RECORDED = "_can_record_outputs"
 _REGISTERING = "__init_subclass__"
 
@@ -86,12 +91,25 @@ def recorded_doubts(network: Network, group: Group) -> list[str]:
                 f"`{owner.name}` registers forward hooks, and tensors that they take out of a block "
                 "receive no gradient under reentrant checkpointing"
             )
+        classes = (each for info in (owner, *models_running(owner), *group.blocks) for each in info.mro)
+        hooking = next((each for each in classes if _hooks_gradients(each)), None)
+        if hooking is not None:
+            doubts.append(
+                f"`{hooking.name}` registers hooks on gradients, which reentrant checkpointing may run for "
+                "parts of a gradient"
+            )
         if any(map(_records_routers, owner.mro)):
             doubts.append(
                 f"`{owner.name}` records router outputs inside its blocks, and losses computed from them "
                 "have no gradient under reentrant checkpointing"
             )
     return doubts
+
+
+def _hooks_gradients(info: ClassInfo) -> bool:
+    """Return whether a class hooks into gradients, which are added up where a part is shared."""
+    names = (last_name(call.func) for call in _calls(info))
+    return info.name != MODEL_BASE and not _HOOKING_GRADIENTS.isdisjoint(names)
 
 
 def _records_routers(info: ClassInfo) -> bool:

@@ -399,7 +399,7 @@ class Calls(Protocols):
             return self._iterator(name, call, node, frame)
         if self.is_plain_module(name):
             runs = any(self._is_callback(thing) for each in call.all() for thing in each.things)
-            if runs or "max_norm" in dict(call.named):
+            if runs or _renormalises(last, call):
                 return self.deny(call, node, frame)  # It runs what it gets, or changes its weight meanwhile.
             return of(Made(name + _IN_PLACE if _is_in_place(last, call) else name))
         if name in _PARAMETERS:
@@ -472,6 +472,8 @@ class Calls(Protocols):
             self.change(Value(roots=roots), node, frame)
             self.mix(join(call.all()), call.all())
             return self.tensor(call.all(), roots)
+        if _renormalises(last, call):
+            self.change(Value(roots=roots), node, frame)
         if last.endswith("_") or _is_in_place(last, call):
             self.change(Value(roots=shared(_first(call))), node, frame)
             self.mix(join(_first(call)), call.all())
@@ -960,6 +962,15 @@ def _is_in_place(name: str, call: Call) -> bool:
     return given is not None and any(
         not (isinstance(each, Constant) and each.value is False) for each in given.things
     )
+
+
+def _renormalises(name: str, call: Call) -> bool:
+    """Tell whether a function or module may be told to change its weight where it looks something up."""
+    if name not in known.RENORMALISING_AT:
+        return False
+    given = dict(call.named).get("max_norm") or call.argument(known.RENORMALISING_AT[name])
+    given = given or call.rest or call.options
+    return given is not None and given.things != NONE.things
 
 
 def _is_handing_on(name: str) -> bool:

@@ -74,7 +74,7 @@ class Freezing(Entries):
         if not making:
             return
         frozen = [] if node is None else self._parts_of(node, frame)
-        for thing, name in frozen or [(each, ANY) for each in self.within(_objects_among(making[-1]))]:
+        for thing, name in frozen or [(each, ANY) for each in self.within(objects_among(making[-1]))]:
             if name not in self._frozen[thing]:
                 self._frozen[thing].add(name)
                 self.spaces.version += 1
@@ -89,9 +89,9 @@ class Freezing(Entries):
                 node = left.pop(node.id)
             else:
                 break
-        found = [(each, ANY) for each in self.within(_objects_among(self.quietly(node, frame)))]
+        found = [(each, ANY) for each in self.within(objects_among(self.quietly(node, frame)))]
         if isinstance(node, ast.Attribute):
-            found += [(each, node.attr) for each in _objects_among(self.quietly(node.value, frame))]
+            found += [(each, node.attr) for each in objects_among(self.quietly(node.value, frame))]
         return found
 
     def attribute(
@@ -156,7 +156,8 @@ class Freezing(Entries):
         self._taken_from = before
 
 
-def _objects_among(value: Value) -> list[Object]:
+def objects_among(value: Value) -> list[Object]:
+    """Return the objects of the project's classes that a value may be."""
     return [each for each in value.things if isinstance(each, Object)]
 
 

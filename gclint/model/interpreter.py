@@ -27,6 +27,7 @@ from gclint.model.values import (
     Call,
     Class,
     External,
+    Fixed,
     Function,
     Imported,
     Object,
@@ -46,6 +47,7 @@ _OF_SETTINGS = (
     ast.Constant,
     ast.Call,
 )
+_ANY_ERROR = frozenset(("Exception", "BaseException"))
 _DELETING = ("__delitem__",)
 _PUTTING = ("__setitem__",)
 _Ways = list[dict[str, Value]]
@@ -399,8 +401,9 @@ class Interpreter(Expressions):
         ways: _Ways = [] if frame.is_dead else [dict(frame.names)]
         for handler in node.handlers:
             frame.names, frame.is_dead = dict(failed), False
-            if handler.type is not None:
-                self.value(handler.type, frame)
+            types = NEVER if handler.type is None else self.value(handler.type, frame)
+            if self.is_running and _may_end_early(node.body) and self._handles_any(types, handler):
+                self.note("handles the error by which recomputation ends early", handler, frame)
             if handler.name is not None:
                 self.bind(handler.name, unknown("an error"), frame)
             self.body(handler.body, frame)
@@ -415,6 +418,15 @@ class Interpreter(Expressions):
             frame.is_dead = frame.is_dead or was_dead
 
     _follow_trystar = _follow_try
+
+    def _handles_any(self, types: Value, handler: ast.ExceptHandler) -> bool:
+        """Tell whether a handler may handle an error that has no other base than ``Exception``."""
+        things = {thing for each in self.inside(types) for thing in each.things}
+        kinds = things - {each for each in things if isinstance(each, (Fixed, Box))}
+        return handler.type is None or any(
+            each.name in _ANY_ERROR if isinstance(each, External) else not isinstance(each, Class)
+            for each in kinds
+        )
 
     # -- targets
 
@@ -474,6 +486,11 @@ def join_names(ways: Sequence[dict[str, Value]]) -> dict[str, Value]:
 
 def _are_external(value: Value) -> bool:
     return all(isinstance(each, External) for each in value.things)
+
+
+def _may_end_early(body: Iterable[ast.stmt]) -> bool:
+    """Tell whether statements compute something, at which recomputation may end."""
+    return any(isinstance(each, (ast.Call, ast.BinOp)) for one in body for each in walk(one))
 
 
 def _as_load(target: ast.expr) -> ast.expr:

@@ -58,6 +58,8 @@ _SIZES = names(
     embedding_dim num_embeddings padding_idx eps normalized_shape num_heads embed_dim head_dim
     """
 )
+_LEFT = names("weight bias padding_idx requires_grad in_features out_features training")
+"""The attributes of torch's modules whose assignment leaves what these do as it is."""
 _WEIGHTS = names("weight bias in_proj_weight in_proj_bias running_mean running_var")
 _SETTINGS = frozenset(("cfg", "args", "hparams"))
 """The names of arguments that are settings as a whole."""
@@ -600,6 +602,9 @@ class Objects:
         runs = any(isinstance(each, (Object, Function, Bound, Class)) for each in given.things)
         if runs and any(isinstance(each, Made) and _runs_parts(each.name) for each in value.things):
             self.hook(frame)  # A module of torch runs it in place of its own part.
+        is_made = any(isinstance(each, Made) and self.is_plain_module(each.name) for each in value.things)
+        if is_made and not (name.startswith("_") or name in _LEFT):
+            self.hook(frame)  # It may do something else with that.
         for thing in value.things:
             if isinstance(thing, (External, Class)):
                 name_of = thing.name if isinstance(thing, External) else thing.node.name

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from gclint.code.file import SourceFile
 from gclint.model import known
 from gclint.model.calls import defaults_of
+from gclint.model.frames import Frame
+from gclint.model.gradients import is_constant
 from gclint.model.interpreter import Interpreter
 from gclint.model.notes import Kind, Note, Root
 from gclint.model.objects import TooLong
+from gclint.model.received import argument
 from gclint.model.spaces import Spaces
 from gclint.model.values import (
     NEVER,
@@ -22,6 +25,7 @@ from gclint.model.values import (
     Constant,
     Fixed,
     Function,
+    Made,
     Object,
     Tensor,
     Thing,
@@ -34,6 +38,7 @@ from gclint.releases import EVER_NEUTRALISED
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _ROUNDS = 4
+_PARAMETERS = frozenset(("torch.nn.Parameter", "torch.nn.parameter.Parameter"))
 
 
 def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
@@ -59,7 +64,7 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
         kinds = [each for each in (space.value(name) or NONE).things if isinstance(each, Class)]
         if len(kinds) != 1:
             return (note("is not the only class that this may be", name),)
-        results = list(_results(reader, kinds[0]))
+        results = list(_results(reader, kinds[0], _given))
         is_complete = reader.is_complete
     except (TooLong, RecursionError):
         is_complete = False
@@ -71,7 +76,46 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
     returned = [note(each, forward, Kind.CONTAINER) for each in dict.fromkeys(containers)]
     if any(_is_detached(each) for result, _ in results for thing in result.things for each in _behind(thing)):
         returned.append(note("a tensor that requires no grad", forward, Kind.DETACHED))
-    return (*_causes(reader.notes), *returned)
+    if any(_is_held(result) for result, _ in results):
+        what = "returns a parameter or a part of one, which reentrant checkpointing makes a result"
+        returned.append(note(what, forward))
+    found = (*_causes(reader.notes), *returned)
+    return found or tuple(note(each, forward) for each in _stopping(spaces, kinds[0]))
+
+
+class _Frozen(Interpreter):
+    """Follows a block of whose parameters none requires grad, as with an adapter somewhere else."""
+
+    def _call_made(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
+        found = super()._call_made(name, call, node, frame)
+        return _without_gradient(found) if is_constant(*call.all()) else found
+
+    def _of_made(self, thing: Made, value: Value, name: str) -> Value:
+        return _without_gradient(super()._of_made(thing, value, name))
+
+    def _call_external(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
+        found = super()._call_external(name, call, node, frame)
+        return _without_gradient(found) if name in _PARAMETERS else found
+
+
+def _without_gradient(value: Value) -> Value:
+    """Return a value with tensors that require no grad in place of all others."""
+    things = (Tensor(is_constant=True) if isinstance(each, Tensor) else each for each in value.things)
+    return Value(frozenset(things), value.roots)
+
+
+def _stopping(spaces: Spaces, kind: Class) -> Iterator[str]:
+    """Yield what a class's ``forward`` gives first, if no gradient may flow through that to what it gets."""
+    results = _results(_Frozen(spaces, is_quiet=True), kind, argument)
+    try:
+        first = {each for result, _ in results for thing in result.things for each in _in_front(thing)}
+    except (TooLong, RecursionError):
+        return  # It was followed before.
+    if any(isinstance(each, (Tensor, Unknown)) and each.is_constant for each in first):
+        yield (
+            "may return something through which no gradient flows to what it is given, and reentrant "
+            "checkpointing raises where no parameter requires grad"
+        )
 
 
 def _causes(notes: Iterable[Note]) -> list[Note]:
@@ -90,8 +134,16 @@ def _order(note: Note) -> tuple[str, str, str]:
     return note.where, note.kind, note.what
 
 
-def _results(reader: Interpreter, kind: Class) -> Iterator[tuple[Value, Function]]:
-    """Follow the ``forward`` of a class, and yield what it returns, which is nothing if it runs later."""
+def _results(
+    reader: Interpreter, kind: Class, given: Callable[[str], Value]
+) -> Iterator[tuple[Value, Function]]:
+    """Follow the ``forward`` of a class, and yield what it returns, which is nothing if it runs later.
+
+    Args:
+        reader: what follows it.
+        kind: the class.
+        given: returns what the parameter of a name gets.
+    """
     frame = kind.space.frame
     made = reader.make_anyhow(kind, frame)
     found = reader.find(kind, "forward")
@@ -101,7 +153,7 @@ def _results(reader: Interpreter, kind: Class) -> Iterator[tuple[Value, Function
     for function in () if found is None else found[0].things:
         if isinstance(function, Function):
             receiver = Value(made.things, frozenset((OWN,)))
-            call = _arguments(receiver, function.node)
+            call = _arguments(receiver, function.node, given)
             owner = found[1] if found else None
             for _ in range(_ROUNDS):
                 version = reader.spaces.version
@@ -160,6 +212,15 @@ def _items(thing: Thing) -> Iterator[tuple[int, Value]]:
         yield 1, thing.item
 
 
+def _in_front(thing: Thing) -> Iterable[Thing]:
+    """Return what the first item of a tuple may be, or what is no tuple."""
+    if isinstance(thing, Fixed):
+        return thing.items[0].things if thing.items else ()
+    if isinstance(thing, Box):
+        return thing.first[0].things if thing.first else ()
+    return (thing,)
+
+
 def _behind(thing: Thing) -> Iterator[Thing]:
     """Yield the items of a tuple behind the first one."""
     yield from (each for place, item in _items(thing) if place for each in item.things)
@@ -169,6 +230,17 @@ def _is_detached(thing: Thing) -> bool:
     """Tell whether something is a tensor that requires no grad, or a mask that was given."""
     is_mask = isinstance(thing, Unknown) and thing.is_argument and "mask" in thing.what
     return is_mask or (isinstance(thing, Tensor) and thing.is_constant)
+
+
+def _is_held(value: Value) -> bool:
+    """Tell whether a value is, or a tuple has, a tensor that requires grad and that the block holds.
+
+    What a function of another package gives that got the block and an argument is computed from both.
+    """
+    items = (each for thing in value.things for _, each in _items(thing))
+    is_tensor = any(isinstance(each, Tensor) and not each.is_constant for each in value.things)
+    is_own = OWN in value.roots and not any(each.kind is Kind.INPUT for each in value.roots)
+    return (is_tensor and is_own) or any(map(_is_held, items))
 
 
 def _is_tuple(thing: Thing) -> bool:
@@ -197,19 +269,24 @@ def _kind(thing: Thing) -> str:
     return f"a `{last}`" if module else f"a {last}"
 
 
-def _arguments(receiver: Value, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Call:
+def _arguments(
+    receiver: Value,
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
+    given: Callable[[str], Value],
+) -> Call:
     """Return a call with anything for each parameter, but without caches, which the base class disables."""
-    parameters: Iterable[ast.arg] = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs][1:]
     defaults = defaults_of(node.args)
-    given = [(each.arg, _or_default(each.arg, defaults.get(each.arg))) for each in list(parameters)[1:]]
-    rest = None if node.args.vararg is None else _given(node.args.vararg.arg)
-    options = None if node.args.kwarg is None else _given(node.args.kwarg.arg)
-    return Call((receiver,), tuple(sorted(given)), rest, options)
+    named = [
+        (each.arg, _or_default(each.arg, given(each.arg), defaults.get(each.arg))) for each in parameters
+    ]
+    rest = None if node.args.vararg is None else given(node.args.vararg.arg)
+    options = None if node.args.kwarg is None else given(node.args.kwarg.arg)
+    return Call((receiver,), tuple(sorted(named)), rest, options)
 
 
-def _or_default(name: str, default: ast.expr | None) -> Value:
+def _or_default(name: str, given: Value, default: ast.expr | None) -> Value:
     """Return what a parameter gets: of a cache, or of what asks for one, also what is not passed."""
-    given = _given(name)
     value = default.value if isinstance(default, ast.Constant) else default
     if (name != USE_CACHE and name not in EVER_NEUTRALISED) or value is None or value is False:
         return given

@@ -21,7 +21,7 @@ from gclint.code.walk import FUNCTIONS, children, last_name, text_of, walk
 from gclint.model import known, tensors
 from gclint.model.calls import shared
 from gclint.model.frames import Frame
-from gclint.model.freezing import Freezing
+from gclint.model.freezing import Freezing, objects_among
 from gclint.model.gradients import is_constant
 from gclint.model.notes import Kind, Root, quoted
 from gclint.model.objects import ITERATOR
@@ -108,6 +108,8 @@ _TRANSFORMS = names(
     """
 )
 """Functions that make functions of functions, and set nothing."""
+_MAPPING = names("torch.vmap torch.func.vmap")
+"""Those of them that are followed as what they are given."""
 _RESTORED = known.CONTEXTS | names(
     """
     torch.inference_mode torch.device torch.cuda.device torch.cuda.stream torch.profiler.profile
@@ -585,11 +587,20 @@ class Surroundings(Freezing):
             given += [self._method[1]] if self._method[0] is node else []
             for each in given:
                 self._hand(each, node, frame)
+        if external and not self._inside:
+            self._see_running(call, external, node, frame)
         if self._outside[0] is node and kind is Kind.UNKNOWN and _may_set(self._outside[1]):
             self._set(node, frame)
         made = super().deny(call, node, frame, kind, external)
         parts = (*call.all(), self._receiver(node, frame)) if self._inside else ()
         return with_roots(made, (_HOLDER,)) if self._hold_parts(parts) else made
+
+    def _see_running(self, call: Call, external: str, node: ast.expr, frame: Frame) -> None:
+        """Take note of blocks in what an unknown function gets, which it may run in whatever it sets up."""
+        held = self.within(each for value in call.all() for each in objects_among(value))
+        blocks = self._classes(of(*(each for each in held if self.is_block([of(each)]))))
+        if blocks and external not in known.RUNNING_NOTHING:
+            self.see(Matter.WITHIN, f"`{external}`", node, frame, blocks)
 
     def _hold_parts(self, values: Iterable[Value]) -> bool:
         """Tell whether values are parameters, or objects that may have some, or hold these."""
@@ -699,6 +710,8 @@ class Surroundings(Freezing):
         self._external, self._outside = name, (node, name)
         if name in _RUNNING_TEXTS and not self._inside:
             self.see(Matter.HANDED, quoted(node), node, frame)
+        if name in _MAPPING and not self._inside:
+            self._see_running(call, name, node, frame)
         if name in _DIFFERENTIATING and not self._inside:
             self.see(Matter.DIFFERENTIATED, name, node, frame)
         if name.partition(".")[0] == "inspect" and (not self._inside or name in _SOURCES):
