@@ -170,9 +170,7 @@ def shared_bases(network: Network, group: Group) -> list[str]:
         )
         if others:
             doubts.append(f"`{root.name}` is also a base of `{others[0]}`, which is not a stacked block")
-        holders = sorted(
-            other.name for other in blocks if other not in group.blocks and info in other.all_parts
-        )
+        holders = sorted(other.name for other in blocks if other is not info and info in other.all_parts)
         if holders:
             doubts.append(f"`{info.name}` is also part of `{holders[0]}`, which is recomputed as a whole")
     return doubts

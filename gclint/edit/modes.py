@@ -17,7 +17,7 @@ from gclint.code.paths import shown
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.code.surroundings import files_mentioning
-from gclint.code.walk import LOOPS, is_constant, is_super, last_name, names_in, walk
+from gclint.code.walk import LOOPS, is_constant, is_super, last_name, walk
 from gclint.edit.group import Group
 from gclint.edit.users import users_naming
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
@@ -77,17 +77,17 @@ def _setting_modes(network: Network) -> Iterator[SourceFile]:
 
 def _of_class(info: ClassInfo, blocks: Collection[ClassInfo]) -> str | None:
     """Return how a class may leave layers in another mode, or without the flag."""
-    own = {method.name for method in info.methods()}
+    methods = tuple(info.methods())
+    own = {method.name for method in methods}
+    if any(_sets_mode(node) for node in info.nodes):
+        return "puts modules into evaluation mode by itself"
     if own & _WORDS or info.assigns(_TRAINING):
         return "has its own way to put modules into evaluation mode"
     if own & _FINDING:
         return f"has its own `{min(own & _FINDING)}`, which may leave out layers"
-    if any(_sets_mode(node) for node in info.nodes):
-        return "puts modules into evaluation mode by itself"
-    switches = {node for each in info.methods() if each.name == LIBRARY_SWITCH for node in nodes_of(each)}
-    if any(_sets_flag(node) for node in info.nodes if node not in switches):
+    if any(each.name != LIBRARY_SWITCH and _sets_flag(each) for each in methods):
         return f"sets `{FLAG}` of other modules"
-    if any(_bypasses(node) for node in info.nodes):
+    if any(map(_bypasses, methods)):
         return "sets attributes past `nn.Module`, which may hide layers"
     names = {block.name for block in blocks}
     late = next((each for each in _run_later(info) if _makes(each, names)), None)
@@ -110,22 +110,36 @@ def _sets_mode(node: ast.AST) -> bool:
     return node.func.attr == "eval" or any(not is_constant(each, True) for each in given)
 
 
-def _sets_flag(node: ast.AST) -> bool:
-    """Return whether a node sets the flag of something else than ``self``, or may do so."""
-    if isinstance(node, ast.Call) and last_name(node.func) == "setattr":
-        return len(node.args) > 1 and is_constant(node.args[1], FLAG)
-    is_set = isinstance(node, ast.Attribute) and node.attr == FLAG and not isinstance(node.ctx, ast.Load)
-    return is_set and getattr(node.value, "id", "") != "self"  # type: ignore[attr-defined]
+def _sets_flag(method: Definition) -> bool:
+    """Return whether a method sets the flag of something else than its own object, or may do so."""
+    return any(
+        len(node.args) > 1 and is_constant(node.args[1], FLAG)
+        if isinstance(node, ast.Call)
+        else isinstance(node, ast.Attribute)
+        and node.attr == FLAG
+        and not isinstance(node.ctx, ast.Load)
+        and not _is_own(node.value, method)
+        for node in nodes_of(method)
+        if not isinstance(node, ast.Call) or last_name(node.func) == "setattr"
+    )
 
 
-def _bypasses(node: ast.AST) -> bool:
-    """Return whether a node sets attributes of ``self`` without the module's knowing of it, or may do so."""
-    if isinstance(node, ast.Call) and last_name(node.func) == "vars":
-        return any(isinstance(each, ast.Name) and each.id == "self" for each in node.args)
-    if not isinstance(node, ast.Attribute) or node.attr not in ("__dict__", "__setattr__"):
-        return False
-    holder = node.value
-    return is_super(holder) or (isinstance(holder, ast.Name) and holder.id in ("self", "object"))
+def _bypasses(method: Definition) -> bool:
+    """Return whether a method sets attributes of its object without the module's knowing of it, or may."""
+    for node in nodes_of(method):
+        if isinstance(node, ast.Call) and last_name(node.func) == "vars":
+            if any(_is_own(each, method) for each in node.args):
+                return True
+        elif isinstance(node, ast.Attribute) and node.attr in ("__dict__", "__setattr__"):
+            holder = node.value
+            if is_super(holder) or last_name(holder) == "object" or _is_own(holder, method):
+                return True
+    return False
+
+
+def _is_own(node: ast.AST, method: Definition) -> bool:
+    """Return whether an expression is the object whose method it stands in."""
+    return isinstance(node, ast.Name) and node.id == method.first_parameter
 
 
 def _run_later(info: ClassInfo) -> Iterator[Definition]:
@@ -140,13 +154,14 @@ def _run_later(info: ClassInfo) -> Iterator[Definition]:
 
 
 def _makes(method: Definition, names: Collection[str]) -> bool:
-    """Return whether a method calls one of some classes, or copies what ``self`` holds."""
-    calls = (node for node in nodes_of(method) if isinstance(node, ast.Call))
-    return any(
-        last_name(call.func) in names
-        or (last_name(call.func) == "deepcopy" and any("self" in names_in(each) for each in call.args))
-        for call in calls
-    )
+    """Return whether a method calls one of some classes, or copies what its object holds."""
+    for call in (node for node in nodes_of(method) if isinstance(node, ast.Call)):
+        copied = call.args if last_name(call.func) == "deepcopy" else []
+        if last_name(call.func) in names or any(
+            _is_own(each, method) for arg in copied for each in walk(arg)
+        ):
+            return True
+    return False
 
 
 @remembered

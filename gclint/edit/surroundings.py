@@ -23,6 +23,7 @@ _WORDS: Mapping[Matter, str] = {
         "`{what}` on {where} gets what blocks were given, and may change it before they are recomputed, since"
         " nothing is known of it"
     ),
+    Matter.REMADE: "`{what}` on {where} may change what blocks do, since nothing is known of it",
     Matter.WITHIN: "the call on {where} is made in {what}, which recomputation is not in",
     Matter.CONSTANT: (
         "`{what}` on {where} may get nothing that requires grad, and reentrant checkpointing then gives the "
@@ -101,7 +102,7 @@ def losing_gradients(network: Network, blocks: Collection[ClassInfo]) -> dict[in
     return found
 
 
-_LATER = frozenset((Matter.CHANGED, Matter.HANDED, Matter.USED_UP, Matter.AMBIENT))
+_LATER = frozenset((Matter.REMADE, Matter.CHANGED, Matter.HANDED, Matter.USED_UP, Matter.AMBIENT))
 """What may do harm later that no run has shown; of the others, gradients are lost whenever they happen."""
 
 

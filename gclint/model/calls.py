@@ -368,6 +368,8 @@ class Calls(Protocols):
                 self.special(each, _ASKING[name], node, frame)
             elif name not in _LOOKING:
                 self.ask(each, node, frame)
+        if name == "print" and not {each for each, _ in call.named}.isdisjoint(("file", "flush")):
+            return self.deny(call, node, frame)  # It calls a method of what it is given.
         for each in call.positional if name in _WRITING else ():
             self.written(each, node, frame)
         if name in ("isinstance", "issubclass"):
@@ -463,6 +465,8 @@ class Calls(Protocols):
         roots = shared(call.all())
         if _draws_with_its_own(call):
             return self.deny(call, node, frame, Kind.GENERATOR)
+        if last in known.UNREPEATABLE:
+            return self.deny(call, node, frame)
         if gives_integers(last, call):
             return CONSTANT
         if _gives_several(last, call):
@@ -710,6 +714,8 @@ class Calls(Protocols):
             text = of_method(Value(frozenset((thing,))), name, call.positional)
             if text is not None:
                 return text
+        for each in call.all() if name == "format" and isinstance(thing, (Constant, Plain)) else ():
+            self.written(each, node, frame)
         if isinstance(thing, Constant) and name in known.READING_METHODS:
             return PLAIN
         if isinstance(thing, (Plain, Setting)) and name in known.READING_METHODS:

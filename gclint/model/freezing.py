@@ -73,13 +73,13 @@ class Freezing(Entries):
         ]
         if not making:
             return
-        frozen = [] if node is None else self._parts_of(node, frame)
+        frozen = [] if node is None else self.parts_of(node, frame)
         for thing, name in frozen or [(each, ANY) for each in self.within(objects_among(making[-1]))]:
             if name not in self._frozen[thing]:
                 self._frozen[thing].add(name)
                 self.spaces.version += 1
 
-    def _parts_of(self, node: ast.expr, frame: Frame) -> list[tuple[Object, str]]:
+    def parts_of(self, node: ast.expr, frame: Frame) -> list[tuple[Object, str]]:
         """Return the objects that an expression stands for, or the attribute of objects."""
         left = dict(self._taken_from)
         while True:

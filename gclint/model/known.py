@@ -162,6 +162,8 @@ IN_PLACE_AT = {
     "rrelu": 4,
 }
 """At which place modules, when they are made, and functions are told to change what they get."""
+UNREPEATABLE = names("RReLU rrelu rrelu_")
+"""What keeps its random numbers for the backward pass, where recomputation writes others over them."""
 RENORMALISING_AT = {"Embedding": 3, "EmbeddingBag": 2, "embedding": 3, "embedding_bag": 3}
 """At which place those that look something up are told to change their weight in place meanwhile."""
 TABLES = names(

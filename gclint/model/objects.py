@@ -434,7 +434,8 @@ class Objects:
     def is_plain_module(name: str) -> bool:
         """Tell whether a name is that of a class of modules that keep no state."""
         parent, _, last = name.rpartition(".")
-        return name in known.MODULES or (parent == "torch.nn" and last in tensors.MODULES)
+        is_known = name in known.MODULES or (parent == "torch.nn" and last in tensors.MODULES)
+        return is_known and last not in known.UNREPEATABLE
 
     def unknown_base(self, kind: Class) -> bool:
         """Tell whether a class may have more than its code shows."""

@@ -138,6 +138,7 @@ class Matter(str, Enum):
 
     CHANGED = "changes in place what blocks were given, or are"
     HANDED = "gives something unknown what blocks were given"
+    REMADE = "gives something unknown a part of a block where the model is made"
     WITHIN = "runs a block where its recomputation is not"
     CONSTANT = "may give a block nothing that requires grad"
     USED_UP = "gives a block an iterator"
@@ -589,6 +590,8 @@ class Surroundings(Freezing):
                 self._hand(each, node, frame)
         if external and not self._inside:
             self._see_running(call, external, node, frame)
+        elif external and isinstance(node, ast.Call):
+            self._see_changing(node, frame)
         if self._outside[0] is node and kind is Kind.UNKNOWN and _may_set(self._outside[1]):
             self._set(node, frame)
         made = super().deny(call, node, frame, kind, external)
@@ -601,6 +604,15 @@ class Surroundings(Freezing):
         blocks = self._classes(of(*(each for each in held if self.is_block([of(each)]))))
         if blocks and external not in known.RUNNING_NOTHING:
             self.see(Matter.WITHIN, f"`{external}`", node, frame, blocks)
+
+    def _see_changing(self, node: ast.Call, frame: Frame) -> None:
+        """Take note of an unknown function that gets parts of blocks where the model is made."""
+        if not any(getattr(each, "name", "") == "__init__" for each in self.stack):
+            return
+        given = (each for arg in node.args for each, _ in self.parts_of(arg, frame))
+        blocks = self._classes(of(*(each for each in given if self.is_block([of(each)]))))
+        if blocks and not self.is_block(self.calls[-1].positional[:1]):
+            self.see(Matter.REMADE, quoted(node), node, frame, blocks)
 
     def _hold_parts(self, values: Iterable[Value]) -> bool:
         """Tell whether values are parameters, or objects that may have some, or hold these."""

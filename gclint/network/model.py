@@ -13,6 +13,7 @@ from gclint.code.lines import mentions
 from gclint.code.packages import LIBRARY
 from gclint.code.project import Project
 from gclint.code.tree import Tree, statements_around
+from gclint.code.walk import assigned
 from gclint.copies.generated import is_modular
 from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.callers import Callers
@@ -103,7 +104,7 @@ class Network:
         return tree is not None and any(
             isinstance(each, ast.ImportFrom) and any(name.name == CHECKPOINTING_BASE for name in each.names)
             for node, _ in statements_around(tree.module.body)
-            if isinstance(node, ast.Try) and node.handlers
+            if isinstance(node, ast.Try) and node.handlers and not any(map(_binds_none, node.handlers))
             for each in node.body
         )
 
@@ -247,3 +248,12 @@ class Network:
             for part in info.all_parts
             if part is not info
         )
+
+
+def _binds_none(handler: ast.ExceptHandler) -> bool:
+    """Return whether what handles an error gives the base class's name to something that is no class."""
+    assigned_ones = (pair for statement in handler.body for pair in assigned(statement))
+    return any(
+        isinstance(target, ast.Name) and target.id == CHECKPOINTING_BASE and isinstance(value, ast.Constant)
+        for target, value in assigned_ones
+    )
