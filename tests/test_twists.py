@@ -131,6 +131,11 @@ _TWISTS = {
         "y = self.other(mask)",
         init="self.table, self.other = nn.Embedding(8, 8, None, 1.0), nn.Embedding(8, 8, None, None)",
     ),
+    "leaky at random": _Twist("y = nn.functional.rrelu(mask)", "y = nn.functional.leaky_relu(mask)"),
+    "printed into something": _Twist("print('x', file=mask)", "print('x', sep='')"),
+    "formatted": _Twist(
+        "y = len('{}'.format(self.attention(hidden_states)))", "y = len('{}'.format(hidden_states.shape))"
+    ),
     "renormalised by a function": _Twist(
         "y = nn.functional.embedding(mask, self.attention.query.weight, None, 1.0)",
         "y = nn.functional.embedding(mask, self.attention.query.weight)",
@@ -252,6 +257,20 @@ def test_hooks_on_gradients(hooking: str, tmp_path: Path) -> None:
         for each in (hooking, _HOOKS[hooking])
     )
     assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+_REMADE = {
+    "nn.utils.parametrizations.spectral_norm(self.layers[0].attention.query)": Applicability.UNSAFE,
+    "for part in self.layers.modules():\n    anything.prune(part)": Applicability.UNSAFE,
+    "nn.utils.parametrizations.spectral_norm(self.embed)": Applicability.SAFE,
+}
+
+
+@pytest.mark.parametrize("statement", _REMADE)
+def test_what_gets_a_part_of_a_block_where_the_model_is_made(statement: str, tmp_path: Path) -> None:
+    made = f"{STACK}\nself.embed = nn.Embedding(8, 8)\n{statement}"
+    text = toy(f"import anything\n{_BEFORE}", block(_ATTENDED), model(LOOP, init=made))
+    assert applicability(tmp_path, text) is _REMADE[statement]
 
 
 _RUN_BY = {

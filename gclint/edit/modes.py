@@ -16,10 +16,9 @@ from gclint.code.outline import Definition
 from gclint.code.paths import shown
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
-from gclint.code.surroundings import files_mentioning
 from gclint.code.walk import LOOPS, is_constant, is_super, last_name, walk
 from gclint.edit.group import Group
-from gclint.edit.users import users_naming
+from gclint.edit.users import files_beside, users_naming
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.model import Network
 from gclint.network.outside import FLAG, LIBRARY_SWITCH
@@ -60,19 +59,11 @@ def mode_doubts(network: Network, group: Group) -> Iterator[str]:
 
 
 def _setting_modes(network: Network) -> Iterator[SourceFile]:
-    """Yield files that set the modes of parts of models, beside a file or where it is imported."""
-    project, path = network.project, network.file.path
-    with project.read_for(None):
-        mentioning = files_mentioning(project, *sorted(_WORDS))
-        beside = [each for each in mentioning if each.parent == path.parent]
-        found = [file for file in project.readable(beside) if _sets_modes(file, "")]
-    project.questions.ask(path, MODES, str(path.parent), (each.path for each in found))
-    for file in found:
-        project.consult(network.file, file.path)
-        yield file
-    for module in users_naming(network, _WORDS):
-        if module.file not in found and _row_setting_mode(module.file) is not None:
-            yield module.file
+    """Yield files that set the modes of parts of models: the file, those beside it, and its importers."""
+    files = (network.file, *files_beside(network, MODES, _WORDS))
+    yield from (each for each in files if _row_setting_mode(each) is not None)
+    importing = (each.file for each in users_naming(network, _WORDS))
+    yield from (each for each in importing if each not in files and _row_setting_mode(each) is not None)
 
 
 def _of_class(info: ClassInfo, blocks: Collection[ClassInfo]) -> str | None:
@@ -187,7 +178,7 @@ def _row_setting_mode(file: SourceFile) -> int | None:
 
 
 def _sets_modes(file: SourceFile, folder: str) -> bool:
-    return folder in ("", str(file.path.parent)) and _row_setting_mode(file) is not None
+    return folder == str(file.path.parent) and _row_setting_mode(file) is not None
 
 
 def _is_part(node: ast.AST, parts: Collection[str]) -> bool:

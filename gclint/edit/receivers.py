@@ -12,14 +12,15 @@ from dataclasses import replace
 
 from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
+from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
-from gclint.code.walk import Arg, arguments, last_name, walk
+from gclint.code.walk import FUNCTIONS, Arg, arguments, last_name, walk
 from gclint.copies.generated import is_modular
 from gclint.edit.call import CallRepair, Slot, repair_call
 from gclint.edit.filling import stack_doubts
 from gclint.edit.patched import forwards_replaced
 from gclint.edit.recomputed import changed_in_place
-from gclint.edit.users import users_naming
+from gclint.edit.users import files_beside, users_naming
 from gclint.finding import Refusal
 from gclint.model.attributes import spaces_of
 from gclint.model.callees import CHANGING, Form, Forms, default, moved
@@ -33,7 +34,12 @@ from gclint.network.runsite import RunSite
 from gclint.network.words import words_in
 
 _HOOKING = frozenset(
-    ("register_forward_hook", "register_forward_pre_hook", "register_module_forward_pre_hook")
+    (
+        "register_forward_hook",
+        "register_forward_pre_hook",
+        "register_module_forward_hook",
+        "register_module_forward_pre_hook",
+    )
 )
 
 
@@ -184,10 +190,16 @@ def _onlooker_doubts(network: Network, site: RunSite) -> Iterator[str]:
     run = {site.owner, *site.blocks}
     holders = (each for each in network.module.classes.values() if not run.isdisjoint(each.all_parts))
     around = dict.fromkeys((site.owner, *site.blocks, *holders))
-    found = [info.name for info in around if any(_hooks(node) for base in info.mro for node in base.nodes)]
+    found = [
+        info.name
+        for info in around
+        if any(_hooks(node, base.file) for base in info.mro for node in base.nodes)
+    ]
     is_likely = any(mentions(network.file.text, word) for word in _HOOKING)
     functions = network.file.outline.functions.values() if is_likely else ()
-    found += [each.name for each in functions if any(map(_hooks, nodes_of(each)))]
+    found += [each.name for each in functions if any(_hooks(node, network.file) for node in nodes_of(each))]
+    found += [network.file.path.name] if is_likely and _is_hooking_on_import(network.file) else []
+    found += [each.path.name for each in files_beside(network, ONLOOKERS, _HOOKING)]
     found += [each.file.path.name for each in users_naming(network, _HOOKING) if _is_hooking(each.file)]
     for name in found[:1]:
         yield (
@@ -200,13 +212,40 @@ def _onlooker_doubts(network: Network, site: RunSite) -> Iterator[str]:
 def _is_hooking(file: SourceFile) -> bool:
     """Return whether a file registers hooks that get arguments as they are passed, on whatever it is."""
     tree = file.tree if any(mentions(file.text, word) for word in _HOOKING) else None
-    return tree is not None and any(map(_hooks, walk(tree.module)))
+    return tree is not None and any(_hooks(node, file) for node in walk(tree.module))
 
 
-def _hooks(node: ast.AST) -> bool:
-    """Return whether a call registers a hook that gets arguments as they are passed."""
+def _is_hooking_on_import(file: SourceFile) -> bool:
+    """Return whether a file does so where it is imported."""
+    body = [] if file.tree is None else file.tree.module.body
+    statements = (each for each in body if not isinstance(each, (*FUNCTIONS, ast.ClassDef)))
+    return any(_hooks(node, file) for each in statements for node in walk(each))
+
+
+def _hooks(node: ast.AST, file: SourceFile) -> bool:
+    """Return whether a call registers a hook that gets arguments as they are passed, or reads them."""
     if not isinstance(node, ast.Call) or last_name(node.func) not in _HOOKING:
         return False
-    if last_name(node.func) == "register_forward_hook":
-        return any(each.arg == "with_kwargs" for each in node.keywords)
-    return True
+    if last_name(node.func) != "register_forward_hook":
+        return True
+    if any(each.arg == "with_kwargs" for each in node.keywords):
+        return True
+    return any(_reads_arguments(each, file) for each in node.args[:1])
+
+
+def _reads_arguments(hook: ast.expr, file: SourceFile) -> bool:
+    """Return whether a function of a file, which runs after another one, reads the arguments of that."""
+    named = file.outline.functions.get(last_name(hook))
+    function = hook if isinstance(hook, ast.Lambda) else None if named is None else named.function
+    if function is None:
+        return False
+    second = {each.arg for each in [*function.args.posonlyargs, *function.args.args][1:2]}
+    return any(isinstance(each, ast.Name) and each.id in second for each in ast.walk(function))
+
+
+ONLOOKERS = Topic(
+    "onlookers",
+    lambda file, folder: folder == str(file.path.parent) and _is_hooking(file),
+    is_about_others=True,
+)
+"""Which files of a folder register hooks that get arguments as they are passed."""

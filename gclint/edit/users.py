@@ -9,7 +9,7 @@ from gclint.code.likely import given_by_word, likely_imported
 from gclint.code.outline import Definition
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
-from gclint.code.surroundings import files_importing
+from gclint.code.surroundings import files_importing, files_mentioning
 from gclint.copies.generated import is_modular
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
@@ -40,6 +40,26 @@ def _users(network: Network, names: Collection[str]) -> Iterator[Module]:
         if is_other and names_any(spaces_of(project), file, {network.file}, classes):
             project.consult(network.file, file.path)
             yield network.library.module(file)
+
+
+def files_beside(network: Network, topic: Topic, words: Collection[str]) -> list[SourceFile]:
+    """Return the other files of a file's folder for which a topic holds, whose key is the folder.
+
+    Args:
+        network: the file, whose verdict depends on them.
+        topic: what has to hold.
+        words: of which each of them has one.
+    """
+    project, path = network.project, network.file.path
+    folder = str(path.parent)
+    with project.read_for(None):
+        near = [each for each in files_mentioning(project, *sorted(words)) if str(each.parent) == folder]
+        found = [file for file in project.readable(near) if topic.holds(file, folder)]
+    project.questions.ask(path, topic, folder, (each.path for each in found))
+    others = [each for each in found if each is not network.file]
+    for file in others:
+        project.consult(network.file, file.path)
+    return others
 
 
 def module_word(file: SourceFile) -> str:

@@ -16,11 +16,14 @@ from gclint.model.values import NEVER, Class, Function
 RUN = frozenset(("forward", "__call__", "_call_impl"))
 """The methods that a run of a module goes through."""
 _SETTERS = frozenset(("setattr", "__setattr__"))
+_OF_PARTS = "set_submodule"
+"""The method that puts another module into the place of one, however deep that is."""
 _DICTS = frozenset(("vars", "__dict__"))
 WORDS = (
     ".forward",
     "forward=",
     "setattr",
+    _OF_PARTS,
     "__dict__",
     "vars",
     '"forward"',
@@ -31,7 +34,7 @@ WORDS = (
 """Of these, every text that replaces a ``forward`` has one, unless blanks stand around a dot."""
 _NAMED = tuple(re.compile(rf"{name}(?!\w)") for name in sorted(RUN))
 """Each begins with letters: a pattern that may begin with any of the names is ten times as slow."""
-_HOLDING = (re.compile("setattr"), re.compile("__dict__"), re.compile(r"vars(?!\w)"))
+_HOLDING = (re.compile("setattr"), re.compile(_OF_PARTS), re.compile("__dict__"), re.compile(r"vars(?!\w)"))
 _BLANKS = frozenset(" \t\f\r\n\\")
 
 
@@ -93,7 +96,12 @@ def _replacing(tree: ast.Module, rows: Sequence[int]) -> Iterator[ast.AST]:
                 yield node
         elif isinstance(node, ast.Call):
             name = last_name(node.func)
-            if name in _DICTS or (name in _SETTERS and _may_name_run(node)) or _names_run(node, name):
+            if (
+                name in _DICTS
+                or name == _OF_PARTS
+                or (name in _SETTERS and _may_name_run(node))
+                or _names_run(node, name)
+            ):
                 yield node
 
 

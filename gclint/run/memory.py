@@ -23,6 +23,7 @@ from gclint.code.surroundings import AROUND, files_around
 from gclint.edit.leftover import CHECKPOINTING
 from gclint.edit.modes import MODES
 from gclint.edit.patched import REPLACING
+from gclint.edit.receivers import ONLOOKERS
 from gclint.edit.replaced import MENTIONING
 from gclint.edit.signature import NAMING
 from gclint.edit.switching import COMPUTING
@@ -62,6 +63,7 @@ _TOPICS = {
         NAMING,
         REPLACING,
         MENTIONING,
+        ONLOOKERS,
         SWITCHES,
         SWITCH_USES,
         USING,

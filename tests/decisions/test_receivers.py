@@ -669,6 +669,46 @@ def test_decorators(decision: Decision, outside: Outside) -> None:
         _doubt("changes its input"),
     ),
     Pair(
+        "a hook behind that reads what was passed",
+        _received(f"{STACK}\nself.register_forward_hook(lambda module, args, output: len(args))"),
+        ("len(args)", "len(output)"),
+        _doubt("hooks see"),
+        _OK,
+    ),
+    Pair(
+        "a function that is such a hook",
+        _received(f"{STACK}\nself.register_forward_hook(seen)")
+        + "\n\ndef seen(module, given, output):\n    return len(given)\n",
+        ("len(given)", "len(output)"),
+        _doubt("hooks see"),
+        _OK,
+    ),
+    Pair(
+        "a hook for all modules",
+        _received() + "\ntorch.nn.modules.module.register_module_forward_pre_hook(print)\n",
+        ("register_module_forward_pre_hook", "register_module_buffer_registration_hook"),
+        _doubt("hooks see"),
+        _OK,
+    ),
+    Pair(
+        "a hook by a script that names no model",
+        {
+            FILE: toy(block(base=PROTECTED), model(_KEYWORD)),
+            "train.py": "def prepare(model):\n    model.layers[0].register_forward_pre_hook(print)\n",
+        },
+        ("forward_pre_hook", "state_pre_hook"),
+        _doubt("hooks see"),
+        _OK,
+    ),
+    Pair(
+        "a function puts something around layers",
+        _received()
+        + "\n\ndef wrap(model, name, kind):\n    model.set_submodule(name, kind(model.layers[0]))\n",
+        ("model.set_submodule", "print"),
+        _doubt("replaced forward"),
+        _OK,
+    ),
+    Pair(
         "a script puts another layer into the stack",
         {
             FILE: toy(
