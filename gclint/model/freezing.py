@@ -89,7 +89,8 @@ class Freezing(Entries):
                 node = left.pop(node.id)
             else:
                 break
-        found = [(each, ANY) for each in self.within(objects_among(self.quietly(node, frame)))]
+        inside = (thing for each in self.inside(self.quietly(node, frame)) for thing in each.things)
+        found = [(each, ANY) for each in self.within(each for each in inside if isinstance(each, Object))]
         if isinstance(node, ast.Attribute):
             found += [(each, node.attr) for each in objects_among(self.quietly(node.value, frame))]
         return found

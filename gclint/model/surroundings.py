@@ -89,6 +89,8 @@ _MAKING = (
     ast.GeneratorExp,
 )
 """Expressions that may make something new."""
+_NAMING = (ast.Name, ast.Attribute, ast.Subscript)
+"""Expressions for something that was made before."""
 _RUNNING = names(
     """
     functools.partial functools.reduce map filter sorted min max torch.utils.checkpoint.checkpoint
@@ -606,11 +608,13 @@ class Surroundings(Freezing):
             self.see(Matter.WITHIN, f"`{external}`", node, frame, blocks)
 
     def _see_changing(self, node: ast.Call, frame: Frame) -> None:
-        """Take note of an unknown function that gets parts of blocks where the model is made."""
+        """Take note of an unknown function that gets a block, or a part of one, where the model is made."""
         if not any(getattr(each, "name", "") == "__init__" for each in self.stack):
             return
-        given = (each for arg in node.args for each, _ in self.parts_of(arg, frame))
-        blocks = self._classes(of(*(each for each in given if self.is_block([of(each)]))))
+        given = [of(each) for arg in node.args for each, _ in self.parts_of(arg, frame)]
+        of_names = (each for arg in node.args for each in walk(arg) if isinstance(each, _NAMING))
+        given += [self.quietly(each, frame) for each in of_names]
+        blocks = frozenset().union(*(self._classes(each) for each in given if self.is_block([each])))
         if blocks and not self.is_block(self.calls[-1].positional[:1]):
             self.see(Matter.REMADE, quoted(node), node, frame, blocks)
 
