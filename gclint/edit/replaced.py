@@ -13,7 +13,7 @@ from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.code.surroundings import files_mentioning
 from gclint.edit.recomputed import classes_run
-from gclint.edit.users import module_word
+from gclint.edit.users import files_beside, module_word
 from gclint.model.patches import Hook, Part, Patch, is_relied_on, may_be_run, patches
 from gclint.model.replacements import RUN
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
@@ -22,6 +22,8 @@ from gclint.network.model import Network
 
 _REGISTRY = "AttentionInterface", "ALL_ATTENTION_FUNCTIONS"
 """The class that registers functions of attention, and the name by which models look them up."""
+_REGISTERING = "register_"
+"""How the names of what hooks into modules begin."""
 _MOST_FILES = 60
 """In larger projects, only files are read that the blocks' own import."""
 
@@ -47,6 +49,14 @@ def replaced_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator
                     yield f"`{each.code}` on line {each.row}{where} may replace a part that blocks run"
             elif each.last not in others and _is_of(network, file, each, homes):
                 yield f"`{each.code}` on line {each.row}{where} replaces something that blocks may run"
+    for file in files_beside(network, HOOKING, (_REGISTERING,)):
+        if file not in _files(network):
+            for hook in _hooks(file):
+                yield f"`{hook.code}` on line {hook.row} of {shown(file.path)} may hook into what blocks run"
+
+
+def _hooks(file: SourceFile) -> list[Hook]:
+    return [each for each in patches(file) if isinstance(each, Hook)]
 
 
 def _is_of(network: Network, file: SourceFile, patch: Patch, homes: Collection[SourceFile]) -> bool:
@@ -119,5 +129,11 @@ def _is_machinery(project: Project, file: SourceFile) -> bool:
     )
 
 
+HOOKING = Topic(
+    "hooking",
+    lambda file, folder: folder == str(file.path.parent) and bool(_hooks(file)),
+    is_about_others=True,
+)
+"""Which files of a folder hook into modules."""
 MENTIONING = Topic("mentioning", lambda file, key: key in file.text, is_about_others=True)
 """Which files have a word in their text."""

@@ -659,7 +659,9 @@ class Calls(Protocols):
 
     def _call_made(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what an object of another package gives when it is called."""
-        roots = shared(call.all())
+        # What attention gets of a module are its settings.
+        is_module = name == known.COMPUTING_OBJECT
+        roots = shared(each for each in call.all() if not (is_module and _are_objects(each)))
         if name in self._vouched:
             return self.tensor((TENSOR,), roots)
         if name in known.NAMED_TUPLES:
@@ -968,6 +970,11 @@ def _is_in_place(name: str, call: Call) -> bool:
     return given is not None and any(
         not (isinstance(each, Constant) and each.value is False) for each in given.things
     )
+
+
+def _are_objects(value: Value) -> bool:
+    """Tell whether a value is an object of the project, and nothing else."""
+    return bool(value.things) and all(isinstance(each, Object) for each in value.things)
 
 
 def _renormalises(name: str, call: Call) -> bool:

@@ -233,14 +233,10 @@ def _is_detached(thing: Thing) -> bool:
 
 
 def _is_held(value: Value) -> bool:
-    """Tell whether a value is, or a tuple has, a tensor that requires grad and that the block holds.
-
-    What a function of another package gives that got the block and an argument is computed from both.
-    """
+    """Tell whether a value is, or a tuple has, a tensor that requires grad and that the block holds."""
     items = (each for thing in value.things for _, each in _items(thing))
     is_tensor = any(isinstance(each, Tensor) and not each.is_constant for each in value.things)
-    is_own = OWN in value.roots and not any(each.kind is Kind.INPUT for each in value.roots)
-    return (is_tensor and is_own) or any(map(_is_held, items))
+    return (is_tensor and OWN in value.roots) or any(map(_is_held, items))
 
 
 def _is_tuple(thing: Thing) -> bool:

@@ -24,7 +24,7 @@ from gclint.edit.leftover import CHECKPOINTING
 from gclint.edit.modes import MODES
 from gclint.edit.patched import REPLACING
 from gclint.edit.receivers import ONLOOKERS
-from gclint.edit.replaced import MENTIONING
+from gclint.edit.replaced import HOOKING, MENTIONING
 from gclint.edit.signature import NAMING
 from gclint.edit.switching import COMPUTING
 from gclint.edit.users import USING
@@ -58,6 +58,7 @@ _TOPICS = {
         MODES,
         COPIES,
         FOLLOWERS,
+        HOOKING,
         IMPORTED,
         IMPORTERS,
         NAMING,
