@@ -123,8 +123,9 @@ class Case:
         """Where a tensor is detached from its graph, or gets none, only with checkpointing."""
         if self.inspection is None or self.plain is None:
             return None
-        again = [each.again for each in self.checkpoints if each.again is not None]
-        found = (only_unrecorded(self.plain, each) for each in again)
+        # Only the recomputation of reentrant checkpointing records a graph.
+        runs = [each.again if each.is_reentrant else each.first for each in self.checkpoints]
+        found = (only_unrecorded(self.plain, each) for each in runs if each is not None)
         return only_cut(self.plain, self.inspection.forward) or next(filter(None, found), None)
 
     @property
