@@ -25,10 +25,7 @@ ON_LINE, IN_FUNCTION, IN_CALLED, ELSEWHERE = 1, 2, 3, 4
 def nearness(words: Sequence[str], stack: Sequence[Place], path: str = "") -> int:
     """Return whether a word is read on the innermost line, in what runs, in what that calls, or elsewhere.
 
-    Args:
-        words: what to look for.
-        stack: the lines that run, the innermost first.
-        path: a further file with functions that may be called.
+    The functions that are called are looked for in the files of the lines, and in a further one.
     """
     wanted = {_MANGLED.sub("", each) for word in words for each in _WORD.findall(word)}
     if stack and not wanted.isdisjoint(_read(stack[0].path, stack[0].line, stack[0].line)):

@@ -23,7 +23,7 @@ from gclint.verify.worker.examination.explaining.explanation import (
 from gclint.verify.worker.examination.explaining.mentions import code_at
 from gclint.verify.worker.examination.inspection.difference import CUTS, Origin
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed
-from gclint.verify.worker.examination.inspection.readable import TORCH, Change
+from gclint.verify.worker.examination.inspection.readable import TORCH
 from gclint.verify.worker.examination.inspection.tape import events_within
 from gclint.verify.worker.examination.words import capitalised, line, names
 from gclint.verify.worker.protocol import Place
@@ -144,7 +144,7 @@ def _gradient_mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
 def _changed_state(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     """Return what has changed that the recomputation reads, as near to the first difference as possible."""
     for each, origin in _suspects(case):
-        changed = nearest(each, origin, _stack(case, origin) or _lines(each))
+        changed = nearest(each, origin, _stack(case, origin) or each.lines)
         if changed:
             text, lines = told(case, each, changed)
             first = changed[0]
@@ -170,13 +170,6 @@ def _stack(case: Case, origin: Origin | None) -> tuple[Place, ...]:
         return (*origin.stack[:1], *origin.other_stack[:1], *origin.stack[1:])
     place = case.run.error.place_in(case.source) if case.run.error is not None else None
     return (place,) if place is not None else ()
-
-
-def _lines(each: Checkpointed) -> tuple[Place, ...]:
-    """Return lines of the functions that a checkpoint runs, of those outside of modules first."""
-    blocks = [event for event in each.first.events if event.kind == "module"]
-    stacks = [event.stack[:1] for within in (each.first, *blocks) for event in within.events]
-    return tuple(dict.fromkeys(place for stack in stacks for place in stack))
 
 
 def _other_forward(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
@@ -295,10 +288,6 @@ def _all_origins(case: Case) -> Iterator[Origin]:
     yield from (origin for _, origin in _divergent(case))
     if case.forward_origin is not None:
         yield case.forward_origin
-
-
-def _held(each: Checkpointed, *holders: str) -> list[Change]:
-    return [change for change in each.changes if change.holder in holders]
 
 
 def _explained(

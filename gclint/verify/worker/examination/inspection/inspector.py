@@ -63,6 +63,13 @@ class Checkpointed:
     again: Event | None = None
     """Its second run."""
 
+    @property
+    def lines(self) -> tuple[Place, ...]:
+        """Lines of the functions that it runs, of those outside of modules first."""
+        blocks = [each for each in self.first.events if each.kind == "module"]
+        events = [each for within in (self.first, *blocks) for each in within.events]
+        return tuple(dict.fromkeys(place for each in events for place in each.stack[:1]))
+
 
 @dataclass(frozen=True)
 class Inspection:
@@ -128,11 +135,11 @@ class Inspector(Observer):
                 observed = _Observed(region, self._state(region, arguments))
                 self._observed[region] = observed
             elif observed.changes is None:
-                observed.compare(self._state(region, arguments))
-                for name, tensor in observed.tensors():
-                    written = self._tape.written.get(storage(tensor))
+                for change in observed.compare(self._state(region, arguments)):
+                    tensor = observed.readable.tensor(change)
+                    written = self._tape.written.get(storage(tensor)) if tensor is not None else None
                     if written is not None:
-                        self._settings.setdefault(name, Setting(*written))
+                        self._settings.setdefault(change.place, Setting(*written))
 
     def end(self, region: Region, result: Any, is_complete: bool) -> None:
         """Record what it has returned."""
@@ -223,20 +230,14 @@ class _Observed:
         self.stored = self.readable.stored(now)
         self._in_block = self.readable.changes(now)
 
-    def compare(self, now: ReadableState) -> None:
+    def compare(self, now: ReadableState) -> tuple[Change, ...]:
         """Record what has changed when the recomputation begins."""
         in_block = {(each.holder, each.place, each.part) for each in self._in_block}
         self.changes = tuple(
             replace(each, in_block=(each.holder, each.place, each.part) in in_block)
             for each in self.readable.changes(now)
         )
-
-    def tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield the tensors that have changed, by where they are held."""
-        for each in self.changes or ():
-            tensor = self.readable.tensor(each)
-            if tensor is not None:
-                yield each.place, tensor
+        return self.changes
 
 
 class _Contents:
