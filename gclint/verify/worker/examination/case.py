@@ -124,9 +124,10 @@ class Case:
         if self.inspection is None or self.plain is None:
             return None
         # Only the recomputation of reentrant checkpointing records a graph.
-        runs = [each.again if each.is_reentrant else each.first for each in self.checkpoints]
-        found = (only_unrecorded(self.plain, each) for each in runs if each is not None)
-        return only_cut(self.plain, self.inspection.forward) or next(filter(None, found), None)
+        runs = [(each.first, each.again if each.is_reentrant else each.first) for each in self.checkpoints]
+        cuts = [only_cut(first, again) for first, again in runs if again is not None]
+        found = (only_unrecorded(self.plain, again) for _, again in runs if again is not None)
+        return only_cut(self.plain, self.inspection.forward) or next(filter(None, (*cuts, *found)), None)
 
     @property
     def checkpoints(self) -> tuple[Checkpointed, ...]:

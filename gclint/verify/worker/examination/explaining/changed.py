@@ -9,7 +9,7 @@ from dataclasses import replace
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case
 from gclint.verify.worker.examination.explaining.explanation import checkpoint_at
-from gclint.verify.worker.examination.explaining.mentions import ELSEWHERE, ON_LINE, nearness
+from gclint.verify.worker.examination.explaining.mentions import ELSEWHERE, IN_CALLED, ON_LINE, nearness
 from gclint.verify.worker.examination.inspection.difference import Origin
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed, Setting
 from gclint.verify.worker.examination.inspection.readable import TORCH, Change, Holder
@@ -68,7 +68,9 @@ _UNNAMED = frozenset(("mode", "hook", "module", "weight"))
 """What code reads without its name, by the module that has it."""
 
 
-def nearest(each: Checkpointed, origin: Origin | None, stack: tuple[Place, ...]) -> list[Change]:
+def nearest(
+    each: Checkpointed, origin: Origin | None, stack: tuple[Place, ...], farthest: int = IN_CALLED
+) -> list[Change]:
     """Return the changes of one kind that are read nearest to the first difference."""
     swapped = {change.owner for change in each.changes if change.holder == "module"}
     ranks: dict[tuple[int, int], list[Change]] = {}
@@ -79,7 +81,7 @@ def nearest(each: Checkpointed, origin: Origin | None, stack: tuple[Place, ...])
             if not change.is_new or rank <= ON_LINE:
                 ranks.setdefault((rank, _ORDER.index(change.holder)), []).append(change)
     best = min(ranks, default=(ELSEWHERE, 0))
-    return ranks[best] if best[0] < ELSEWHERE else []
+    return ranks[best] if best[0] <= farthest else []
 
 
 def _may_matter(change: Change, each: Checkpointed) -> bool:

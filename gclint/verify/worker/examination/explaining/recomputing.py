@@ -20,7 +20,7 @@ from gclint.verify.worker.examination.explaining.explanation import (
     first_operation,
     writers,
 )
-from gclint.verify.worker.examination.explaining.mentions import code_at
+from gclint.verify.worker.examination.explaining.mentions import ON_LINE, code_at
 from gclint.verify.worker.examination.inspection.difference import CUTS, Origin
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed
 from gclint.verify.worker.examination.inspection.readable import TORCH
@@ -128,7 +128,7 @@ def _gradient_mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
                 (place,),
             )
     for origin in _all_origins(case):
-        if origin.question:
+        if origin.question and not _is_beside(case, origin):
             return _explained(
                 Cause.GRADIENT_MODE,
                 origin,
@@ -141,6 +141,16 @@ def _gradient_mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     return None
 
 
+def _is_beside(case: Case, origin: Origin) -> bool:
+    """Return whether the line that first differs does not ask, but reads what has changed."""
+    return origin.question_stack[:1] != origin.stack[:1] and any(
+        not change.is_cache
+        for each, other in _divergent(case)
+        if other is origin
+        for change in nearest(each, origin, _stack(case, origin), ON_LINE)
+    )
+
+
 def _changed_state(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     """Return what has changed that the recomputation reads, as near to the first difference as possible."""
     for each, origin in _suspects(case):
@@ -151,6 +161,12 @@ def _changed_state(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
             cause = Cause.RANDOM_NUMBERS if first.name == TORCH else CAUSES[first.holder]
             return _explained(cause, origin, text, each, lines)
     return None
+
+
+def _other_module(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+    """Return what makes a recomputation run another module, so that both are counted wrongly."""
+    is_other = any(origin.what == "module" for _, origin in _divergent(case))
+    return _changed_state(case, symptoms) if is_other else None
 
 
 def _suspects(case: Case) -> Iterator[tuple[Checkpointed, Origin | None]]:
@@ -197,7 +213,7 @@ def _detached(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
         return None
     again = [each for each in case.checkpoints if each.again and cut in events_within(each.again)]
     for each in again:
-        changed = [change for change in nearest(each, None, cut.stack) if not change.in_block]
+        changed = nearest(each, None, cut.stack)
         if changed:
             text, lines = told(case, each, changed)
             return _explained(CAUSES[changed[0].holder], None, text, each, lines)
@@ -306,6 +322,7 @@ RECOMPUTED = (
     PossibleCause(SIDE_EFFECTS, _random_outside),
     PossibleCause(SIDE_EFFECTS, _changed_argument),
     PossibleCause(SIDE_EFFECTS, _gradient_mode),
+    PossibleCause(SIDE_EFFECTS | COUNTS, _other_module),
     PossibleCause(SIDE_EFFECTS | {"state"}, _changed_state),
 )
 DETACHED = (PossibleCause(GRADIENTS | FROZEN, _detached),)
