@@ -154,7 +154,7 @@ def _argument_dropped(name: str) -> Change:
     """Return a change that passes no ``name`` to the blocks while the model is checkpointed."""
 
     def change(file: ModelingFile, _block: Block, loop: Loop) -> str | None:
-        found = [each for each in loop.call.keywords if each.arg and name in each.arg]
+        found = [each for each in loop.call.keywords if each.arg == name]
         if not found or not _has_flags(loop, ("self.gradient_checkpointing",)):
             return None
         value = file.source(found[0].value)

@@ -250,16 +250,10 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
         if name in _SILENT:
             result = func(*args, **kwargs)
             flag = getattr(getattr(func, "__self__", None), "__name__", "")
-            if name == "__get__" and flag in _FLAGS and is_asked_by_model():
-                # The name of a node does not matter.
-                answer = result if flag != "grad_fn" else result is None
-                self._add(Event("question", f"`{flag}` of a tensor", _stack(), (), (digest(answer),)))
-            if name == "__get__" and flag == "data" and is_asked_by_model():
-                self._add(
-                    Event("operation", flag, _stack(), (), tuple(digest(each) for each in _tensors(result)))
-                )
             if name == "__set__" and flag == "data":
                 self._write(args[0])
+            elif name == "__get__" and flag in (*_FLAGS, "data") and is_asked_by_model():
+                self._read(flag, result)
             return result
         inputs = tuple(self._inputs(args, kwargs)) if self._left else ()
         self._saved.clear()
@@ -289,6 +283,14 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
             )
             self._add(event)
         return result
+
+    def _read(self, flag: str, value: Any) -> None:
+        if flag == "data":
+            self._add(Event("operation", flag, _stack(), (), tuple(digest(each) for each in _tensors(value))))
+            return
+        # The name of a node does not matter.
+        answer = value if flag != "grad_fn" else value is None
+        self._add(Event("question", f"`{flag}` of a tensor", _stack(), (), (digest(answer),)))
 
     def _write(self, tensor: Any) -> None:
         for place in _stack()[:1] if isinstance(tensor, Tensor) else ():
