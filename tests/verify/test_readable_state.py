@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections import deque
+from ctypes import c_int
 from functools import lru_cache, partial
 from itertools import count, cycle
 from random import Random
@@ -32,7 +33,7 @@ def _model() -> Any:
     model.register_buffer("mean", torch.ones(3))
     model.seen = {1, 2}
     model.sparse = torch.zeros(3).to_sparse()
-    model.config = PretrainedConfig(window=4, scale=0.5, is_causal=True)
+    model.config = PretrainedConfig(window=4, scale=0.5, is_causal=True, trace=[])
     return model
 
 
@@ -90,6 +91,11 @@ def test_settings_of_all_plain_types_are_read(name: str, value: object) -> None:
     assert _changed(model, lambda: setattr(model.config, name, value)) == {("config", name)}
 
 
+def test_what_a_configuration_holds_is_read() -> None:
+    model = _model()
+    assert _changed(model, lambda: model.config.trace.append(1)) == {("config", "trace")}
+
+
 class _Slots:
     __slots__ = ("seen",)
 
@@ -131,6 +137,9 @@ def _generator() -> Any:
         ({"meter": _Slots()}, lambda kept: setattr(kept["meter"], "seen", 1), "['meter'].seen"),
         (partial(Random.random, self=Random(0)), lambda kept: kept.keywords["self"].random(), ".self"),
         (lru_cache(len), lambda kept: kept("a"), ""),
+        ([0.0] * 100, lambda kept: kept.__setitem__(77, 1.0), "[77]"),
+        (bytearray(2), lambda kept: kept.__setitem__(0, 1), ""),
+        (c_int(0), lambda kept: setattr(kept, "value", 1), ""),
     ],
 )
 def test_what_python_keeps_of_where_something_stands_is_compared(kept: Any, change: Any, part: str) -> None:
@@ -151,6 +160,9 @@ def test_what_surrounds_a_model_is_compared(monkeypatch: pytest.MonkeyPatch) -> 
     scale = lambda: monkeypatch.setitem(os.environ, "TOY_SCALE", "2")  # noqa: E731
     assert _changed(model, scale) == {("environment", "TOY_SCALE")}
     assert _changed(model, lambda: model.dense.weight.data.mul_(2)) == {("weight", "weight")}
+    setting = ("global", "benchmark")
+    flip = lambda: monkeypatch.setattr(torch.backends.cudnn, "benchmark", not torch.backends.cudnn.benchmark)  # noqa: E731
+    assert _changed(model, flip) == {setting}
     lend = lambda: setattr(model, "dense", torch.nn.ReLU())  # noqa: E731
     assert ("module", "") in _changed(model, lend)
     assert _changed(model, lambda: delattr(model, "seen")) == {("attribute", "seen")}

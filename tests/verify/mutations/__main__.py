@@ -26,19 +26,23 @@ _FIND = "import transformers, os; print(os.path.dirname(transformers.__file__))"
 
 
 @click.command()
-@click.option("--each", default=2, show_default=True, help="How many models get each change.")
+@click.option("--each", default=2, show_default=True, help="How many models get each defect.")
+@click.option("--right", default=2, show_default=True, help="How many get each change that is right.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--only", default="", help="Kinds whose names contain this.")
 @click.option("--jobs", default=2, show_default=True)
-def main(each: int, seed: int, only: str, jobs: int) -> None:
+def main(each: int, right: int, seed: int, only: str, jobs: int) -> None:
     """Draw, run and print."""
     import subprocess
 
     python = Path(sys.executable)
     folder = subprocess.run([python, "-c", _FIND], capture_output=True, text=True, check=True).stdout.strip()
     models = Path(folder, "models")
-    kinds = [kind for kind in (*DEFECTS, *RIGHT) if only in kind.name]
-    mutations = draw(kinds, models, passing_classes(_SNAPSHOT), each, seed)
+    passing = passing_classes(_SNAPSHOT)
+    mutations = draw([kind for kind in DEFECTS if only in kind.name], models, passing, each, seed)
+    used = {str(mutation.path.relative_to(models)) for mutation in mutations}
+    left = {name: classes for name, classes in passing.items() if name not in used}
+    mutations += draw([kind for kind in RIGHT if only in kind.name], models, left, right, seed)
     targets = []
     for mutation in mutations:
         target = target_of(mutation.path)

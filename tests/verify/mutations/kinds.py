@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.verify.mutations.places import Block, Loop, ModelingFile, first_statement
@@ -43,11 +43,17 @@ def _before_loop(*lines: str) -> Change:
 
     def change(file: ModelingFile, _block: Block, loop: Loop) -> str | None:
         (stream,) = loop.call.args[:1]
-        if not isinstance(stream, ast.Name):
+        if not isinstance(stream, ast.Name) or not _has_flags(loop, lines):
             return None
         return file.inserted(loop.statement, *(line.replace("X", stream.id) for line in lines))
 
     return change
+
+
+def _has_flags(loop: Loop, lines: Sequence[str]) -> bool:
+    """Return whether the owner of a loop has the flag that lines read."""
+    flag = "self.gradient_checkpointing"
+    return flag not in " ".join(lines) or f"{flag} = " in ast.unparse(loop.owner)
 
 
 def _in_module(line: str, *lines: str) -> Change:
@@ -104,7 +110,7 @@ def _around_call(file: ModelingFile, _block: Block, loop: Loop) -> str | None:
 def _late_binding(file: ModelingFile, block: Block, loop: Loop) -> str | None:
     """Checkpoint a closure that looks the block up when it is recomputed."""
     plain = _plain_base(file, block, loop)
-    if plain is None:
+    if plain is None or not _has_flags(loop, ("self.gradient_checkpointing",)):
         return None
     again = ModelingFile(plain)
     twin = next(each for each in again.loops if each.method.lineno == loop.method.lineno)
@@ -137,7 +143,9 @@ def _override(file: ModelingFile, _block: Block, loop: Loop) -> str | None:
 
 def _embeddings_in_place(file: ModelingFile, block: Block, loop: Loop) -> str | None:
     stream = file.source(loop.call.args[0])
-    if f"{stream} = inputs_embeds\n" not in ast.unparse(loop.method):
+    text = ast.unparse(loop.method)
+    # What is computed from the embeddings may be changed.
+    if f"{stream} = inputs_embeds\n" not in text or text.count("inputs_embeds = ") != 1:
         return None
     return _before_loop("X *= 1.5")(file, block, loop)
 
@@ -146,8 +154,8 @@ def _argument_dropped(name: str) -> Change:
     """Return a change that passes no ``name`` to the blocks while the model is checkpointed."""
 
     def change(file: ModelingFile, _block: Block, loop: Loop) -> str | None:
-        found = [each for each in loop.call.keywords if each.arg and name in each.arg]
-        if not found:
+        found = [each for each in loop.call.keywords if each.arg == name]
+        if not found or not _has_flags(loop, ("self.gradient_checkpointing",)):
             return None
         value = file.source(found[0].value)
         return file.replaced(found[0].value, f"(None if self.gradient_checkpointing else {value})")
@@ -236,7 +244,8 @@ DEFECTS = (
     Kind(
         "checkpoint around the layer",
         _around_call,
-        ("nested checkpoint",),
+        ("nested checkpoint", "nothing recomputed"),
+        "checkpoint",
     ),
     Kind("late binding", _late_binding, ("late binding",)),
     Kind("old override", _override, ("switches",)),

@@ -123,9 +123,11 @@ class Case:
         """Where a tensor is detached from its graph, or gets none, only with checkpointing."""
         if self.inspection is None or self.plain is None:
             return None
-        again = [each.again for each in self.checkpoints if each.again is not None]
-        found = (only_unrecorded(self.plain, each) for each in again)
-        return only_cut(self.plain, self.inspection.forward) or next(filter(None, found), None)
+        # Only the recomputation of reentrant checkpointing records a graph.
+        runs = [(each.first, each.again if each.is_reentrant else each.first) for each in self.checkpoints]
+        cuts = [only_cut(first, again) for first, again in runs if again is not None]
+        found = (only_unrecorded(self.plain, again) for _, again in runs if again is not None)
+        return only_cut(self.plain, self.inspection.forward) or next(filter(None, (*cuts, *found)), None)
 
     @property
     def checkpoints(self) -> tuple[Checkpointed, ...]:

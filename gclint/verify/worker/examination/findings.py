@@ -141,6 +141,8 @@ class Doubt:
     reason: str
 
 
+_GUESSED = (Cause.DISAGREEMENT, Cause.NO_INPUT_GRADIENT)
+"""Causes that are named if there is no evidence for another one."""
 _IDLE = Doubt(
     "nothing to recompute",
     "nothing was recomputed: no block that checkpointing could recompute has run with gradients",
@@ -238,7 +240,19 @@ class Findings:
     def judge(self, case: Case, symptoms: Sequence[Symptom], specimen: Specimen) -> None:
         """Record the failures that explain symptoms, unless an earlier scenario has shown them."""
         for failure in diagnose(case, symptoms):
-            self.fail(failure, specimen)
+            if not self._is_known(case, failure):
+                self.fail(failure, specimen)
+
+    def _is_known(self, case: Case, failure: Failure) -> bool:
+        """Return whether an earlier scenario has shown the cause of what is only guessed here."""
+        shown = [
+            each.parameters
+            for each in self._failures.values()
+            if (each.mode, each.check) == (failure.mode, failure.check) and each.cause not in _GUESSED
+        ]
+        if failure.cause is Cause.DISAGREEMENT and failure.difference is None and not failure.places:
+            return bool(shown)
+        return failure.cause in _GUESSED and case.plain is None and failure.parameters in shown
 
     def fail(self, failure: Failure, specimen: Specimen) -> None:
         """Record a failure, unless there is one with the same cause, mode and places."""

@@ -257,6 +257,16 @@ def innermost_place() -> Place | None:
     return None if frame is None else Place(frame.f_code.co_filename, *_span(frame.f_code, frame)[:2])
 
 
+def calling_place() -> Place | None:
+    """Return the line of the model that calls, or None if torch does so as a part of calling a module."""
+    for frame in _frames():
+        if _is_of_model(frame):
+            return Place(frame.f_code.co_filename, frame.f_lineno, frame.f_lineno)
+        if frame.f_code.co_name == "_call_impl":
+            break
+    return None
+
+
 def bound(kind: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Return the arguments of a call of a module, by the parameters of its ``forward``."""
     return [*_named(kind, args), *kwargs.items()]

@@ -9,7 +9,7 @@ from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.case import Case, Symptom
 from gclint.verify.worker.examination.inspection.difference import Origin
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed
-from gclint.verify.worker.examination.inspection.tape import Event, Input
+from gclint.verify.worker.examination.inspection.tape import Event, Input, is_in_place
 from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.examination.words import line
 from gclint.verify.worker.protocol import Difference, Place
@@ -131,8 +131,3 @@ def writers(event: Event, position: str) -> Iterable[Place]:
         ):
             yield from each.stack[:1]
         yield from writers(each, position)
-
-
-def is_in_place(name: str) -> bool:
-    """Return whether an operation of this name changes its first argument."""
-    return name == "__setitem__" or (name.endswith("_") and not name.endswith("__")) or name.startswith("__i")

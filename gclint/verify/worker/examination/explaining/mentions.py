@@ -12,21 +12,35 @@ from gclint.verify.worker.protocol import Place
 
 _CALLERS = 4
 """The most frames to read; further ones are those of the model around the block."""
+_DEEPEST = 2
+"""How far to follow calls from these."""
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _WORD = re.compile(r"[^\W\d]\w*")
 _MANGLED = re.compile(r"^_[^_]\w*?(?=__)")
 """What Python puts before the name of an attribute that begins with two underscores."""
 
-ON_LINE, IN_FUNCTION, ELSEWHERE = 1, 2, 3
+ON_LINE, IN_FUNCTION, IN_CALLED, ELSEWHERE = 1, 2, 3, 4
 
 
-def nearness(words: Sequence[str], stack: Sequence[Place]) -> int:
-    """Return whether one of the words is on the innermost line, in the functions that run, or elsewhere."""
+def nearness(words: Sequence[str], stack: Sequence[Place], path: str = "") -> int:
+    """Return whether a word is read on the innermost line, in what runs, in what that calls, or elsewhere.
+
+    The functions that are called are looked for in the files of the lines, and in a further one.
+    """
     wanted = {_MANGLED.sub("", each) for word in words for each in _WORD.findall(word)}
-    if stack and not wanted.isdisjoint(_WORD.findall(code_at(stack[0]))):
+    if stack and not wanted.isdisjoint(_read(stack[0].path, stack[0].line, stack[0].line)):
         return ON_LINE
-    if any(not wanted.isdisjoint(_words_of_function(each)) for each in stack[:_CALLERS]):
+    running = [_read(each.path, *_around(each)) for each in stack[:_CALLERS]]
+    named = frozenset[str]().union(*running)
+    if not wanted.isdisjoint(named):
         return IN_FUNCTION
-    return ELSEWHERE
+    paths = {path, *(each.path for each in stack[:_CALLERS])}
+    for _ in range(_DEEPEST):
+        called = [
+            _read(each, first, last) for each in paths for first, last, name in _spans(each) if name in named
+        ]
+        named = named.union(*called)
+    return ELSEWHERE if wanted.isdisjoint(named) else IN_CALLED
 
 
 def code_at(place: Place) -> str:
@@ -35,23 +49,56 @@ def code_at(place: Place) -> str:
     return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
 
 
-def _words_of_function(place: Place) -> frozenset[str]:
-    lines = source_lines(place.path)
-    around = [(first, last) for first, last in _functions(place.path) if first <= place.line <= last]
-    first, last = max(around, default=(place.line, place.line))
-    return frozenset(_WORD.findall("".join(lines[first - 1 : last])))
+def _around(place: Place) -> tuple[int, int]:
+    """Return the first and last line of the function around a line."""
+    around = [(first, last) for first, last, _ in _spans(place.path) if first <= place.line <= last]
+    return max(around, default=(place.line, place.line))
 
 
 @cache
-def _functions(path: str) -> tuple[tuple[int, int], ...]:
-    return tuple(_spans(path))
+def _read(path: str, first: int, last: int) -> frozenset[str]:
+    """Return the names, attributes and texts that lines read, but for what they only write to."""
+    return frozenset(word for line, word in _words(path) if first <= line <= last)
 
 
-def _spans(path: str) -> Iterator[tuple[int, int]]:
+@cache
+def _tree(path: str) -> ast.Module:
     try:
-        tree = ast.parse("".join(source_lines(path)))
+        return ast.parse("".join(source_lines(path)))
     except SyntaxError:  # What is at this path is not what was imported.
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
-            yield node.lineno, node.end_lineno
+        return ast.Module([], [])
+
+
+@cache
+def _spans(path: str) -> tuple[tuple[int, int, str], ...]:
+    """Return the first and last line of each function, with its name."""
+    functions = [each for each in ast.walk(_tree(path)) if isinstance(each, _FUNCTIONS)]
+    return tuple((each.lineno, each.end_lineno or each.lineno, each.name) for each in functions)
+
+
+@cache
+def _words(path: str) -> tuple[tuple[int, str], ...]:
+    tree = _tree(path)
+    written = {id(each) for node in ast.walk(tree) for each in _written(node)}
+    return tuple(word for node in ast.walk(tree) if id(node) not in written for word in _named(node))
+
+
+def _written(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is only written to, such as ``kept.log`` in ``kept.log.append(x)``."""
+    held: ast.AST | None = None
+    if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        held = node
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        held = node.value.func.value if isinstance(node.value.func, ast.Attribute) else None
+    while held is not None:
+        yield held
+        held = held.value if isinstance(held, ast.Attribute | ast.Subscript) else None
+
+
+def _named(node: ast.AST) -> Iterator[tuple[int, str]]:
+    if isinstance(node, ast.Name):
+        yield node.lineno, node.id
+    elif isinstance(node, ast.Attribute):
+        yield node.end_lineno or node.lineno, node.attr
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield from ((node.lineno, word) for word in _WORD.findall(node.value))

@@ -113,20 +113,34 @@ def _nothing(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     if cause is Cause.NOT_A_LAYER:
         return Explanation(cause, "Derive the blocks from `GradientCheckpointingLayer`.")
     evaluated = case.inspection.evaluated if case.inspection is not None else frozenset()
-    blocks = {name for each in symptoms for name in each.blocks}
-    if blocks and blocks <= evaluated:
+    blocks = sorted({name for each in symptoms for name in each.blocks})
+    if blocks and evaluated.issuperset(blocks):
         return Explanation(
             cause,
-            f"{names(sorted(blocks))} are in evaluation mode although the model was put into training mode, "
+            f"{names(blocks)} are in evaluation mode although the model was put into training mode, "
             "and layers are recomputed only in training mode. Do not override `train()` so.",
         )
     if any(case.reference.backward[each.name] for each in case.blocks):
+        made = [each.outer or each.place for each in case.checkpoints]
+        lines = tuple(dict.fromkeys(each for each in made if each is not None))
         return Explanation(
             cause,
-            "Blocks are recomputed without checkpointing being enabled as well: a call of torch's checkpoint "
-            "function does not depend on it. Remove it, or make it depend on `gradient_checkpointing`.",
+            f"Blocks are recomputed without checkpointing being enabled as well: {at(lines)} of torch's "
+            "checkpoint function does not depend on it. Remove it, or make it depend on "
+            "`gradient_checkpointing`.",
+            lines,
         )
-    return Explanation(cause)
+    settings = case.inspection.settings if case.inspection is not None else {}
+    flags = [each for name in blocks if (each := settings.get(f"{name}.gradient_checkpointing"))]
+    if not flags:
+        return Explanation(cause)
+    lines = tuple(dict.fromkeys(each.place for each in flags))
+    return Explanation(
+        cause,
+        f"`gradient_checkpointing` of {names(blocks)} is set again at {' and '.join(map(line, lines))} when "
+        "the model runs. Leave it as it was enabled.",
+        lines,
+    )
 
 
 def _nested_checkpoint(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:

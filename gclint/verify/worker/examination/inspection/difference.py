@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import Literal
 
 from gclint.verify.worker.examination.inspection.digest import Digest
@@ -113,7 +114,10 @@ class _Walk:
         path: Origin | None = None
         for mine, yours in _aligned(one, other):
             if mine is None or yours is None:
-                path = path or _path(one, other, mine, yours, module)
+                known = mine or yours
+                # A query alone changes nothing; what follows from it does.
+                if path is None and known is not None and known.kind != "question":
+                    path = _path(one, other, mine, yours, module)
             else:
                 for found in self._inside(mine, yours, module):
                     if path is not None and not found.is_rounding and found.is_of_results:
@@ -216,9 +220,10 @@ def _path(one: Event, other: Event, mine: Event | None, yours: Event | None, mod
 
 
 def _at_position_of(event: Event, one: Event, other: Event) -> Event | None:
-    """Return the event of the other pass at the position of one of the first."""
+    """Return the event of the other pass at the position of one of the first, if it runs something else."""
     index = next(index for index, each in enumerate(_flat(one.events)) if each is event)
-    return next((each for place, each in enumerate(_flat(other.events)) if place == index), None)
+    found = next(islice(_flat(other.events), index, None), None)
+    return found if found is not None and found.kind == event.kind and found.name != event.name else None
 
 
 def _close(one: Sequence[Digest], other: Sequence[Digest]) -> bool:

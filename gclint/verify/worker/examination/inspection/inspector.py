@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Observer, Region
 from gclint.verify.worker.examination.inspection.difference import Origin, first_difference
 from gclint.verify.worker.examination.inspection.digest import digest
 from gclint.verify.worker.examination.inspection.parts import tensors_within
 from gclint.verify.worker.examination.inspection.readable import Change, ReadableState, closure
-from gclint.verify.worker.examination.inspection.tape import Event, Tape
+from gclint.verify.worker.examination.inspection.tape import Event, Tape, storage
 from gclint.verify.worker.examination.tensors import tensors_in
-from gclint.verify.worker.examination.trace import call_place, model_frames
+from gclint.verify.worker.examination.trace import call_place, calling_place, model_frames
 from gclint.verify.worker.protocol import Place
 
 
@@ -62,6 +63,13 @@ class Checkpointed:
     again: Event | None = None
     """Its second run."""
 
+    @property
+    def lines(self) -> tuple[Place, ...]:
+        """Lines of the functions that it runs, of those outside of modules first."""
+        blocks = [each for each in self.first.events if each.kind == "module"]
+        events = [each for within in (self.first, *blocks) for each in within.events]
+        return tuple(dict.fromkeys(place for each in events for place in each.stack[:1]))
+
 
 @dataclass(frozen=True)
 class Inspection:
@@ -75,6 +83,8 @@ class Inspection:
     """Where attributes were last set, by their dotted names."""
     evaluated: frozenset[str] = frozenset()
     """The modules that were in evaluation mode when a forward pass began."""
+    hooks: tuple[Place, ...] = ()
+    """Where checkpointed code registers hooks."""
 
 
 class Inspector(Observer):
@@ -88,11 +98,13 @@ class Inspector(Observer):
         self._names = {module: name for name, module in model.named_modules()}
         self._running = 0
         self._evaluated: set[str] = set()
+        self._hooks: dict[Place, None] = {}
         self._exit = ExitStack()
 
     def __enter__(self) -> Inspector:
         self._exit.enter_context(Checkpoints((self, self._tape)))
         self._record_settings()
+        self._record_hooks()
         self._exit.enter_context(self._tape)
         return self
 
@@ -111,6 +123,7 @@ class Inspector(Observer):
             tuple(self._checkpointed(region, observed) for region, observed in self._observed.items()),
             self._settings,
             frozenset(self._evaluated),
+            tuple(self._hooks),
         )
 
     def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
@@ -122,7 +135,11 @@ class Inspector(Observer):
                 observed = _Observed(region, self._state(region, arguments))
                 self._observed[region] = observed
             elif observed.changes is None:
-                observed.compare(self._state(region, arguments))
+                for change in observed.compare(self._state(region, arguments)):
+                    tensor = observed.readable.tensor(change)
+                    written = self._tape.written.get(storage(tensor)) if tensor is not None else None
+                    if written is not None:
+                        self._settings.setdefault(change.place, Setting(*written))
 
     def end(self, region: Region, result: Any, is_complete: bool) -> None:
         """Record what it has returned."""
@@ -178,6 +195,17 @@ class Inspector(Observer):
         nn.Module.__setattr__ = recorded
         self._exit.callback(setattr, nn.Module, "__setattr__", original)
 
+    def _record_hooks(self) -> None:
+        original = RemovableHandle.__init__
+
+        def recorded(handle: RemovableHandle, *args: Any, **kwargs: Any) -> None:
+            original(handle, *args, **kwargs)
+            if self._running and (place := calling_place()) is not None:
+                self._hooks[place] = None
+
+        RemovableHandle.__init__ = recorded
+        self._exit.callback(setattr, RemovableHandle, "__init__", original)
+
 
 class _Observed:
     """The observations on a checkpoint while it runs."""
@@ -202,13 +230,14 @@ class _Observed:
         self.stored = self.readable.stored(now)
         self._in_block = self.readable.changes(now)
 
-    def compare(self, now: ReadableState) -> None:
+    def compare(self, now: ReadableState) -> tuple[Change, ...]:
         """Record what has changed when the recomputation begins."""
         in_block = {(each.holder, each.place, each.part) for each in self._in_block}
         self.changes = tuple(
             replace(each, in_block=(each.holder, each.place, each.part) in in_block)
             for each in self.readable.changes(now)
         )
+        return self.changes
 
 
 class _Contents:

@@ -29,6 +29,7 @@ _MANY = 50
 _DEEPEST = 6
 _MOST = 500
 """The most parts of one value."""
+_PLAIN = (bool, int, float, str, bytes)
 _LIBRARIES = ("torch.", "builtins.", "transformers.")
 _MODELS = "transformers.models."
 _CACHED = type(lru_cache(len))
@@ -56,7 +57,7 @@ class Parts:
 
     def _read(self, name: str, path: str, value: Any, depth: int, outer: set[int]) -> Iterator[Part]:
         # NaN is not equal to itself.
-        if value is None or isinstance(value, bool | int | float | str | bytes):
+        if value is None or isinstance(value, _PLAIN):
             yield path, value if value == value else "nan"
         elif (state := generator_state(value)) is not None:
             self.generators[name + path] = value
@@ -73,8 +74,12 @@ class Parts:
 
     def _inner(self, name: str, path: str, value: Any, depth: int, outer: set[int]) -> Iterator[Part]:
         if depth < _DEEPEST and id(value) not in outer:
-            for step, each in list(_inside(value))[:_MANY]:
-                yield from self._read(name, path + step, each, depth + 1, {*outer, id(value)})
+            left = _MANY
+            for step, each in islice(_inside(value), _MOST):
+                # What is plain costs little.
+                left -= not isinstance(each, _PLAIN)
+                if left >= 0:
+                    yield from self._read(name, path + step, each, depth + 1, {*outer, id(value)})
 
     def _token(self, name: str, value: Any) -> Any:
         if isinstance(value, Tensor):
@@ -87,6 +92,8 @@ class Parts:
             return ("array", digest(value).bits)
         elif isinstance(value, list | tuple | dict | set | frozenset | deque):
             return (type(value).__name__, len(value))
+        elif _is_buffer(value):
+            return (type(value).__name__, zlib.crc32(value))
         elif isinstance(value, io.IOBase):
             with suppress(OSError, ValueError):
                 return (type(value).__name__, value.tell())
@@ -101,6 +108,13 @@ class Parts:
             return (type(value).__name__, 0)
         self._kept.append(value)
         return (type(value).__name__, id(value))
+
+
+def _is_buffer(value: Any) -> bool:
+    """Return whether something is plain memory, such as an array of bytes or a number of C."""
+    with suppress(TypeError, ValueError):
+        return memoryview(value).c_contiguous
+    return False
 
 
 def is_plain_object(value: Any) -> bool:

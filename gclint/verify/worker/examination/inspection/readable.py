@@ -7,8 +7,8 @@ import os
 import random
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextvars import copy_context
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, ModuleType
@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 import numpy
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.backends import ContextProp
 from transformers import PretrainedConfig
 
 from gclint.verify.worker.examination.inspection.parts import (
@@ -29,13 +30,14 @@ from gclint.verify.worker.examination.trace import bound
 
 Holder = Literal[
     "attribute", "argument", "weight", "module", "mode", "hook", "global", "class", "default", "closure",
-    "generator", "torch", "config", "environment", "context",
+    "generator", "torch", "config", "environment",
 ]  # fmt: skip
 TORCH = "the state of torch's random numbers"
 _SKIPPED = frozenset(
     ("gradient_checkpointing", "_gradient_checkpointing_func", "_require_grads_hook", "_require_grads_hooks")
 )
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+_OWN = "gclint.verify.worker."
 _OF_THE_FRAMEWORK = frozenset(vars(nn.Module()))
 _SETTINGS = (
     "are_deterministic_algorithms_enabled", "get_default_device", "get_float32_matmul_precision",
@@ -119,6 +121,10 @@ class ReadableState:
         # What the cache of a function holds cannot be read.
         return frozenset((*made, *(each.place for each in self.changes(now) if each.is_cache)))
 
+    def tensor(self, change: Change) -> Tensor | None:
+        """Return the tensor that a change is about, if it is one."""
+        return self._kept.tensors.get(change.place + change.part)
+
     def entering(self) -> tuple[str, ...]:
         """Return where there are tensors with a graph, except those that are arguments themselves."""
         arguments = {name for holder, _, name in self._tokens if holder == "argument"}
@@ -143,7 +149,8 @@ def _changes(key: _Key, before: dict[str, Any] | None, now: dict[str, Any]) -> l
         return []  # The module is another.
     if before is None:
         new = now.get("", _NOTHING)
-        return [Change(holder, name, "", _text(new), owner, "", _key(new), "", True)]
+        made: Holder = "generator" if _is(new, "generator") else holder
+        return [Change(made, name, "", _text(new), owner, "", _key(new), "", True)]
     found = []
     for path in {**before, **now}:
         old, new = before.get(path, _NOTHING), now.get(path, _NOTHING)
@@ -206,8 +213,11 @@ def _attributes(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
         yield "mode", owner, "training", module.training
         for name in _HOOKS:
             # Those of another module are others.
-            hooks = vars(module).get(name, {}).values()
+            hooks = [*vars(module).get(name, {}).values()]
             yield "hook", owner, f"{name} of {id(module)}", [id(each) for each in hooks]
+            for hook in hooks:
+                if not str(hook.__module__).startswith(_OWN):
+                    yield "attribute", owner, getattr(hook, "__name__", type(hook).__name__), hook
         for name, value in vars(module).items():
             if isinstance(value, PretrainedConfig):
                 configurations[id(value)] = value
@@ -219,13 +229,12 @@ def _attributes(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
             yield "weight", owner, name, value
     for config in configurations.values():
         for name, value in vars(config).items():
-            if value is None or isinstance(value, bool | int | float | str):
-                yield "config", type(config).__name__, name, value
+            yield "config", type(config).__name__, name, value
 
 
 def _globals(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
     kinds = dict.fromkeys(base for each in model.modules() for base in type(each).__mro__)
-    modules = dict.fromkeys(each.__module__ for each in kinds if is_of_models(each.__module__))
+    modules = _modules({each.__module__ for each in kinds if is_of_models(each.__module__)})
     others: dict[ModuleType, None] = {}
     for module in modules:
         for name, value in list(vars(sys.modules.get(module, sys)).items()):
@@ -249,12 +258,27 @@ def _globals(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
                 yield "global", other.__name__, name, value
 
 
+def _modules(names: Collection[str]) -> list[str]:
+    """Return modules with those of their own packages from which they import something."""
+    packages = tuple(f"{package}." for name in names if (package := name.rpartition(".")[0]))
+    values = [each for name in names for each in vars(sys.modules.get(name, sys)).values()]
+    used = [
+        each.__name__ if isinstance(each, ModuleType) else each.__module__ or ""
+        for each in values
+        if isinstance(each, ModuleType | FunctionType | type)
+    ]
+    return list(dict.fromkeys((*names, *(name for name in used if packages and name.startswith(packages)))))
+
+
 def _surroundings() -> Iterator[tuple[Holder, str, str, Any]]:
     """Yield settings of the process and of torch."""
     for name, value in os.environ.items():
         yield "environment", "", name, value
-    for variable, value in copy_context().items():
-        yield "context", "", variable.name, value
+    for backend, value in vars(torch.backends).items():
+        for name, kind in vars(type(value)).items():
+            with suppress(RuntimeError):  # Torch does not tell what two of its interfaces have set.
+                if isinstance(kind, ContextProp):
+                    yield "global", f"torch.backends.{backend}", name, getattr(value, name)
     for name in _SETTINGS:
         value = getattr(torch, name)()
         yield "global", "torch", name, str(value) if isinstance(value, torch.device) else value

@@ -26,10 +26,14 @@ _FILL = frozenset((
 """Operations that write to every element of a tensor."""
 _FLAGS = ("requires_grad", "is_leaf", "grad_fn", "grad", "_version")
 """Properties of tensors about gradients, or in which a recomputation's copies of them differ."""
-HOOKED = "register_hook"
 _SILENT = frozenset(("__get__", "__set__", "size", "dim", "numel", "stride", "is_floating_point", "__len__"))
 _MOST = 200_000
 """The most events to keep for one pass."""
+
+
+def is_in_place(name: str) -> bool:
+    """Return whether an operation of this name changes its first argument."""
+    return name == "__setitem__" or (name.endswith("_") and not name.endswith("__")) or name.startswith("__i")
 
 
 def events_within(event: Event) -> Iterator[Event]:
@@ -119,6 +123,8 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
         """The forward pass."""
         self.runs: dict[Region, list[Event]] = {}
         """The runs of each checkpoint, of which the first is in the forward pass."""
+        self.written: dict[int, tuple[Place, bool]] = {}
+        """The last line that wrote to each storage, and whether it is in a checkpoint."""
         self._open = [self.root]
         self._names: dict[int, str] = {
             id(each): name for name, each in (*model.named_parameters(), *model.named_buffers())
@@ -244,14 +250,10 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
         if name in _SILENT:
             result = func(*args, **kwargs)
             flag = getattr(getattr(func, "__self__", None), "__name__", "")
-            if name == "__get__" and flag in _FLAGS and is_asked_by_model():
-                # The name of a node does not matter.
-                answer = result if flag != "grad_fn" else result is None
-                self._add(Event("question", f"`{flag}` of a tensor", _stack(), (), (digest(answer),)))
-            if name == "__get__" and flag == "data" and is_asked_by_model():
-                self._add(
-                    Event("operation", flag, _stack(), (), tuple(digest(each) for each in _tensors(result)))
-                )
+            if name == "__set__" and flag == "data":
+                self._write(args[0])
+            elif name == "__get__" and flag in (*_FLAGS, "data") and is_asked_by_model():
+                self._read(flag, result)
             return result
         inputs = tuple(self._inputs(args, kwargs)) if self._left else ()
         self._saved.clear()
@@ -262,9 +264,11 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
             saved = tuple(self._saved)
             self._add(Event("operation", name, _stack(), inputs, saved=saved, is_complete=False))
             raise
+        if is_in_place(name) and args:
+            self._write(args[0])
         outputs = list(_tensors(result))
         scalar = isinstance(result, bool | int | float)
-        if outputs or scalar or name.endswith("_") or name == HOOKED:
+        if outputs or scalar or name.endswith("_"):
             self._made.update({id(each): each for each in outputs})
             self._unset.follow(name, outputs)
             event = Event(
@@ -279,6 +283,19 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
             )
             self._add(event)
         return result
+
+    def _read(self, flag: str, value: Any) -> None:
+        if flag == "data":
+            self._add(Event("operation", flag, _stack(), (), tuple(digest(each) for each in _tensors(value))))
+            return
+        # The name of a node does not matter.
+        answer = value if flag != "grad_fn" else value is None
+        self._add(Event("question", f"`{flag}` of a tensor", _stack(), (), (digest(answer),)))
+
+    def _write(self, tensor: Any) -> None:
+        for place in _stack()[:1] if isinstance(tensor, Tensor) else ():
+            is_within = any(each.kind == "checkpoint" for each in self._open[1:])
+            self.written[storage(tensor)] = (place, is_within)
 
     def _add(self, event: Event) -> None:
         if self._left:

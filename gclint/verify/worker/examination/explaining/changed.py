@@ -1,0 +1,168 @@
+"""What has changed before a recomputation: which of it is read nearest to the first difference, in words."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.examination.case import Case
+from gclint.verify.worker.examination.explaining.explanation import checkpoint_at
+from gclint.verify.worker.examination.explaining.mentions import ELSEWHERE, IN_CALLED, ON_LINE, nearness
+from gclint.verify.worker.examination.inspection.difference import Origin
+from gclint.verify.worker.examination.inspection.inspector import Checkpointed, Setting
+from gclint.verify.worker.examination.inspection.readable import TORCH, Change, Holder
+from gclint.verify.worker.examination.inspection.tape import Input
+from gclint.verify.worker.examination.words import line, names
+from gclint.verify.worker.protocol import Place
+
+_SHARED: dict[Holder, str] = {
+    "global": "the variable",
+    "class": "the attribute",
+    "default": "the default argument",
+    "config": "the setting",
+    "environment": "the environment variable",
+}
+"""Kinds of state that all blocks share, in words."""
+
+CAUSES: dict[Holder, Cause] = {
+    "generator": Cause.RANDOM_NUMBERS,
+    "mode": Cause.MODE,
+    "torch": Cause.AUTOCAST,
+    "module": Cause.STATE,
+    "hook": Cause.FORWARD_HOOK,
+    "attribute": Cause.STATE,
+    "argument": Cause.CHANGED_ARGUMENT,
+    "weight": Cause.STATE,
+    **dict.fromkeys(_SHARED, Cause.GLOBAL_STATE),
+}
+"""The causes of changes, those that come first where two are equally near."""
+
+_TEXTS: dict[str, str] = {
+    "random": "{checkpoint} is called with `preserve_rng_state=False`, so the recomputation draws different "
+    "random numbers. Remove it",
+    "generator": "A block draws random numbers from {shown}, whose state checkpointing does not restore, so "
+    "the recomputation draws different ones. Draw them with torch, without a generator of your own",
+    "mode": "`training` of {owners} was {first.before} in the forward pass and is {first.now} in the "
+    "recomputation. Do not switch between training and evaluation mode before the backward pass",
+    "torch": "{first.name} was {first.before} in the forward pass and is {first.now} in the recomputation",
+    "module": "{owners}: the recomputation runs another module than the forward pass, since {who}. Keep the "
+    "modules until the backward pass is over",
+    "hook": "The forward hooks of {owners} changed between the forward pass and its recomputation. Keep the "
+    "hooks until the backward pass is over",
+    "attribute": "The recomputation reads {shown}, {since}: {who}. Return such values or pass them as "
+    "arguments instead of storing them, or set them outside the checkpointed code",
+    "argument": "The recomputation reads its argument {shown}, {since}: {who}. Pass values that nothing "
+    "changes before the backward pass",
+    "weight": "The recomputation reads {shown}, whose values, `requires_grad` or hooks have changed since "
+    "the forward pass began {checkpoint}: {who}. Leave weights as they are until the backward "
+    "pass is over, and do not run the model with others, as by `torch.func.functional_call`",
+    "global": "The recomputation reads {shared} {inner}{of}, {since}. Pass it as an argument",
+}
+"""What to say of a change, by what holds it; all that is shared is told alike."""
+
+_ORDER = tuple(CAUSES)
+
+_UNNAMED = frozenset(("mode", "hook", "module", "weight"))
+"""What code reads without its name, by the module that has it."""
+
+
+def nearest(
+    each: Checkpointed, origin: Origin | None, stack: tuple[Place, ...], farthest: int = IN_CALLED
+) -> list[Change]:
+    """Return the changes of one kind that are read nearest to the first difference."""
+    swapped = {change.owner for change in each.changes if change.holder == "module"}
+    ranks: dict[tuple[int, int], list[Change]] = {}
+    for change in each.changes:
+        is_within = change.holder != "module" and any(_is_in(change.owner, owner) for owner in swapped)
+        if change.holder in CAUSES and not is_within and _may_matter(change, each):
+            rank = _rank(change, each, origin, stack)
+            if not change.is_new or rank <= ON_LINE:
+                ranks.setdefault((rank, _ORDER.index(change.holder)), []).append(change)
+    best = min(ranks, default=(ELSEWHERE, 0))
+    return ranks[best] if best[0] <= farthest else []
+
+
+def _may_matter(change: Change, each: Checkpointed) -> bool:
+    if change.holder == "generator":
+        return change.place + change.part in each.drawn or (change.is_new and change.in_block)
+    return change.name != TORCH or not each.preserves_random_state
+
+
+def _rank(change: Change, each: Checkpointed, origin: Origin | None, stack: tuple[Place, ...]) -> int:
+    """Return how near to the first difference a change is read; 0 if the difference itself shows it."""
+    if origin is not None and any(_shows(change, *pair) for pair in origin.inputs):
+        return 0
+    # Without a first difference, all that runs in the checkpoint is as near.
+    is_around = any(_is_in(change.owner, module) for module in each.modules)
+    if origin is not None:
+        is_around = _is_in(origin.module, change.owner)
+    if (is_around and change.holder in _UNNAMED) or change.holder in ("generator", "torch"):
+        return ON_LINE
+    path = getattr(sys.modules.get(change.owner), "__file__", "") or ""
+    return ELSEWHERE if change.holder == "mode" else nearness(_words(change), stack, path)
+
+
+def _shows(change: Change, one: Input | None, other: Input | None) -> bool:
+    given = [each for each in (one, other) if each is not None]
+    keys = tuple(each.digest.key for each in given)
+    is_value = len(set(keys)) == 2 and keys == (change.before_key, change.now_key)
+    return is_value or change.place in [each.held for each in given if each.held]
+
+
+def _is_in(module: str, owner: str) -> bool:
+    return bool(owner) and (module == owner or module.startswith(f"{owner}."))
+
+
+def _words(change: Change) -> tuple[str, ...]:
+    """Return the words by which code reads what has changed."""
+    owner = change.owner.rpartition(".")[2]
+    if change.holder in _UNNAMED:
+        return (owner,)
+    return (owner, change.name) if change.holder == "default" else (change.name, change.part)
+
+
+def told(case: Case, each: Checkpointed, changed: list[Change]) -> tuple[str, tuple[Place, ...]]:
+    """Return the sentences about a change, and the lines that make it."""
+    first = changed[0]
+    settings = case.inspection.settings if case.inspection is not None else {}
+    set_by = [settings[change.place] for change in changed if change.place in settings]
+    is_whole = sum(change.place == first.place for change in changed) == 1
+    is_known = is_whole and first.before and first.now
+    values = f", {first.before} in the forward pass and {first.now} now" if is_known else ""
+    holder = "attribute" if first.holder == "weight" and first.part else first.holder
+    template = _TEXTS.get("random" if first.name == TORCH else holder, _TEXTS["global"])
+    text = template.format(
+        shown=names(named(changed)),
+        owners=names(dict.fromkeys(change.owner or "the model" for change in changed)),
+        shared=_SHARED.get(first.holder, ""),
+        inner=names(named(replace(change, owner="") for change in changed)),
+        of=f" of `{first.owner}`" if first.owner else "",
+        since=f"whose value has changed since the forward pass began {checkpoint_at(each)}{values}",
+        who=_setter(set_by[0]) if set_by else _who(first),
+        checkpoint=checkpoint_at(each),
+        first=first,
+    )
+    return text, tuple(dict.fromkeys(setting.place for setting in set_by))
+
+
+def named(changed: Iterable[Change]) -> list[str]:
+    """Return what has changed, with the part of it if that is only one."""
+    parts: dict[str, list[str]] = {}
+    for change in changed:
+        parts.setdefault(change.place, []).append(change.part)
+    return [place + (inner[0] if len(inner) == 1 else "") for place, inner in parts.items()]
+
+
+def _setter(setting: Setting) -> str:
+    who = "a block sets it" if setting.in_checkpoint else "the model sets it outside of checkpoints"
+    return f"{who} at {line(setting.place)}"
+
+
+def _who(change: Change) -> str:
+    if change.holder == "argument" and change.is_gone:
+        return "the checkpoint passes on another object, without it"
+    return (
+        "the block itself changes it" if change.in_block else "something changes it after the block has run"
+    )

@@ -1,0 +1,66 @@
+"""How near to a line something is read: what is only written to is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gclint.verify.worker.protocol import Place
+
+pytestmark = pytest.mark.torch
+
+_CODE = """
+def helper(states):
+    return states * further()
+
+def further():
+    return scale
+
+def other():
+    return elsewhere
+
+def forward(self, states):
+    log.append(states)
+    self.kept.seen = states
+    self.table[first] = 1  # comment
+    total += 1
+    near = getattr(self, "_hidden", 0)
+    return helper(states) * self.read
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "nearness"),
+    [
+        ("read", "ON_LINE"),
+        ("_hidden", "IN_FUNCTION"),
+        ("first", "IN_FUNCTION"),
+        ("scale", "IN_CALLED"),
+        ("elsewhere", "ELSEWHERE"),
+        ("log", "ELSEWHERE"),
+        ("kept", "ELSEWHERE"),
+        ("seen", "ELSEWHERE"),
+        ("table", "ELSEWHERE"),
+        ("total", "ELSEWHERE"),
+        ("comment", "ELSEWHERE"),
+    ],
+)
+def test_what_is_read_is_found_as_near_as_it_is(tmp_path: Path, word: str, nearness: str) -> None:
+    from gclint.verify.worker.examination.explaining import mentions
+
+    file = tmp_path / "modeling_toy.py"
+    file.write_text(_CODE, encoding="utf-8")
+    last = len(_CODE.splitlines())
+    assert mentions.nearness((word,), (Place(str(file), last, last),)) == getattr(mentions, nearness)
+
+
+def test_a_function_of_another_file_is_followed(tmp_path: Path) -> None:
+    from gclint.verify.worker.examination.explaining.mentions import ELSEWHERE, IN_CALLED, nearness
+
+    file, beside = tmp_path / "modeling_toy.py", tmp_path / "helpers.py"
+    file.write_text("def forward(self, states):\n    return scaled(states)\n", encoding="utf-8")
+    beside.write_text("def scaled(states):\n    return states * count\n", encoding="utf-8")
+    stack = (Place(str(file), 2, 2),)
+    assert nearness(("count",), stack, str(beside)) == IN_CALLED
+    assert nearness(("count",), stack) == ELSEWHERE
