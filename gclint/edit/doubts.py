@@ -161,6 +161,7 @@ def shared_bases(network: Network, group: Group) -> list[str]:
     """Return doubts about classes that are no blocks and would change along with a base."""
     doubts: list[str] = []
     blocks = {block.info for block in network.unprotected_blocks} | set(group.blocks)
+    recomputed = blocks | {each for each in network.module.classes.values() if each.is_checkpointing}
     for info in group.blocks:
         root = root_of(info)
         others = sorted(
@@ -170,7 +171,7 @@ def shared_bases(network: Network, group: Group) -> list[str]:
         )
         if others:
             doubts.append(f"`{root.name}` is also a base of `{others[0]}`, which is not a stacked block")
-        holders = sorted(other.name for other in blocks if other is not info and info in other.all_parts)
+        holders = sorted(each.name for each in recomputed if each is not info and info in each.all_parts)
         if holders:
             doubts.append(f"`{info.name}` is also part of `{holders[0]}`, which is recomputed as a whole")
     return doubts
