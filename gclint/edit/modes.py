@@ -29,7 +29,6 @@ _SETTING = frozenset(("train", "eval"))
 _WORDS = _SETTING | {_TRAINING}
 _FINDING = frozenset(("apply", "modules", "named_modules", "children", "named_children"))
 """The methods by which torch and the library find the parts whose mode or flag they set."""
-_BYPASSING = frozenset(("__dict__", "__setattr__", "__delattr__", "vars"))
 _MAKING = "__init__"
 
 
