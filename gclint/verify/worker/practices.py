@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from gclint.verify.worker.modes import Mode
@@ -23,6 +23,11 @@ ONE_IMAGE, TWO_FORWARDS, TWO_RANKS = "image on one rank", "two forwards", "two r
 """The contents of batches."""
 SHARDED = "fully_shard"
 DDP, PEFT, WRAPPER, AUTOCAST, COMPILE = "ddp", "peft", "wrapper", "autocast", "compile"
+TRAINER = "trainer"
+"""The group of those that a Trainer of the user's decides, which no name requests."""
+AS_IT_IS, OFF = "as it is", "without checkpointing"
+INPUTS = "model.enable_input_require_grads()"
+FIND_UNUSED, STATIC = "ddp_find_unused_parameters", "ddp_static_graph"
 
 
 class UnknownPractice(ValueError):
@@ -173,6 +178,67 @@ class CompilePractice(Practice):
     def controls(self) -> tuple[tuple[Practice, str], ...]:
         """Return the same without checkpointing."""
         return ((replace(self, name="compiled", mode="plain"), "checkpointing"),)
+
+
+@dataclass(frozen=True)
+class TrainerPractice(Practice):
+    """Training as a Trainer that the user has built does it, with some of its settings changed."""
+
+    requires_inputs: bool = False
+    """Whether ``enable_input_require_grads()`` is called before."""
+    options: tuple[tuple[str, bool], ...] = field(default=())
+    """The arguments of DistributedDataParallel that are changed."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether nothing is changed."""
+        return self.name == AS_IT_IS
+
+    def reference(self) -> Practice:
+        """Return the same without checkpointing, with what lets any batch pass through all processes."""
+        options = ((FIND_UNUSED, True), (STATIC, False)) if self.options else ()
+        return replace(self, name=OFF, mode="plain", requires_inputs=False, options=options)
+
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return the same without checkpointing, if that is not the reference."""
+        alone = replace(self, name=OFF, mode="plain", requires_inputs=False)
+        return () if alone == self.reference() or self.mode == "plain" else ((alone, "checkpointing"),)
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the lines of code that set it."""
+        chosen = [f"{name}={value}" for name, value in self.options if value or name == FIND_UNUSED]
+        if self.mode != "plain":
+            kwargs = {"use_reentrant": self.mode == "reentrant"}
+            chosen = [f"gradient_checkpointing=True, gradient_checkpointing_kwargs={kwargs}", *chosen]
+        first = (INPUTS,) if self.requires_inputs else ()
+        return (*first, f"TrainingArguments(..., {', '.join(chosen)})".replace("'", '"'))
+
+
+def trainer_practices(
+    own: TrainerPractice, *, is_usual: bool, is_frozen: bool, is_parallel: bool
+) -> tuple[TrainerPractice, ...]:
+    """Return what is tried for a trainer: its own setting first, then those that it could have.
+
+    Args:
+        own: its own setting.
+        is_usual: whether this says no more than one of the others could.
+        is_frozen: whether parameters are frozen.
+        is_parallel: whether several processes train together.
+    """
+    found = [own, replace(own, name=OFF, mode="plain")]
+    ddp: list[dict[str, bool]] = [{}]
+    for short, mode in _SHORT.items():
+        if is_parallel:
+            ddp = [{FIND_UNUSED: False}, {FIND_UNUSED: True} if short == "N" else {STATIC: True}]
+        for options in ddp:
+            values = {FIND_UNUSED: False, STATIC: False, **options} if is_parallel else {}
+            chosen = ", ".join([f"use_reentrant={mode == 'reentrant'}"] + [f"{k}={v}" for k, v in options.items()])
+            made = replace(own, name=chosen, mode=mode, options=tuple(values.items()))
+            found.append(made)
+            if is_frozen and mode == "reentrant":
+                found.append(replace(made, name=f"{chosen} after {INPUTS}", requires_inputs=True))
+    same = {replace(own, name="")} if is_usual else set()
+    return (own, *(each for each in found[1:] if replace(each, name="") not in same))
 
 
 def _adapters() -> Iterator[Practice]:

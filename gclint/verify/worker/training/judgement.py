@@ -54,11 +54,14 @@ def judge(
         about = _named(run.error)
         message = f"{how_it_ended(run)} ({names(about)})" if about else how_it_ended(run)
         return _row(practice, run, outcome, symptom_of(run.error), message, about)
+    found = _compared(practice, group, reference, run, noise)
     if practice.mode != "plain" and run.gradients and not any(run.recomputed.values()):
-        return _row(practice, run, "fails", NOTHING_RECOMPUTED, "no block ran again in a backward pass")
+        # What is lost may be all that there was to recompute.
+        lost = found.lost if group.finds_blocks else ()
+        message = "no block ran again in a backward pass"
+        return _row(practice, run, "fails", NOTHING_RECOMPUTED, message, tuple(lost))
     if run.bad is not None:
         return _row(practice, run, "fails", *run.bad)
-    found = _compared(practice, group, reference, run, noise)
     if found.lost:
         message = f"{_counted(found.lost)} a gradient only without checkpointing: {names(found.lost)}"
         return _row(practice, run, "fails", LOST, message, tuple(found.lost))
@@ -164,4 +167,5 @@ def _row(
         parameters,
         sum(map(bool, run.recomputed.values())) if has_run else None,
         sum(map(bool, run.recorded.values())) if has_run else None,
+        run.saved_bytes,
     )

@@ -1,0 +1,145 @@
+"""Examines a Trainer that the user has built, as it would train, in the user's process."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed
+import transformers
+from torch import nn
+from transformers import Trainer
+
+from gclint.verify.worker.child import Send
+from gclint.verify.worker.examination.trace import file_of
+from gclint.verify.worker.live import (
+    NotExaminable,
+    configure_process,
+    forked_result,
+    own_model,
+    separate,
+)
+from gclint.verify.worker.modes import Mode
+from gclint.verify.worker.practices import AS_IT_IS, OFF, TRAINER, TrainerPractice, trainer_practices
+from gclint.verify.worker.protocol import ClassResult, SetUp, Source
+from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.training.by_trainer import (
+    FIRST_BATCH,
+    ByTrainer,
+    arguments_of,
+    is_parallel,
+    parallel_options,
+)
+from gclint.verify.worker.training.training import trained
+from gclint.verify.worker.watch import reporting
+
+_MOST_RANKS = 2
+"""How many processes show what more of them would."""
+
+
+def examine_trainer(trainer: Any, seconds: float) -> ClassResult:
+    """Let copies of a trainer, which is not changed, take two steps in each of the set-ups that it could have.
+
+    The time limit is that of each set-up.
+
+    Raises:
+        NotExaminable: this cannot be done.
+    """
+    for problem in _problems(trainer):
+        raise NotExaminable(problem)
+    practices = _practices(trainer)
+    kind = type(own_model(trainer.model))
+    source = Source(file_of(kind) or f"<{kind.__module__}>", kind.__module__)
+    function = partial(_examine_in_fork, source, trainer, practices)
+    result = forked_result(source, kind.__name__, function, seconds * (1 + len(practices)))
+    return _judged(replace(result, notes=(*_notes(trainer), *result.notes)))
+
+
+def _examine_in_fork(
+    source: Source, trainer: Any, practices: tuple[TrainerPractice, ...], send: Send, _slot: int
+) -> None:
+    """Train as each practice has it; called in a fork."""
+    warnings.simplefilter("ignore")
+    by_trainer = ByTrainer(trainer)
+    configure_process()
+    separate(trainer.model)
+    name = type(own_model(trainer.model)).__name__
+    watch = reporting(source.path, name, send)
+    specimen = Specimen("default", trainer.model.config, lambda: trainer.model, dict, least_dropout=0.0)
+    empty = ClassResult(source.path, name, "not run")
+    groups = {TRAINER: by_trainer.group()}
+    with torch.inference_mode(False), torch.enable_grad():
+        watch.known(trained(empty, specimen, "cpu", practices, watch, groups))
+
+
+def _practices(trainer: Any) -> tuple[TrainerPractice, ...]:
+    """Return the set-ups to try."""
+    is_on, kwargs = arguments_of(trainer)
+    is_on = is_on or any(getattr(each, "gradient_checkpointing", False) for each in trainer.model.modules())
+    is_reentrant = kwargs.get("use_reentrant", int(transformers.__version__.partition(".")[0]) < 5)
+    mode: Mode = "plain" if not is_on else "reentrant" if is_reentrant else "non-reentrant"
+    together = is_parallel(trainer)
+    ranks = min(trainer.args.world_size, _MOST_RANKS) if together else 1
+    own = TrainerPractice(
+        TRAINER, AS_IT_IS, mode, ranks=ranks, options=parallel_options(trainer) if together else ()
+    )
+    is_frozen = not all(each.requires_grad for each in trainer.model.parameters())
+    return trainer_practices(
+        own, is_usual=set(kwargs) <= {"use_reentrant"}, is_frozen=is_frozen, is_parallel=together
+    )
+
+
+def _judged(result: ClassResult) -> ClassResult:
+    """Return the result with its outcome, which is that of the trainer's own setting."""
+    rows = {each.name: each for each in result.setups}
+    own = rows.get(AS_IT_IS)
+    if own is None:
+        raise NotExaminable(result.reason or "nothing could be run")
+    without = rows.get(OFF, own)
+    if without.symptom == "no reference" or (without is own and own.outcome != "works"):
+        raise NotExaminable(_broken(without))
+    outcomes = {"works": "passed", "fails": "failed", "not run": "not run"}
+    return replace(result, outcome=outcomes[own.outcome], reason=own.message or None, category=own.symptom)
+
+
+def _broken(row: SetUp) -> str:
+    message = row.message.removeprefix("without checkpointing, ")
+    if FIRST_BATCH in message:
+        return f"the trainer has no first batch to train on: {message}"
+    return f"the trainer's own step does not work, with or without checkpointing: {message}"
+
+
+def _problems(trainer: Any) -> Iterator[str]:
+    """Yield why a trainer cannot be examined; each reason can be told only if there is none before."""
+    if not isinstance(trainer, Trainer):
+        yield f"{type(trainer).__name__} is not a Trainer of transformers"
+    model = trainer.model
+    if not isinstance(model, nn.Module):
+        yield "the trainer has no model"
+    data = trainer.train_dataset
+    if data is None:
+        yield "the trainer has no train_dataset, so there is nothing to train on: pass one to it"
+    if hasattr(data, "__len__") and not len(data):
+        yield "the trainer's train_dataset is empty, so there is nothing to train on"
+    if not any(each.requires_grad for each in model.parameters()):
+        yield "no parameter of the trainer's model requires grad, so there is nothing to train"
+    if any(each.is_meta for each in (*model.parameters(), *model.buffers())):
+        yield "the model is on the meta device, so it has no weights to train: load or initialise them first"
+    if any(type(each).__name__ == "DTensor" or hasattr(each, "ds_id") for each in model.parameters()):
+        yield "the model's weights are sharded already: check a trainer whose model is whole"
+
+
+def _notes(trainer: Any) -> Iterator[str]:
+    """Yield remarks on what was run."""
+    if trainer.args.world_size > _MOST_RANKS:
+        yield f"{_MOST_RANKS} processes were run instead of {trainer.args.world_size}"
+    data = trainer.train_dataset
+    if not hasattr(data, "__getitem__") and iter(data) is iter(data):
+        yield (
+            "the data can be read only once: two batches were read in copies of this process, so what it "
+            "reads from, such as a file that was open before, may have advanced"
+        )

@@ -1,0 +1,253 @@
+"""Trains as a Trainer that the user has built does, by its own ``train()``."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
+from typing import Any
+
+import numpy
+import torch
+import torch.distributed
+from torch import nn
+from transformers.trainer_callback import CallbackHandler, DefaultFlowCallback
+
+from gclint.verify.worker.examination.blocks import Block, BlockFinder
+from gclint.verify.worker.examination.observers import SavedBytes
+from gclint.verify.worker.examination.subject import Subject, seed
+from gclint.verify.worker.examination.words import of_step
+from gclint.verify.worker.practices import FIND_UNUSED, STATIC, Practice, TrainerPractice
+from gclint.verify.worker.training.autocast import agreement
+from gclint.verify.worker.training.group import Announce, Driven, Group, Prepared, Rank, trained_parameters
+from gclint.verify.worker.training.parallel import join
+
+FIRST_BATCH = "the making of the first batch"
+"""The stage in which the data set and the collator run."""
+_FLAG, _FUNCTION = "gradient_checkpointing", "_gradient_checkpointing_func"
+_NOTHING = "no"
+_LEFT_OUT: Mapping[str, Any] = {
+    "auto_find_batch_size": False,
+    "dataloader_num_workers": 0,
+    "dataloader_persistent_workers": False,
+    "dataloader_prefetch_factor": None,
+    "disable_tqdm": True,
+    "eval_on_start": False,
+    "eval_strategy": _NOTHING,
+    "gradient_accumulation_steps": 1,
+    "logging_strategy": _NOTHING,
+    "optim": "sgd",
+    "push_to_hub": False,
+    "save_strategy": _NOTHING,
+    "skip_memory_metrics": True,
+}
+"""The arguments that have nothing to do with gradients, or only cost time, as they are in a copy."""
+_FIND_UNUSED, _STATIC = FIND_UNUSED.removeprefix("ddp_"), STATIC.removeprefix("ddp_")
+
+
+def arguments_of(trainer: Any) -> tuple[bool, dict[str, Any]]:
+    """Return whether a trainer enables checkpointing, and with which keyword arguments."""
+    arguments = trainer.args
+    is_on, kwargs = (getattr(arguments, each, None) for each in _argument_names(arguments))
+    return bool(is_on), dict(kwargs or {})
+
+
+def _argument_names(arguments: Any) -> tuple[str, str]:
+    """Return how a release calls the two."""
+    kind = "activation" if hasattr(arguments, "activation_checkpointing") else "gradient"
+    return f"{kind}_checkpointing", f"{kind}_checkpointing_kwargs"
+
+
+def is_parallel(trainer: Any) -> bool:
+    """Return whether a trainer trains with others, even if there is only one of them."""
+    return bool(getattr(trainer.args.parallel_mode, "value", "") == "distributed")
+
+
+def parallel_options(trainer: Any) -> tuple[tuple[str, bool], ...]:
+    """Return what a trainer passes to DistributedDataParallel."""
+    chosen = trainer.accelerator.ddp_handler
+    return (
+        (FIND_UNUSED, bool(getattr(chosen, _FIND_UNUSED, False))),
+        (STATIC, bool(getattr(chosen, _STATIC, False))),
+    )
+
+
+class ByTrainer:
+    """Prepares and drives the steps of a trainer; each of them in a copy of this process."""
+
+    def __init__(self, trainer: Any) -> None:
+        self._trainer = trainer
+        self._random = random.getstate(), numpy.random.get_state(), torch.get_rng_state()
+        self._flags = [
+            (each, vars(each)[_FLAG], vars(each).get(_FUNCTION))
+            for each in trainer.model.modules()
+            if vars(each).get(_FLAG)
+        ]
+
+    def group(self) -> Group:
+        """Return the group of its practices."""
+        is_mixed = self._trainer.args.bf16 or self._trainer.args.fp16
+        return Group(
+            self._prepare,
+            lambda _rows: None,
+            scenario="dropout",
+            finds_blocks=True,
+            **({"agreement": agreement, "rounding": torch.bfloat16} if is_mixed else {}),
+        )
+
+    def _prepare(
+        self, practice: Practice, subject: Subject, blocks: Sequence[Block], rank: Rank
+    ) -> Prepared:
+        assert isinstance(practice, TrainerPractice)
+        trainer = self._trainer
+        for name, value in _LEFT_OUT.items():
+            if hasattr(trainer.args, name):
+                setattr(trainer.args, name, value)
+        # It may have begun to train, and then has wrapped the model and made what it needs.
+        trainer.model_wrapped, trainer.model_init = trainer.model, None
+        trainer.optimizer = trainer.lr_scheduler = trainer.optimizer_cls_and_kwargs = None
+        trainer.callback_handler = CallbackHandler(
+            [DefaultFlowCallback], trainer.model, trainer.processing_class, None, None
+        )
+        if practice.options:
+            _join(trainer, rank)
+            for name, value in practice.options:
+                setattr(trainer.accelerator.ddp_handler, name.removeprefix("ddp_"), value)
+        self._choose(practice)
+        random.setstate(self._random[0])
+        numpy.random.set_state(self._random[1])
+        torch.set_rng_state(self._random[2])
+        finder = None if blocks else BlockFinder(subject.model)
+        return Prepared(
+            subject.model,
+            trained_parameters(subject.model),
+            batches=lambda _step: (),
+            drive=lambda count, announce: _Drive(trainer, subject.model, finder, announce).take(count),
+        )
+
+    def _choose(self, practice: TrainerPractice) -> None:
+        """Set how checkpointing is enabled."""
+        if practice.is_own:
+            for module, flag, function in self._flags:
+                module.gradient_checkpointing = flag
+                if function is not None:
+                    module._gradient_checkpointing_func = function
+            return
+        if practice.requires_inputs:
+            self._trainer.model.enable_input_require_grads()
+        is_on, kwargs = _argument_names(self._trainer.args)
+        setattr(self._trainer.args, is_on, practice.mode != "plain")
+        setattr(self._trainer.args, kwargs, {"use_reentrant": practice.mode == "reentrant"})
+
+
+class _Enough(Exception):
+    """All steps have been taken."""
+
+
+class _Drive:
+    """Follows a trainer through its steps."""
+
+    def __init__(self, trainer: Any, model: nn.Module, finder: BlockFinder | None, announce: Announce) -> None:
+        self._trainer = trainer
+        self._model = model
+        self._finder = finder
+        self._announce = announce
+        self._number = 0
+        self._trained: frozenset[str] = frozenset()
+        self._saved: SavedBytes | None = None
+        self._training_step, self._compute_loss = trainer.training_step, trainer.compute_loss
+
+    def take(self, count: int) -> Driven:
+        """Let the trainer take so many steps."""
+        trainer = self._trainer
+        trainer.training_step = partial(self._step, count)
+        trainer.compute_loss = self._loss
+        trainer.args.max_steps = count
+        self._announce.stage(FIRST_BATCH)
+        with suppress(_Enough), _watched_backward(self._begin_backward, self._announce.backward):
+            trainer.train()
+        found = () if self._finder is None else self._finder.blocks(self._trained)
+        return Driven(found, None if self._saved is None else self._saved.total)
+
+    def _step(self, count: int, *args: Any, **kwargs: Any) -> Any:
+        # What is dropped at random is the same in each set-up.
+        seed(self._number)
+        self._announce.stage(f"the forward pass{of_step(self._number)}")
+        loss = self._training_step(*args, **kwargs)
+        if not self._number:
+            parameters = self._model.named_parameters()
+            self._trained = frozenset(name for name, each in parameters if each.grad is not None)
+        self._announce.done()
+        self._number += 1
+        if self._number == count:
+            raise _Enough
+        return loss
+
+    def _loss(self, *args: Any, **kwargs: Any) -> Any:
+        # The first step shows the blocks, and the later ones what is kept.
+        if not self._number:
+            with self._finder or nullcontext():
+                return self._compute_loss(*args, **kwargs)
+        self._saved = SavedBytes(self._model)
+        with self._saved:
+            return self._compute_loss(*args, **kwargs)
+
+    def _begin_backward(self) -> None:
+        self._announce.stage(f"the backward pass{of_step(self._number)}")
+
+
+@contextmanager
+def _watched_backward(begin: Callable[[], None], note: Callable[[bool], None]) -> Iterator[None]:
+    """Tell when backward passes begin and end, whoever starts them."""
+    usual = torch.autograd.backward
+    depth = 0
+
+    def backward(*args: Any, **kwargs: Any) -> None:
+        nonlocal depth
+        if not depth:
+            begin()
+            note(True)
+        # A reentrant checkpoint has a backward pass of its own inside of the other.
+        depth += 1
+        try:
+            usual(*args, **kwargs)
+        finally:
+            depth -= 1
+        if not depth:
+            note(False)
+
+    torch.autograd.backward = backward
+    try:
+        yield
+    finally:
+        torch.autograd.backward = usual
+
+
+def _join(trainer: Any, rank: Rank) -> None:
+    """Make this process one of those that train together, instead of what it has been."""
+    _forget_group()
+    join(rank)
+    placed = {
+        "num_processes": rank.count,
+        "process_index": rank.number,
+        "local_process_index": rank.number,
+        "backend": "gloo",
+    }
+    for state in (trainer.args.distributed_state, trainer.accelerator.state):
+        vars(state).update(placed)
+    os.environ["LOCAL_RANK"] = str(rank.number)
+
+
+def _forget_group() -> None:
+    """Let a copy of a process know nothing of the group of the original, whose connections it shares."""
+    distributed = torch.distributed.distributed_c10d
+    if torch.distributed.is_initialized():
+        # Were it destroyed, it would wait for threads that are not in this process.
+        _kept.append(distributed._world)
+        distributed._world = distributed._World()
+        distributed._unregister_all_process_groups()
+
+
+_kept: list[object] = []
