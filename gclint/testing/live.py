@@ -60,8 +60,29 @@ class CheckResult:
         return f"<CheckResult: {self.details.name} {self.details.outcome}>"
 
 
+class TrainerResult(CheckResult):
+    """What came of the examination of a trainer; its text begins with whether the run is fine."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the trainer as it is has been run, and nothing is wrong."""
+        return self.details.outcome == "passed"
+
+    @property
+    def setting(self) -> str:
+        """The lines of code of a setting that was run and works, if another one than its own is better."""
+        return "\n".join(each.setting for each in self.details.advice)
+
+    @property
+    def text(self) -> str:
+        """The answer in a sentence, the lines to write, and a table of what was tried."""
+        from gclint.report.trainer import trainer_lines
+
+        return "\n".join(trainer_lines(self.details))
+
+
 def check(
-    model: Any, batch: Any, *, scenarios: Iterable[str] | None = None, seconds: float = SECONDS
+    model: Any, batch: Any = None, *, scenarios: Iterable[str] | None = None, seconds: float = SECONDS
 ) -> CheckResult:
     """Train a model with and without gradient checkpointing for a few steps, and compare.
 
@@ -70,7 +91,8 @@ def check(
 
     Args:
         model: a model of transformers, or one with adapters around it, on the CPU. A few small layers show
-            as much as the real size does.
+            as much as the real size does. Or a Trainer as it is before ``train()``, without a batch: the
+            result then says whether its run is fine.
         batch: the keyword arguments of its ``forward``, with labels if it takes any; or a list of two such
             batches, which take turns. Two lengths show more than one.
         scenarios: what to run besides the scenario ``default``, which always is: names of training scenarios,
@@ -90,9 +112,24 @@ def check(
             f"torch and transformers are needed ({error}); install them with: pip install 'gclint[verify]'"
         ) from error
     try:
+        if batch is None and _is_trainer(model):
+            return TrainerResult(_of_trainer(model, scenarios, seconds))
         return CheckResult(examine_live(model, batch, Wanted(*asked), seconds))
     except NotExaminable as error:
         raise CheckError(str(error)) from error
+
+
+def _is_trainer(model: Any) -> bool:
+    """Return whether something trains a model, without importing what would know."""
+    return all(hasattr(model, name) for name in ("args", "training_step", "get_train_dataloader"))
+
+
+def _of_trainer(trainer: Any, scenarios: Iterable[str] | None, seconds: float) -> ClassResult:
+    from gclint.verify.worker.trainers import examine_trainer
+
+    if scenarios is not None:
+        raise CheckError("scenarios are those of a model: pass the trainer's model and a batch to run them")
+    return examine_trainer(trainer, seconds)
 
 
 def _known(scenarios: Iterable[str] | None) -> tuple[frozenset[str] | None, tuple[Practice, ...]]:

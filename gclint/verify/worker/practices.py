@@ -15,6 +15,8 @@ from gclint.verify.worker.modes import Mode
 
 MISSING_LIBRARY = "missing library"
 """The symptom if the interpreter lacks a library for a practice; the message says which extra has it."""
+NOTHING_RECOMPUTED, LOST, WRONG = "nothing recomputed", "lost gradients", "wrong gradients"
+"""The symptoms of steps that raise nothing."""
 ALL = "all"
 """Requests every usual practice."""
 _SHORT: dict[str, Mode] = {"N": "non-reentrant", "R": "reentrant"}
@@ -26,6 +28,8 @@ DDP, PEFT, WRAPPER, AUTOCAST, COMPILE = "ddp", "peft", "wrapper", "autocast", "c
 TRAINER = "trainer"
 """The group of those that a Trainer of the user's decides, which no name requests."""
 AS_IT_IS, OFF = "as it is", "without checkpointing"
+KNOWN = "known"
+"""The symptom of a set-up that was not run, of which something is known without that."""
 INPUTS = "model.enable_input_require_grads()"
 FIND_UNUSED, STATIC = "ddp_find_unused_parameters", "ddp_static_graph"
 

@@ -27,6 +27,7 @@ from gclint.verify.worker.modes import Mode
 from gclint.verify.worker.practices import AS_IT_IS, OFF, TRAINER, TrainerPractice, trainer_practices
 from gclint.verify.worker.protocol import ClassResult, SetUp, Source
 from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.training.answer import answer
 from gclint.verify.worker.training.by_trainer import (
     FIRST_BATCH,
     ByTrainer,
@@ -56,7 +57,8 @@ def examine_trainer(trainer: Any, seconds: float) -> ClassResult:
     source = Source(file_of(kind) or f"<{kind.__module__}>", kind.__module__)
     function = partial(_examine_in_fork, source, trainer, practices)
     result = forked_result(source, kind.__name__, function, seconds * (1 + len(practices)))
-    return _judged(replace(result, notes=(*_notes(trainer), *result.notes)))
+    result = _judged(replace(result, notes=(*_notes(trainer), *result.notes)))
+    return replace(result, advice=(answer(practices, result.setups),))
 
 
 def _examine_in_fork(
@@ -64,9 +66,9 @@ def _examine_in_fork(
 ) -> None:
     """Train as each practice has it; called in a fork."""
     warnings.simplefilter("ignore")
-    by_trainer = ByTrainer(trainer)
     configure_process()
     separate(trainer.model)
+    by_trainer = ByTrainer(trainer)
     name = type(own_model(trainer.model)).__name__
     watch = reporting(source.path, name, send)
     specimen = Specimen("default", trainer.model.config, lambda: trainer.model, dict, least_dropout=0.0)

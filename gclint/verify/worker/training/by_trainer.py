@@ -28,6 +28,7 @@ FIRST_BATCH = "the making of the first batch"
 """The stage in which the data set and the collator run."""
 _FLAG, _FUNCTION = "gradient_checkpointing", "_gradient_checkpointing_func"
 _NOTHING = "no"
+_SPREAD = 0.02
 _LEFT_OUT: Mapping[str, Any] = {
     "auto_find_batch_size": False,
     "dataloader_num_workers": 0,
@@ -85,6 +86,10 @@ class ByTrainer:
             for each in trainer.model.modules()
             if vars(each).get(_FLAG)
         ]
+        for parameter in trainer.model.parameters():
+            if parameter.requires_grad and parameter.dim() > 1 and not parameter.any():
+                # As in a new adapter: what it is multiplied by would have no gradient to lose.
+                parameter.data.normal_(std=_SPREAD)
 
     def group(self) -> Group:
         """Return the group of its practices."""

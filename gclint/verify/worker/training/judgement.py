@@ -10,15 +10,12 @@ from gclint.verify.worker.examination.case import ENOUGH, UNSETTLED
 from gclint.verify.worker.examination.comparison import Agreement, is_nothing
 from gclint.verify.worker.examination.fault import NO_GRADIENT, Fault
 from gclint.verify.worker.examination.words import described, names
-from gclint.verify.worker.practices import Practice
+from gclint.verify.worker.practices import LOST, NOTHING_RECOMPUTED, WRONG, Practice
 from gclint.verify.worker.protocol import SetUp, SetUpOutcome
 from gclint.verify.worker.training.group import Group
 from gclint.verify.worker.training.practice_run import PracticeRun
 
-NOTHING_RECOMPUTED = "nothing recomputed"
 NOT_COMPARED = "not compared"
-LOST = "lost gradients"
-WRONG = "wrong gradients"
 READY_TWICE, UNUSED = "marked as ready twice", "unused parameters"
 _SYMPTOMS = (
     (re.compile(r"mark(ed)? (as|a variable) ready (twice|only once)"), READY_TWICE),
