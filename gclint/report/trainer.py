@@ -11,12 +11,13 @@ from rich.text import Text
 
 from gclint.code.paths import printable
 from gclint.report.live import size
-from gclint.verify.worker.practices import KNOWN, OFF, WRONG
+from gclint.verify.worker.practices import AS_IT_IS, KNOWN, OFF, WRONG
 from gclint.verify.worker.protocol import ClassResult, SetUp
 from gclint.verify.worker.training.answer import loses, saved_share
 from gclint.wording import counted
 
-_WIDTH = 110
+_WIDTH = 118
+_NAME = 30
 
 
 def trainer_lines(result: ClassResult) -> Iterator[str]:
@@ -35,9 +36,9 @@ def _table(result: ClassResult) -> Iterator[str]:
     own, *others = result.setups
     without = next((each for each in others if each.name == OFF), own)
     table = Table(box=None, pad_edge=False, header_style="")
-    table.add_column("set-up", no_wrap=False)
-    table.add_column("result", ratio=1)
-    table.add_column("kept for backward")
+    table.add_column("set-up", min_width=_NAME)
+    table.add_column("result", overflow="fold")
+    table.add_column("kept for backward", no_wrap=True)
     for row in result.setups:
         table.add_row(*(Text(printable(each)) for each in (row.name, _fate(row), _kept(row, without))))
     stream = StringIO()
@@ -56,7 +57,8 @@ def _fate(row: SetUp) -> str:
         return f"loses the gradients of {counted(len(row.parameters), 'parameter')} (ran)"
     if row.symptom == WRONG:
         return f"wrong gradients of {counted(len(row.parameters), 'parameter')} (ran)"
-    return f"fails (ran): {row.message}"
+    # The answer has the message of its own setting.
+    return f"fails (ran): {row.symptom if row.name == AS_IT_IS else row.message}"
 
 
 def _kept(row: SetUp, without: SetUp) -> str:

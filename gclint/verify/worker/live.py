@@ -232,8 +232,8 @@ def _arguments(model: Any, batch: Any) -> dict[str, Any]:
     unknown = [name for name in inputs if not (isinstance(name, str) and (takes_all or name in taken))]
     if unknown:
         raise NotExaminable(
-            f"{type(own_model(model)).__name__}.forward() has no argument {unknown[0]!r}, which the batch has; "
-            f"it takes {', '.join(taken)}"
+            f"{type(own_model(model)).__name__}.forward() has no argument {unknown[0]!r}, which the batch "
+            f"has; it takes {', '.join(taken)}"
         )
     missing = [
         name

@@ -30,7 +30,7 @@ TRAINER = "trainer"
 AS_IT_IS, OFF = "as it is", "without checkpointing"
 KNOWN = "known"
 """The symptom of a set-up that was not run, of which something is known without that."""
-INPUTS = "model.enable_input_require_grads()"
+INPUTS, REENTRANT = "model.enable_input_require_grads()", "use_reentrant"
 FIND_UNUSED, STATIC = "ddp_find_unused_parameters", "ddp_static_graph"
 
 
@@ -208,14 +208,23 @@ class TrainerPractice(Practice):
         alone = replace(self, name=OFF, mode="plain", requires_inputs=False)
         return () if alone == self.reference() or self.mode == "plain" else ((alone, "checkpointing"),)
 
+    def settings(self) -> dict[str, bool]:
+        """Return all that may be set otherwise."""
+        return {
+            "gradient_checkpointing": self.mode != "plain",
+            REENTRANT: self.mode == "reentrant",
+            INPUTS: self.requires_inputs,
+            **dict(self.options),
+        }
+
     def lines(self) -> tuple[str, ...]:
         """Return the lines of code that set it."""
-        chosen = [f"{name}={value}" for name, value in self.options if value or name == FIND_UNUSED]
+        chosen = [f"gradient_checkpointing={self.mode != 'plain'}"]
         if self.mode != "plain":
-            kwargs = {"use_reentrant": self.mode == "reentrant"}
-            chosen = [f"gradient_checkpointing=True, gradient_checkpointing_kwargs={kwargs}", *chosen]
+            chosen.append(f'gradient_checkpointing_kwargs={{"{REENTRANT}": {self.mode == "reentrant"}}}')
+        chosen += [f"{name}={value}" for name, value in self.options if value or name == FIND_UNUSED]
         first = (INPUTS,) if self.requires_inputs else ()
-        return (*first, f"TrainingArguments(..., {', '.join(chosen)})".replace("'", '"'))
+        return (*first, "TrainingArguments(", "    ...,", *(f"    {each}," for each in chosen), ")")
 
 
 def trainer_practices(
@@ -236,7 +245,7 @@ def trainer_practices(
             ddp = [{FIND_UNUSED: False}, {FIND_UNUSED: True} if short == "N" else {STATIC: True}]
         for options in ddp:
             values = {FIND_UNUSED: False, STATIC: False, **options} if is_parallel else {}
-            chosen = ", ".join([f"use_reentrant={mode == 'reentrant'}"] + [f"{k}={v}" for k, v in options.items()])
+            chosen = ", ".join(f"{k}={v}" for k, v in {REENTRANT: mode == "reentrant", **options}.items())
             made = replace(own, name=chosen, mode=mode, options=tuple(values.items()))
             found.append(made)
             if is_frozen and mode == "reentrant":

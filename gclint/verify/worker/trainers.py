@@ -25,7 +25,7 @@ from gclint.verify.worker.live import (
 )
 from gclint.verify.worker.modes import Mode
 from gclint.verify.worker.practices import AS_IT_IS, OFF, TRAINER, TrainerPractice, trainer_practices
-from gclint.verify.worker.protocol import ClassResult, SetUp, Source
+from gclint.verify.worker.protocol import ClassResult, Outcome, SetUp, SetUpOutcome, Source
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.training.answer import answer
 from gclint.verify.worker.training.by_trainer import (
@@ -40,10 +40,11 @@ from gclint.verify.worker.watch import reporting
 
 _MOST_RANKS = 2
 """How many processes show what more of them would."""
+_OUTCOMES: dict[SetUpOutcome, Outcome] = {"works": "passed", "fails": "failed", "not run": "not run"}
 
 
 def examine_trainer(trainer: Any, seconds: float) -> ClassResult:
-    """Let copies of a trainer, which is not changed, take two steps in each of the set-ups that it could have.
+    """Let copies of a trainer, which is not changed, take two steps in each set-up that it could have.
 
     The time limit is that of each set-up.
 
@@ -104,8 +105,9 @@ def _judged(result: ClassResult) -> ClassResult:
     without = rows.get(OFF, own)
     if without.symptom == "no reference" or (without is own and own.outcome != "works"):
         raise NotExaminable(_broken(without))
-    outcomes = {"works": "passed", "fails": "failed", "not run": "not run"}
-    return replace(result, outcome=outcomes[own.outcome], reason=own.message or None, category=own.symptom)
+    return replace(
+        result, outcome=_OUTCOMES[own.outcome], reason=own.message or None, category=own.symptom or None
+    )
 
 
 def _broken(row: SetUp) -> str:

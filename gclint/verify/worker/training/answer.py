@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from gclint.verify.worker.practices import (
     AS_IT_IS,
+    INPUTS,
     LOST,
     NOTHING_RECOMPUTED,
     OFF,
+    REENTRANT,
     TRAINER,
     WRONG,
     TrainerPractice,
 )
 from gclint.verify.worker.protocol import Advice, SetUp
 
-_NAMED = 2
-"""How many parameters are named."""
-
 
 def answer(practices: Sequence[TrainerPractice], rows: Sequence[SetUp]) -> Advice:
     """Return whether the run is fine, and the lines of the setting to use instead; it has run, and works."""
     by_name = {each.name: each for each in rows}
     own, without = by_name[AS_IT_IS], by_name.get(OFF)
-    best = next((each for each in practices[1:] if _is_good(by_name.get(each.name))), None)
+    good = [each for each in practices[1:] if _is_good(by_name.get(each.name))]
+    # What was not seen in two steps, such as a batch without images, is left as it is.
+    best = min(good, key=lambda each: len(_changes(practices[0], each)), default=None)
     lines = "\n".join(best.lines()) if best is not None else ""
     if own.outcome == "works":
         return _of_working(practices[0], own, without, by_name.get(best.name) if best else None, lines)
     if own.outcome == "not run":
         return Advice(TRAINER, lines, f"Whether your run is fine is not known: {own.message}.")
-    why = "".join(f": {each}" for each in _why(practices, by_name))
-    if not lines and without is not None and without.outcome == "works":
+    why = _why(practices[0], good)
+    if not good and without is not None and without.outcome == "works":
         lines = "\n".join(next(each for each in practices if each.name == OFF).lines())
         why += ". Of the ways to checkpoint that were tried, none works"
     return Advice(TRAINER, lines, f"{_what_happens(own)}{why}.")
@@ -62,7 +62,8 @@ def _of_working(
     saves = "" if share is None else f", and a step keeps {share:.0%} less for its backward pass"
     same = f"all gradients are those without checkpointing{saves}"
     if own.recomputed != own.blocks:
-        return Advice(TRAINER, "", f"Your run is right, but saves less than it could: only {recomputed}; {same}.")
+        less = f"Your run is right, but saves less than it could: only {recomputed}; {same}."
+        return Advice(TRAINER, "", less)
     return Advice(TRAINER, "", f"Your run is fine: {recomputed}, {same}.")
 
 
@@ -84,21 +85,25 @@ def loses(row: SetUp) -> bool:
 def _counted(parameters: Sequence[str]) -> str:
     if len(parameters) == 1:
         return f"`{parameters[0]}`"
-    named = ", ".join(f"`{each}`" for each in parameters[:_NAMED])
-    return f"{len(parameters)} parameters, such as {named}"
+    return f"{len(parameters)} parameters, such as `{parameters[0]}`"
 
 
-def _why(practices: Sequence[TrainerPractice], rows: Mapping[str, SetUp]) -> Iterator[str]:
-    """Yield what its own setting has to do with it: a change of it alone works."""
-    own = practices[0]
-    if "without checkpointing as well" in rows[AS_IT_IS].message:
-        yield "checkpointing is not the cause"
-        return
-    working = {replace(each, name=AS_IT_IS) for each in practices[1:] if _is_good(rows.get(each.name))}
-    reentrant = f"with `use_reentrant={own.mode == 'reentrant'}`"
-    if replace(own, requires_inputs=True) in working:
-        yield f"{reentrant} and a frozen base, nothing that enters the blocks requires grad"
-    elif any(each.mode == own.mode and each.requires_inputs == own.requires_inputs for each in working):
-        yield f"{reentrant} and {', '.join(f'`{name}={value}`' for name, value in own.options)}"
-    elif any(each.mode != own.mode for each in working):
-        yield reentrant
+def _changes(own: TrainerPractice, other: TrainerPractice) -> dict[str, bool]:
+    """Return what is otherwise in another practice, with what it is in its own."""
+    before, after = own.settings(), other.settings()
+    return {name: value for name, value in before.items() if value != after[name]}
+
+
+def _why(own: TrainerPractice, good: Sequence[TrainerPractice]) -> str:
+    """Return which of its settings have to do with it: it works with any one of them changed."""
+    found: dict[str, bool] = {}
+    for each in good:
+        changes = _changes(own, each)
+        found |= changes if len(changes) == 1 else {}
+    if not found:
+        return ""
+    is_frozen = found.pop(INPUTS, None) is not None
+    found |= {REENTRANT: own.settings()[REENTRANT]} if is_frozen else {}
+    with_these = ", ".join(f"`{name}={value}`" for name, value in found.items())
+    rest = " and a frozen base, nothing that enters the blocks requires grad" if is_frozen else ""
+    return f": with {with_these}{rest}"

@@ -102,9 +102,7 @@ class ByTrainer:
             **({"agreement": agreement, "rounding": torch.bfloat16} if is_mixed else {}),
         )
 
-    def _prepare(
-        self, practice: Practice, subject: Subject, blocks: Sequence[Block], rank: Rank
-    ) -> Prepared:
+    def _prepare(self, practice: Practice, subject: Subject, blocks: Sequence[Block], rank: Rank) -> Prepared:
         assert isinstance(practice, TrainerPractice)
         trainer = self._trainer
         for name, value in _LEFT_OUT.items():
@@ -154,7 +152,9 @@ class _Enough(Exception):
 class _Drive:
     """Follows a trainer through its steps."""
 
-    def __init__(self, trainer: Any, model: nn.Module, finder: BlockFinder | None, announce: Announce) -> None:
+    def __init__(
+        self, trainer: Any, model: nn.Module, finder: BlockFinder | None, announce: Announce
+    ) -> None:
         self._trainer = trainer
         self._model = model
         self._finder = finder

@@ -92,7 +92,7 @@ class _Training:
     """One subject, with the reference steps that several practices share."""
 
     def __init__(
-        self, subject: Subject, watch: Watch, seconds: float, groups: Mapping[str, Group]
+        self, subject: Subject, watch: Watch, seconds: float, groups: Mapping[str, Group] = GROUPS
     ) -> None:
         self._groups = groups
         self._subject = subject
