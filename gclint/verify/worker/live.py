@@ -89,12 +89,15 @@ def forked_result(
     """
     record = Record(source.path, name)
     end = End("killed")
-    with _restored_signals():
-        for _, event in run([Task(function, seconds)], 1):
-            if isinstance(event, End):
-                end = event
-            else:
-                record.take(event)
+    try:
+        with _restored_signals():
+            for _, event in run([Task(function, seconds)], 1):
+                if isinstance(event, End):
+                    end = event
+                else:
+                    record.take(event)
+    except OSError as error:
+        raise NotForkable(f"this process may not be copied: {error}") from error
     if _CANNOT_FORK in end.message:
         raise NotForkable(end.message)
     return record.result(end)
@@ -113,7 +116,7 @@ def _examine_in_fork(
         _disable(model)
         return model
 
-    makers = [partial(_copy, batch) for batch in batches]
+    makers = [partial(copied, batch) for batch in batches]
     specimen = Specimen(
         "default",
         model.config,
@@ -247,19 +250,19 @@ def _arguments(model: Any, batch: Any) -> dict[str, Any]:
             f"the batch lacks {missing[0]!r}, which {type(own_model(model)).__name__}.forward() needs"
         )
     try:
-        return {name: _copy(value) for name, value in inputs.items()}
+        return {name: copied(value) for name, value in inputs.items()}
     except Exception as error:  # Copying may raise anything.
         raise NotExaminable(f"the batch cannot be copied: {type(error).__name__}: {error}") from error
 
 
-def _copy(value: Any) -> Any:
+def copied(value: Any) -> Any:
     """Return a value with detached copies of its tensors on the CPU."""
     if isinstance(value, Tensor):
         return value.detach().to("cpu", copy=True)
     if type(value) in (list, tuple):
-        return type(value)(_copy(each) for each in value)
+        return type(value)(copied(each) for each in value)
     if type(value) is dict:
-        return {name: _copy(each) for name, each in value.items()}
+        return {name: copied(each) for name, each in value.items()}
     return copy.deepcopy(value)
 
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,8 +17,11 @@ from transformers import Trainer
 
 from gclint.verify.worker.child import Send
 from gclint.verify.worker.examination.trace import file_of
+from gclint.verify.worker.fresh import Parcel, examine_afresh, notes_of, tell, unpacked
+from gclint.verify.worker.in_place import examine_in_place
 from gclint.verify.worker.live import (
     NotExaminable,
+    NotForkable,
     configure_process,
     forked_result,
     own_model,
@@ -29,6 +33,7 @@ from gclint.verify.worker.protocol import ClassResult, Outcome, SetUp, SetUpOutc
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.training.answer import answer
 from gclint.verify.worker.training.by_trainer import (
+    BROKEN,
     FIRST_BATCH,
     ByTrainer,
     arguments_of,
@@ -46,7 +51,8 @@ _OUTCOMES: dict[SetUpOutcome, Outcome] = {"works": "passed", "fails": "failed", 
 def examine_trainer(trainer: Any, seconds: float) -> ClassResult:
     """Let copies of a trainer, which is not changed, take two steps in each set-up that it could have.
 
-    The time limit is that of each set-up.
+    The time limit is that of each set-up. Where this process cannot be copied, a fresh one does the same with
+    a smaller model; and where that is impossible, steps are taken here, and undone.
 
     Raises:
         NotExaminable: this cannot be done.
@@ -54,12 +60,62 @@ def examine_trainer(trainer: Any, seconds: float) -> ClassResult:
     for problem in _problems(trainer):
         raise NotExaminable(problem)
     practices = _practices(trainer)
+    try:
+        for obstacle in _obstacles(trainer):
+            raise NotForkable(obstacle)
+        result = _in_copies(trainer, practices, seconds)
+    except NotForkable as error:
+        result = _elsewhere(trainer, practices, seconds, str(error))
+    result = replace(result, notes=(*_notes(trainer), *result.notes))
+    return replace(result, advice=(answer(practices, result.setups),))
+
+
+def answer_afresh(parcel: Parcel, practices: tuple[TrainerPractice, ...], seconds: float, path: Path) -> None:
+    """Examine what has been sent to this process, and leave the result at a path."""
+    why = "there is no smaller model of its class"
+    for trainer in unpacked(parcel):
+        try:
+            if isinstance(trainer, Exception):
+                raise trainer
+            result = _in_copies(trainer, practices, seconds)
+        except Exception as error:  # The next one may work.
+            why = f"{type(error).__name__}: {error}"
+            continue
+        tell(path, replace(result, notes=(*notes_of(parcel, trainer), *result.notes)))
+        return
+    tell(path, ClassResult("", parcel.model_class.__name__, "not run", why))
+
+
+def _obstacles(trainer: Any) -> Iterator[str]:
+    """Yield why copies of this process cannot run the model."""
+    for tensor in (*trainer.model.parameters(), *trainer.model.buffers()):
+        if tensor.device.type != "cpu":
+            yield f"the model is on {tensor.device.type}, and a process that uses it cannot be copied"
+
+
+def _in_copies(trainer: Any, practices: tuple[TrainerPractice, ...], seconds: float) -> ClassResult:
+    """Return what forks of this process say."""
     kind = type(own_model(trainer.model))
     source = Source(file_of(kind) or f"<{kind.__module__}>", kind.__module__)
     function = partial(_examine_in_fork, source, trainer, practices)
-    result = forked_result(source, kind.__name__, function, seconds * (1 + len(practices)))
-    result = _judged(replace(result, notes=(*_notes(trainer), *result.notes)))
-    return replace(result, advice=(answer(practices, result.setups),))
+    return _judged(forked_result(source, kind.__name__, function, seconds * (1 + len(practices))))
+
+
+def _elsewhere(
+    trainer: Any, practices: tuple[TrainerPractice, ...], seconds: float, obstacle: str
+) -> ClassResult:
+    """Return what a fresh process says, or steps in this one."""
+    data = trainer.train_dataset
+    if _is_one_shot(data):
+        raise NotExaminable(
+            f"{obstacle}, and the data can be read only once: pass a copy of it to the trainer"
+        )
+    try:
+        result = examine_afresh(trainer, practices, seconds)
+    except NotExaminable as error:
+        result = _judged(examine_in_place(trainer, practices))
+        obstacle = f"{obstacle}; no smaller model can be run instead ({error})"
+    return replace(result, notes=(obstacle, *result.notes))
 
 
 def _examine_in_fork(
@@ -114,7 +170,7 @@ def _broken(row: SetUp) -> str:
     message = row.message.removeprefix("without checkpointing, ")
     if FIRST_BATCH in message:
         return f"the trainer has no first batch to train on: {message}"
-    return f"the trainer's own step does not work, with or without checkpointing: {message}"
+    return f"{BROKEN}: {message}"
 
 
 def _problems(trainer: Any) -> Iterator[str]:
@@ -142,8 +198,13 @@ def _notes(trainer: Any) -> Iterator[str]:
     if trainer.args.world_size > _MOST_RANKS:
         yield f"{_MOST_RANKS} processes were run instead of {trainer.args.world_size}"
     data = trainer.train_dataset
-    if not hasattr(data, "__getitem__") and iter(data) is iter(data):
+    if _is_one_shot(data):
         yield (
             "the data can be read only once: two batches were read in copies of this process, so what it "
             "reads from, such as a file that was open before, may have advanced"
         )
+
+
+def _is_one_shot(data: Any) -> bool:
+    """Return whether data can be read only once."""
+    return not hasattr(data, "__getitem__") and iter(data) is iter(data)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
+from itertools import islice
 from typing import Any
 
-import numpy
 import torch
 import torch.distributed
 from torch import nn
@@ -20,12 +19,14 @@ from gclint.verify.worker.examination.observers import SavedBytes
 from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.words import of_step
 from gclint.verify.worker.practices import FIND_UNUSED, STATIC, Practice, TrainerPractice
+from gclint.verify.worker.randomness import random_states, restore_random
 from gclint.verify.worker.training.autocast import agreement
 from gclint.verify.worker.training.group import Announce, Driven, Group, Prepared, Rank, trained_parameters
 from gclint.verify.worker.training.parallel import join
 
 FIRST_BATCH = "the making of the first batch"
 """The stage in which the data set and the collator run."""
+BROKEN = "the trainer's own step does not work, with or without checkpointing"
 _FLAG, _FUNCTION = "gradient_checkpointing", "_gradient_checkpointing_func"
 _NOTHING = "no"
 _SPREAD = 0.02
@@ -75,12 +76,48 @@ def parallel_options(trainer: Any) -> tuple[tuple[str, bool], ...]:
     )
 
 
+def is_checkpointed(model: Any) -> dict[str, Any] | None:
+    """Return the keyword arguments with which checkpointing is enabled in a model; None if it is not."""
+    for module in model.modules():
+        if vars(module).get(_FLAG):
+            return dict(getattr(vars(module).get(_FUNCTION), "keywords", {}))
+    return None
+
+
+def enable_as_trainer(trainer: Any, is_reentrant: bool | None) -> None:
+    """Enable checkpointing as ``train()`` does; by default with the trainer's own arguments."""
+    kwargs = arguments_of(trainer)[1] if is_reentrant is None else {"use_reentrant": is_reentrant}
+    if hasattr(trainer.model, "activation_checkpointing_enable"):
+        trainer.model.activation_checkpointing_enable(activation_checkpointing_kwargs=kwargs or None)
+    else:
+        trainer.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=kwargs)
+
+
+def first_batches(trainer: Any, count: int) -> list[dict[str, Any]]:
+    """Return the first batches of a trainer; random numbers and what it keeps of its loaders stay the same.
+
+    Raises:
+        Exception: whatever the data set or the collator raises.
+    """
+    arguments, loaders = dict(vars(trainer.args)), list(trainer.accelerator._dataloaders)
+    before = random_states()
+    trainer.args.dataloader_num_workers = 0
+    trainer.args.dataloader_prefetch_factor, trainer.args.dataloader_persistent_workers = None, False
+    try:
+        return [dict(batch) for batch in islice(trainer.get_train_dataloader(), count)]
+    finally:
+        vars(trainer.args).clear()
+        vars(trainer.args).update(arguments)
+        trainer.accelerator._dataloaders[:] = loaders
+        restore_random(before)
+
+
 class ByTrainer:
     """Prepares and drives the steps of a trainer; each of them in a copy of this process."""
 
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer
-        self._random = random.getstate(), numpy.random.get_state(), torch.get_rng_state()
+        self._random = random_states()
         self._flags = [
             (each, vars(each)[_FLAG], vars(each).get(_FUNCTION))
             for each in trainer.model.modules()
@@ -119,9 +156,7 @@ class ByTrainer:
             for name, value in practice.options:
                 setattr(trainer.accelerator.ddp_handler, name.removeprefix("ddp_"), value)
         self._choose(practice)
-        random.setstate(self._random[0])
-        numpy.random.set_state(self._random[1])
-        torch.set_rng_state(self._random[2])
+        restore_random(self._random)
         finder = None if blocks else BlockFinder(subject.model)
         return Prepared(
             subject.model,
@@ -171,7 +206,7 @@ class _Drive:
         trainer.compute_loss = self._loss
         trainer.args.max_steps = count
         self._announce.stage(FIRST_BATCH)
-        with suppress(_Enough), _watched_backward(self._begin_backward, self._announce.backward):
+        with suppress(_Enough), watched_backward(self._begin_backward, self._announce.backward):
             trainer.train()
         found = () if self._finder is None else self._finder.blocks(self._trained)
         return Driven(found, None if self._saved is None else self._saved.total)
@@ -204,7 +239,7 @@ class _Drive:
 
 
 @contextmanager
-def _watched_backward(begin: Callable[[], None], note: Callable[[bool], None]) -> Iterator[None]:
+def watched_backward(begin: Callable[[], None], note: Callable[[bool], None]) -> Iterator[None]:
     """Tell when backward passes begin and end, whoever starts them."""
     usual = torch.autograd.backward
     depth = 0
