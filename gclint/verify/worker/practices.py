@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from gclint.verify.worker.modes import Mode
@@ -190,8 +190,10 @@ class TrainerPractice(Practice):
 
     requires_inputs: bool = False
     """Whether ``enable_input_require_grads()`` is called before."""
-    options: tuple[tuple[str, bool], ...] = field(default=())
-    """The arguments of DistributedDataParallel that are changed."""
+    options: tuple[tuple[str, bool], ...] = ()
+    """The arguments of DistributedDataParallel."""
+    others: tuple[tuple[str, str], ...] = ()
+    """Further arguments of checkpoints, as code."""
 
     @property
     def is_own(self) -> bool:
@@ -201,20 +203,20 @@ class TrainerPractice(Practice):
     def reference(self) -> Practice:
         """Return the same without checkpointing, with what lets any batch pass through all processes."""
         options = ((FIND_UNUSED, True), (STATIC, False)) if self.options else ()
-        return replace(self, name=OFF, mode="plain", requires_inputs=False, options=options)
+        return replace(self, name=OFF, mode="plain", requires_inputs=False, options=options, others=())
 
     def controls(self) -> tuple[tuple[Practice, str], ...]:
         """Return the same without checkpointing, if that is not the reference."""
-        alone = replace(self, name=OFF, mode="plain", requires_inputs=False)
+        alone = replace(self, name=OFF, mode="plain", requires_inputs=False, others=())
         return () if alone == self.reference() or self.mode == "plain" else ((alone, "checkpointing"),)
 
-    def settings(self) -> dict[str, bool]:
+    def settings(self) -> dict[str, object]:
         """Return all that may be set otherwise."""
         return {
             "gradient_checkpointing": self.mode != "plain",
             REENTRANT: self.mode == "reentrant",
             INPUTS: self.requires_inputs,
-            **dict(self.options),
+            **dict((*self.options, *self.others)),
         }
 
     def lines(self) -> tuple[str, ...]:
@@ -227,18 +229,15 @@ class TrainerPractice(Practice):
         return (*first, "TrainingArguments(", "    ...,", *(f"    {each}," for each in chosen), ")")
 
 
-def trainer_practices(
-    own: TrainerPractice, *, is_usual: bool, is_frozen: bool, is_parallel: bool
-) -> tuple[TrainerPractice, ...]:
+def trainer_practices(own: TrainerPractice, *, is_frozen: bool) -> tuple[TrainerPractice, ...]:
     """Return what is tried for a trainer: its own setting first, then those that it could have.
 
     Args:
         own: its own setting.
-        is_usual: whether this says no more than one of the others could.
         is_frozen: whether parameters are frozen.
-        is_parallel: whether several processes train together.
     """
-    found = [own, replace(own, name=OFF, mode="plain")]
+    usual, is_parallel = replace(own, others=()), bool(own.options)
+    found = [own, replace(usual, name=OFF, mode="plain")]
     ddp: list[dict[str, bool]] = [{}]
     for short, mode in _SHORT.items():
         if is_parallel:
@@ -246,12 +245,11 @@ def trainer_practices(
         for options in ddp:
             values = {FIND_UNUSED: False, STATIC: False, **options} if is_parallel else {}
             chosen = ", ".join(f"{k}={v}" for k, v in {REENTRANT: mode == "reentrant", **options}.items())
-            made = replace(own, name=chosen, mode=mode, options=tuple(values.items()))
+            made = replace(usual, name=chosen, mode=mode, options=tuple(values.items()))
             found.append(made)
             if is_frozen and mode == "reentrant":
                 found.append(replace(made, name=f"{chosen} after {INPUTS}", requires_inputs=True))
-    same = {replace(own, name="")} if is_usual else set()
-    return (own, *(each for each in found[1:] if replace(each, name="") not in same))
+    return (own, *(each for each in found[1:] if replace(each, name=AS_IT_IS) != own))
 
 
 def _adapters() -> Iterator[Practice]:

@@ -28,7 +28,14 @@ from gclint.verify.worker.live import (
     separate,
 )
 from gclint.verify.worker.modes import Mode
-from gclint.verify.worker.practices import AS_IT_IS, OFF, TRAINER, TrainerPractice, trainer_practices
+from gclint.verify.worker.practices import (
+    AS_IT_IS,
+    OFF,
+    REENTRANT,
+    TRAINER,
+    TrainerPractice,
+    trainer_practices,
+)
 from gclint.verify.worker.protocol import ClassResult, Outcome, SetUp, SetUpOutcome, Source
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.training.answer import answer
@@ -37,6 +44,7 @@ from gclint.verify.worker.training.by_trainer import (
     FIRST_BATCH,
     ByTrainer,
     arguments_of,
+    is_checkpointed,
     is_parallel,
     parallel_options,
 )
@@ -45,6 +53,10 @@ from gclint.verify.worker.watch import reporting
 
 _MOST_RANKS = 2
 """How many processes show what more of them would."""
+_SMALLER, _IN_PLACE = (
+    ", as a smaller model in a fresh process shows",
+    ", as single steps in this process show",
+)
 _OUTCOMES: dict[SetUpOutcome, Outcome] = {"works": "passed", "fails": "failed", "not run": "not run"}
 
 
@@ -63,11 +75,11 @@ def examine_trainer(trainer: Any, seconds: float) -> ClassResult:
     try:
         for obstacle in _obstacles(trainer):
             raise NotForkable(obstacle)
-        result = _in_copies(trainer, practices, seconds)
+        result, how = _in_copies(trainer, practices, seconds), ""
     except NotForkable as error:
-        result = _elsewhere(trainer, practices, seconds, str(error))
+        result, how = _elsewhere(trainer, practices, seconds, str(error))
     result = replace(result, notes=(*_notes(trainer), *result.notes))
-    return replace(result, advice=(answer(practices, result.setups),))
+    return replace(result, advice=(answer(practices, result.setups, how),))
 
 
 def answer_afresh(parcel: Parcel, practices: tuple[TrainerPractice, ...], seconds: float, path: Path) -> None:
@@ -103,19 +115,19 @@ def _in_copies(trainer: Any, practices: tuple[TrainerPractice, ...], seconds: fl
 
 def _elsewhere(
     trainer: Any, practices: tuple[TrainerPractice, ...], seconds: float, obstacle: str
-) -> ClassResult:
-    """Return what a fresh process says, or steps in this one."""
+) -> tuple[ClassResult, str]:
+    """Return what a fresh process says, or steps in this one, and how that is known."""
     data = trainer.train_dataset
     if _is_one_shot(data):
         raise NotExaminable(
             f"{obstacle}, and the data can be read only once: pass a copy of it to the trainer"
         )
     try:
-        result = examine_afresh(trainer, practices, seconds)
+        result, how = examine_afresh(trainer, practices, seconds), _SMALLER
     except NotExaminable as error:
-        result = _judged(examine_in_place(trainer, practices))
+        result, how = _judged(examine_in_place(trainer, practices)), _IN_PLACE
         obstacle = f"{obstacle}; no smaller model can be run instead ({error})"
-    return replace(result, notes=(obstacle, *result.notes))
+    return replace(result, notes=(obstacle, *result.notes)), how
 
 
 def _examine_in_fork(
@@ -138,18 +150,24 @@ def _examine_in_fork(
 def _practices(trainer: Any) -> tuple[TrainerPractice, ...]:
     """Return the set-ups to try."""
     is_on, kwargs = arguments_of(trainer)
-    is_on = is_on or any(getattr(each, "gradient_checkpointing", False) for each in trainer.model.modules())
-    is_reentrant = kwargs.get("use_reentrant", int(transformers.__version__.partition(".")[0]) < 5)
+    before = is_checkpointed(trainer.model)
+    if before is not None and not is_on:
+        # It has been enabled by hand, and the trainer leaves it so.
+        is_on, kwargs = True, before
+    is_reentrant = kwargs.pop(REENTRANT, int(transformers.__version__.partition(".")[0]) < 5)
     mode: Mode = "plain" if not is_on else "reentrant" if is_reentrant else "non-reentrant"
     together = is_parallel(trainer)
     ranks = min(trainer.args.world_size, _MOST_RANKS) if together else 1
     own = TrainerPractice(
-        TRAINER, AS_IT_IS, mode, ranks=ranks, options=parallel_options(trainer) if together else ()
+        TRAINER,
+        AS_IT_IS,
+        mode,
+        ranks=ranks,
+        options=parallel_options(trainer) if together else (),
+        others=tuple((name, repr(value)) for name, value in kwargs.items()) if is_on else (),
     )
     is_frozen = not all(each.requires_grad for each in trainer.model.parameters())
-    return trainer_practices(
-        own, is_usual=set(kwargs) <= {"use_reentrant"}, is_frozen=is_frozen, is_parallel=together
-    )
+    return trainer_practices(own, is_frozen=is_frozen)
 
 
 def _judged(result: ClassResult) -> ClassResult:

@@ -18,8 +18,11 @@ from gclint.verify.worker.practices import (
 from gclint.verify.worker.protocol import Advice, SetUp
 
 
-def answer(practices: Sequence[TrainerPractice], rows: Sequence[SetUp]) -> Advice:
-    """Return whether the run is fine, and the lines of the setting to use instead; it has run, and works."""
+def answer(practices: Sequence[TrainerPractice], rows: Sequence[SetUp], how: str = "") -> Advice:
+    """Return whether the run is fine, and the lines of the setting to use instead; it has run, and works.
+
+    Words that follow "fine" say how that is known, if it is not the trainer's own model that has run.
+    """
     by_name = {each.name: each for each in rows}
     own, without = by_name[AS_IT_IS], by_name.get(OFF)
     good = [each for each in practices[1:] if _is_good(by_name.get(each.name))]
@@ -27,14 +30,14 @@ def answer(practices: Sequence[TrainerPractice], rows: Sequence[SetUp]) -> Advic
     best = min(good, key=lambda each: len(_changes(practices[0], each)), default=None)
     lines = "\n".join(best.lines()) if best is not None else ""
     if own.outcome == "works":
-        return _of_working(practices[0], own, without, by_name.get(best.name) if best else None, lines)
+        return _of_working(practices[0], own, without, by_name.get(best.name) if best else None, lines, how)
     if own.outcome == "not run":
         return Advice(TRAINER, lines, f"Whether your run is fine is not known: {own.message}.")
     why = _why(practices[0], good)
     if not good and without is not None and without.outcome == "works":
         lines = "\n".join(next(each for each in practices if each.name == OFF).lines())
         why += ". Of the ways to checkpoint that were tried, none works"
-    return Advice(TRAINER, lines, f"{_what_happens(own)}{why}.")
+    return Advice(TRAINER, lines, f"{_what_happens(own)}{how}{why}.")
 
 
 def saved_share(row: SetUp, without: SetUp | None) -> float | None:
@@ -49,10 +52,10 @@ def _is_good(row: SetUp | None) -> bool:
 
 
 def _of_working(
-    practice: TrainerPractice, own: SetUp, without: SetUp | None, other: SetUp | None, lines: str
+    practice: TrainerPractice, own: SetUp, without: SetUp | None, other: SetUp | None, lines: str, how: str
 ) -> Advice:
     if practice.mode == "plain":
-        sentence = "Your run is fine, and does not checkpoint"
+        sentence = f"Your run is fine{how}, and does not checkpoint"
         share = saved_share(other, own) if other is not None else None
         if share is not None:
             sentence += f". With checkpointing, a step would keep {share:.0%} less for its backward pass"
@@ -62,9 +65,10 @@ def _of_working(
     saves = "" if share is None else f", and a step keeps {share:.0%} less for its backward pass"
     same = f"all gradients are those without checkpointing{saves}"
     if own.recomputed != own.blocks:
-        less = f"Your run is right, but saves less than it could: only {recomputed}; {same}."
+        with_these = "".join(f" with `{name}={value}`" for name, value in practice.others)
+        less = f"Your run is right{how}, but only {recomputed}{with_these}; {same}."
         return Advice(TRAINER, "", less)
-    return Advice(TRAINER, "", f"Your run is fine: {recomputed}, {same}.")
+    return Advice(TRAINER, "", f"Your run is fine{how}: {recomputed}, {same}.")
 
 
 def _what_happens(own: SetUp) -> str:
@@ -88,15 +92,15 @@ def _counted(parameters: Sequence[str]) -> str:
     return f"{len(parameters)} parameters, such as `{parameters[0]}`"
 
 
-def _changes(own: TrainerPractice, other: TrainerPractice) -> dict[str, bool]:
+def _changes(own: TrainerPractice, other: TrainerPractice) -> dict[str, object]:
     """Return what is otherwise in another practice, with what it is in its own."""
     before, after = own.settings(), other.settings()
-    return {name: value for name, value in before.items() if value != after[name]}
+    return {name: value for name, value in before.items() if value != after.get(name)}
 
 
 def _why(own: TrainerPractice, good: Sequence[TrainerPractice]) -> str:
     """Return which of its settings have to do with it: it works with any one of them changed."""
-    found: dict[str, bool] = {}
+    found: dict[str, object] = {}
     for each in good:
         changes = _changes(own, each)
         found |= changes if len(changes) == 1 else {}

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import torch.distributed
+from accelerate import DistributedType
 from torch import nn
 from transformers.trainer_callback import CallbackHandler, DefaultFlowCallback
 
@@ -274,6 +275,7 @@ def _join(trainer: Any, rank: Rank) -> None:
         "process_index": rank.number,
         "local_process_index": rank.number,
         "backend": "gloo",
+        "distributed_type": DistributedType.MULTI_CPU,
     }
     for state in (trainer.args.distributed_state, trainer.accelerator.state):
         vars(state).update(placed)
