@@ -17,7 +17,8 @@ from gclint.verify.worker.training.answer import loses, saved_share
 from gclint.wording import counted
 
 _WIDTH = 118
-_NAME = 30
+_NAME, _LONGEST = 30, 120
+_ALSO = "; without checkpointing as well"
 
 
 def trainer_lines(result: ClassResult) -> Iterator[str]:
@@ -50,15 +51,21 @@ def _fate(row: SetUp) -> str:
     """Return what became of a set-up, and how that is known."""
     if row.outcome == "not run":
         how = f"{KNOWN}: " if row.symptom == KNOWN else ""
-        return f"not run ({how}{row.message})"
+        return f"not run ({how}{_cut(row.message)})"
     if row.outcome == "works":
         return f"works (ran){f': {row.message}' if row.message else ''}"
     if loses(row):
         return f"loses the gradients of {counted(len(row.parameters), 'parameter')} (ran)"
     if row.symptom == WRONG:
         return f"wrong gradients of {counted(len(row.parameters), 'parameter')} (ran)"
-    # The answer has the message of its own setting.
-    return f"fails (ran): {row.symptom if row.name == AS_IT_IS else row.message}"
+    # The answer has the message of its own setting; exceptions are called by their class.
+    is_clear = row.name == AS_IT_IS or row.symptom.islower()
+    also = _ALSO if row.message.endswith(_ALSO) else ""
+    return f"fails (ran): {row.symptom if is_clear else _cut(row.message)}{also}"
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= _LONGEST else f"{message[:_LONGEST].rpartition(' ')[0]} …"
 
 
 def _kept(row: SetUp, without: SetUp) -> str:

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from gclint.verify.worker.protocol import ClassResult, decode, encode
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink
 from gclint.verify.worker.training.by_trainer import first_batches, is_checkpointed
 
-_BATCHES, _ROWS = 2, 2
+_BATCHES, _ROWS, _FIRST = 2, 2, 16
 _SIZES = (
     Sizes(fits_inputs=True),
     Sizes(fits_inputs=True, multiples=True),
@@ -46,7 +47,10 @@ _OF_LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER
 _SCRIPT = "__main__"
 _GIVEN = ("processing_class", "compute_loss_func")
 """What a trainer is made with, beside the model, the arguments and the data."""
-_OF_PLACE = ("distributed_state", "__cached__setup_devices", "_n_gpu", "local_rank", "place_model_on_device")
+_OF_PLACE = (
+    *("distributed_state", "_setup_devices", "__cached__setup_devices", "_n_gpu", "local_rank"),
+    *("place_model_on_device", "deepspeed_plugin", "hf_deepspeed_config", "fsdp_plugin_args"),
+)
 """What trainers and arguments know of the process in which they were made."""
 
 
@@ -70,6 +74,8 @@ class Parcel:
     arguments_class: Any
     arguments: dict[str, Any]
     batches: list[dict[str, Any]]
+    data: Any
+    """The first rows of the data, for trainers that look at them; None if they cannot be sent."""
     parameters: int
     """How many parameters the model has, before it is shrunk."""
     left_out: tuple[str, ...]
@@ -98,7 +104,7 @@ def examine_afresh(trainer: Any, practices: Sequence[TrainerPractice], seconds: 
                 env=variables,
                 cwd=folder,
                 capture_output=True,
-                timeout=len(_SIZES) * seconds * (1 + len(practices)),
+                timeout=2 * len(_SIZES) * seconds * (1 + len(practices)),
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -148,12 +154,22 @@ def _parcel(trainer: Any) -> Parcel:
         kinds[1],
         {name: value for name, value in arguments.items() if name not in _OF_PLACE},
         [_cropped(copied(each)) for each in first_batches(trainer, _BATCHES)],
+        _first_rows(trainer.train_dataset) if kinds[0] is not Trainer else None,
         sum(each.numel() for each in model.parameters()),
         tuple(left_out),
     )
     if not _is_portable(parcel):
         raise NotExaminable(f"{type(own).__name__} or its configuration cannot be sent to another process")
     return parcel
+
+
+def _first_rows(data: Any) -> Any:
+    """Return the beginning of a data set that can be sent; None if there is none."""
+    if not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
+        return None
+    numbers = range(min(len(data), _FIRST))
+    rows = data.select(numbers) if hasattr(data, "select") else [data[number] for number in numbers]
+    return rows if _is_portable(rows) else None
 
 
 def _is_own(name: str, value: Any) -> bool:
@@ -195,9 +211,11 @@ def unpacked(parcel: Parcel) -> Iterator[Any]:
 
     Instead of a trainer, the error that prevents it may be yielded.
     """
-    for sizes in _SIZES:
+    ways = (True, False) if parcel.data is not None else (False,)
+    for sizes, by_own_means in product(_SIZES, ways):
         try:
-            yield _trainer(parcel, _model(parcel, shrink(parcel.config, sizes)))
+            model = _model(parcel, shrink(parcel.config, sizes))
+            yield _trainer(parcel, model, by_own_means=by_own_means)
         except Exception as error:  # The classes are the user's.
             yield error
 
@@ -233,7 +251,8 @@ def _model(parcel: Parcel, config: Any) -> Any:
     return model
 
 
-def _trainer(parcel: Parcel, model: nn.Module) -> Any:
+def _trainer(parcel: Parcel, model: nn.Module, *, by_own_means: bool) -> Any:
+    """Return a trainer made by the code of its own class, or one that gets what the other has."""
     arguments = parcel.arguments_class.__new__(parcel.arguments_class)
     vars(arguments).update(parcel.arguments)
     arguments.use_cpu, arguments.output_dir = True, tempfile.gettempdir()
@@ -243,9 +262,12 @@ def _trainer(parcel: Parcel, model: nn.Module) -> Any:
     arguments.report_to, arguments.torch_compile = [], False
     arguments.distributed_state, arguments._n_gpu = None, 0
     assert arguments.device.type == "cpu"  # Asking for it makes what was left out.
-    trainer = parcel.trainer_class.__new__(parcel.trainer_class)
-    given = {name: parcel.attributes.get(name) for name in _GIVEN}
-    Trainer.__init__(trainer, model, arguments, train_dataset=parcel.batches, **given)
-    vars(trainer).update(parcel.attributes)
+    given = {name: parcel.attributes[name] for name in _GIVEN if name in parcel.attributes}
+    if by_own_means:
+        trainer = parcel.trainer_class(model=model, args=arguments, train_dataset=parcel.data, **given)
+    else:
+        trainer = parcel.trainer_class.__new__(parcel.trainer_class)
+        Trainer.__init__(trainer, model, arguments, train_dataset=parcel.batches, **given)
+        vars(trainer).update(parcel.attributes)
     trainer.get_train_dataloader = lambda: DataLoader(parcel.batches, batch_size=None)
     return trainer

@@ -108,6 +108,6 @@ def _why(own: TrainerPractice, good: Sequence[TrainerPractice]) -> str:
         return ""
     is_frozen = found.pop(INPUTS, None) is not None
     found |= {REENTRANT: own.settings()[REENTRANT]} if is_frozen else {}
-    with_these = ", ".join(f"`{name}={value}`" for name, value in found.items())
+    with_these = " and ".join(f"`{name}={value}`" for name, value in found.items())
     rest = " and a frozen base, nothing that enters the blocks requires grad" if is_frozen else ""
     return f": with {with_these}{rest}"

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 import torch.distributed
-from accelerate import DistributedType
 from torch import nn
 from transformers.trainer_callback import CallbackHandler, DefaultFlowCallback
 
@@ -19,10 +18,18 @@ from gclint.verify.worker.examination.blocks import Block, BlockFinder
 from gclint.verify.worker.examination.observers import SavedBytes
 from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.words import of_step
-from gclint.verify.worker.practices import FIND_UNUSED, STATIC, Practice, TrainerPractice
+from gclint.verify.worker.practices import DDP, FIND_UNUSED, STATIC, Practice, TrainerPractice
 from gclint.verify.worker.randomness import random_states, restore_random
 from gclint.verify.worker.training.autocast import agreement
-from gclint.verify.worker.training.group import Announce, Driven, Group, Prepared, Rank, trained_parameters
+from gclint.verify.worker.training.group import (
+    Announce,
+    Driven,
+    Group,
+    Prepared,
+    Rank,
+    library,
+    trained_parameters,
+)
 from gclint.verify.worker.training.parallel import join
 
 FIRST_BATCH = "the making of the first batch"
@@ -275,7 +282,7 @@ def _join(trainer: Any, rank: Rank) -> None:
         "process_index": rank.number,
         "local_process_index": rank.number,
         "backend": "gloo",
-        "distributed_type": DistributedType.MULTI_CPU,
+        "distributed_type": library("accelerate", DDP).DistributedType.MULTI_CPU,
     }
     for state in (trainer.args.distributed_state, trainer.accelerator.state):
         vars(state).update(placed)
