@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +82,12 @@ class TrainerResult(CheckResult):
 
 
 def check(
-    model: Any, batch: Any = None, *, scenarios: Iterable[str] | None = None, seconds: float = SECONDS
+    model: Any,
+    batch: Any = None,
+    *,
+    scenarios: Iterable[str] | None = None,
+    seconds: float = SECONDS,
+    enable: Callable[[Any], object] | None = None,
 ) -> CheckResult:
     """Train a model with and without gradient checkpointing for a few steps, and compare.
 
@@ -98,6 +103,8 @@ def check(
         scenarios: what to run besides the scenario ``default``, which always is: names of training scenarios,
             and of set-ups as ``gclint verify --scenario`` takes them. By default all scenarios that apply.
         seconds: the time limit of the scenarios; each further set-up adds as much.
+        enable: what switches checkpointing on in the model of a trainer that is not from transformers, if
+            gclint does not find it.
 
     Raises:
         CheckError: the model or the batch cannot be examined; the message says what to do.
@@ -113,7 +120,7 @@ def check(
         ) from error
     try:
         if batch is None and _is_trainer(model):
-            return TrainerResult(_of_trainer(model, scenarios, seconds))
+            return TrainerResult(_of_trainer(model, scenarios, seconds, enable))
         return CheckResult(examine_live(model, batch, Wanted(*asked), seconds))
     except NotExaminable as error:
         raise CheckError(str(error)) from error
@@ -124,12 +131,17 @@ def _is_trainer(model: Any) -> bool:
     return all(hasattr(model, name) for name in ("args", "training_step", "get_train_dataloader"))
 
 
-def _of_trainer(trainer: Any, scenarios: Iterable[str] | None, seconds: float) -> ClassResult:
+def _of_trainer(
+    trainer: Any,
+    scenarios: Iterable[str] | None,
+    seconds: float,
+    enable: Callable[[Any], object] | None,
+) -> ClassResult:
     from gclint.verify.worker.trainers import examine_trainer
 
     if scenarios is not None:
         raise CheckError("scenarios are those of a model: pass the trainer's model and a batch to run them")
-    return examine_trainer(trainer, seconds)
+    return examine_trainer(trainer, seconds, enable)
 
 
 def _known(scenarios: Iterable[str] | None) -> tuple[frozenset[str] | None, tuple[Practice, ...]]:

@@ -29,6 +29,8 @@ from gclint.verify.worker.protocol import ClassResult, decode, encode
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink
 from gclint.verify.worker.training.by_trainer import first_batches, is_checkpointed
 
+SMALL = 10**6
+"""How many parameters a model has at most that is not shrunk."""
 _BATCHES, _ROWS, _FIRST = 2, 2, 16
 _SIZES = (
     Sizes(fits_inputs=True),
@@ -78,6 +80,8 @@ class Parcel:
     """The first rows of the data, for trainers that look at them; None if they cannot be sent."""
     parameters: int
     """How many parameters the model has, before it is shrunk."""
+    is_small: bool
+    """Whether it need not be shrunk."""
     left_out: tuple[str, ...]
     """What cannot be sent."""
 
@@ -155,7 +159,8 @@ def _parcel(trainer: Any) -> Parcel:
         {name: value for name, value in arguments.items() if name not in _OF_PLACE},
         [_cropped(copied(each)) for each in first_batches(trainer, _BATCHES)],
         _first_rows(trainer.train_dataset) if kinds[0] is not Trainer else None,
-        sum(each.numel() for each in model.parameters()),
+        (count := sum(each.numel() for each in model.parameters())),
+        count <= SMALL,
         tuple(left_out),
     )
     if not _is_portable(parcel):
@@ -212,9 +217,9 @@ def unpacked(parcel: Parcel) -> Iterator[Any]:
     Instead of a trainer, the error that prevents it may be yielded.
     """
     ways = (True, False) if parcel.data is not None else (False,)
-    for sizes, by_own_means in product(_SIZES, ways):
+    for sizes, by_own_means in product((None, *_SIZES) if parcel.is_small else _SIZES, ways):
         try:
-            model = _model(parcel, shrink(parcel.config, sizes))
+            model = _model(parcel, parcel.config if sizes is None else shrink(parcel.config, sizes))
             yield _trainer(parcel, model, by_own_means=by_own_means)
         except Exception as error:  # The classes are the user's.
             yield error

@@ -27,7 +27,7 @@ SHARDED = "fully_shard"
 DDP, PEFT, WRAPPER, AUTOCAST, COMPILE = "ddp", "peft", "wrapper", "autocast", "compile"
 TRAINER = "trainer"
 """The group of those that a Trainer of the user's decides, which no name requests."""
-AS_IT_IS, OFF = "as it is", "without checkpointing"
+AS_IT_IS, OFF, SWITCHED = "as it is", "without checkpointing", "with checkpointing"
 KNOWN = "known"
 """The symptom of a set-up that was not run, of which something is known without that."""
 INPUTS, REENTRANT = "model.enable_input_require_grads()", "use_reentrant"
@@ -194,6 +194,10 @@ class TrainerPractice(Practice):
     """The arguments of DistributedDataParallel."""
     others: tuple[tuple[str, str], ...] = ()
     """Further arguments of checkpoints, as code."""
+    word: str = "gradient"
+    """What the release calls this kind of checkpointing in the Trainer's arguments."""
+    switch: str = ""
+    """The line that switches checkpointing on, if the Trainer does not."""
 
     @property
     def is_own(self) -> bool:
@@ -213,7 +217,7 @@ class TrainerPractice(Practice):
     def settings(self) -> dict[str, object]:
         """Return all that may be set otherwise."""
         return {
-            "gradient_checkpointing": self.mode != "plain",
+            f"{self.word}_checkpointing": self.mode != "plain",
             REENTRANT: self.mode == "reentrant",
             INPUTS: self.requires_inputs,
             **dict((*self.options, *self.others)),
@@ -221,9 +225,11 @@ class TrainerPractice(Practice):
 
     def lines(self) -> tuple[str, ...]:
         """Return the lines of code that set it."""
-        chosen = [f"gradient_checkpointing={self.mode != 'plain'}"]
+        if self.switch:
+            return (self.switch,) if self.mode != "plain" else ()
+        chosen = [f"{self.word}_checkpointing={self.mode != 'plain'}"]
         if self.mode != "plain":
-            chosen.append(f'gradient_checkpointing_kwargs={{"{REENTRANT}": {self.mode == "reentrant"}}}')
+            chosen.append(f'{self.word}_checkpointing_kwargs={{"{REENTRANT}": {self.mode == "reentrant"}}}')
         chosen += [f"{name}={value}" for name, value in self.options if value or name == FIND_UNUSED]
         first = (INPUTS,) if self.requires_inputs else ()
         return (*first, "TrainingArguments(", "    ...,", *(f"    {each}," for each in chosen), ")")
@@ -238,6 +244,9 @@ def trainer_practices(own: TrainerPractice, *, is_frozen: bool) -> tuple[Trainer
     """
     usual, is_parallel = replace(own, others=()), bool(own.options)
     found = [own, replace(usual, name=OFF, mode="plain")]
+    if own.switch:
+        found.append(replace(usual, name=SWITCHED, mode="non-reentrant"))
+        return tuple(each for each in found if each.is_own or each.mode != own.mode)
     ddp: list[dict[str, bool]] = [{}]
     for short, mode in _SHORT.items():
         if is_parallel:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 import torch.distributed
 import transformers
 from torch import nn
+from torch.utils.data import IterableDataset
 from transformers import Trainer
 
 from gclint.verify.worker.child import Send
@@ -47,7 +49,9 @@ from gclint.verify.worker.training.by_trainer import (
     is_checkpointed,
     is_parallel,
     parallel_options,
+    word_for_checkpointing,
 )
+from gclint.verify.worker.training.switches import Switch, is_enabled_by_trainer, switch_of
 from gclint.verify.worker.training.training import trained
 from gclint.verify.worker.watch import reporting
 
@@ -57,26 +61,44 @@ _SMALLER, _IN_PLACE = (
     ", as a smaller model in a fresh process shows",
     ", as single steps in this process show",
 )
+_NO_METHOD = (
+    "your run will fail: the trainer has gradient_checkpointing=True, but {} has no "
+    "gradient_checkpointing_enable(); leave it False, and switch checkpointing on in the model"
+)
+_NO_SWITCH = (
+    "nothing is found that switches checkpointing on in {}: neither gradient_checkpointing_enable() nor "
+    "set_grad_checkpointing(), nor a flag such as use_checkpoint; say how with "
+    "check(trainer, enable=lambda model: ...)"
+)
+_LATE = re.compile(r"computation for|CPU time|seconds|time limit")
 _OUTCOMES: dict[SetUpOutcome, Outcome] = {"works": "passed", "fails": "failed", "not run": "not run"}
 
 
-def examine_trainer(trainer: Any, seconds: float) -> ClassResult:
+def examine_trainer(
+    trainer: Any, seconds: float, enable: Callable[[Any], object] | None = None
+) -> ClassResult:
     """Let copies of a trainer, which is not changed, take two steps in each set-up that it could have.
 
     The time limit is that of each set-up. Where this process cannot be copied, a fresh one does the same with
-    a smaller model; and where that is impossible, steps are taken here, and undone.
+    a smaller model; and where that is impossible, steps are taken here, and undone. In a model that the
+    trainer cannot tell to checkpoint, ``enable`` may do so.
 
     Raises:
         NotExaminable: this cannot be done.
     """
-    for problem in _problems(trainer):
+    for problem in _problems(trainer, enable):
         raise NotExaminable(problem)
-    practices = _practices(trainer)
+    switch = switch_of(trainer.model, enable)
+    practices = _practices(trainer, switch)
     try:
         for obstacle in _obstacles(trainer):
             raise NotForkable(obstacle)
-        result, how = _in_copies(trainer, practices, seconds), ""
+        result, how = _in_copies(trainer, practices, seconds, switch), ""
     except NotForkable as error:
+        if switch is not None:
+            raise NotExaminable(
+                f"{error}, and only copies of it can run a model that is not from transformers"
+            ) from error
         result, how = _elsewhere(trainer, practices, seconds, str(error))
     result = replace(result, notes=(*_notes(trainer), *result.notes))
     return replace(result, advice=(answer(practices, result.setups, how),))
@@ -105,11 +127,13 @@ def _obstacles(trainer: Any) -> Iterator[str]:
             yield f"the model is on {tensor.device.type}, and a process that uses it cannot be copied"
 
 
-def _in_copies(trainer: Any, practices: tuple[TrainerPractice, ...], seconds: float) -> ClassResult:
+def _in_copies(
+    trainer: Any, practices: tuple[TrainerPractice, ...], seconds: float, switch: Switch | None = None
+) -> ClassResult:
     """Return what forks of this process say."""
     kind = type(own_model(trainer.model))
     source = Source(file_of(kind) or f"<{kind.__module__}>", kind.__module__)
-    function = partial(_examine_in_fork, source, trainer, practices)
+    function = partial(_examine_in_fork, source, trainer, practices, switch)
     return _judged(forked_result(source, kind.__name__, function, seconds * (1 + len(practices))))
 
 
@@ -131,26 +155,32 @@ def _elsewhere(
 
 
 def _examine_in_fork(
-    source: Source, trainer: Any, practices: tuple[TrainerPractice, ...], send: Send, _slot: int
+    source: Source,
+    trainer: Any,
+    practices: tuple[TrainerPractice, ...],
+    switch: Switch | None,
+    send: Send,
+    _slot: int,
 ) -> None:
     """Train as each practice has it; called in a fork."""
     warnings.simplefilter("ignore")
     configure_process()
     separate(trainer.model)
-    by_trainer = ByTrainer(trainer)
+    by_trainer = ByTrainer(trainer, switch)
     name = type(own_model(trainer.model)).__name__
     watch = reporting(source.path, name, send)
-    specimen = Specimen("default", trainer.model.config, lambda: trainer.model, dict, least_dropout=0.0)
+    config = getattr(trainer.model, "config", None)
+    specimen = Specimen("default", config, lambda: trainer.model, dict, least_dropout=0.0)
     empty = ClassResult(source.path, name, "not run")
     groups = {TRAINER: by_trainer.group()}
     with torch.inference_mode(False), torch.enable_grad():
         watch.known(trained(empty, specimen, "cpu", practices, watch, groups))
 
 
-def _practices(trainer: Any) -> tuple[TrainerPractice, ...]:
+def _practices(trainer: Any, switch: Switch | None = None) -> tuple[TrainerPractice, ...]:
     """Return the set-ups to try."""
-    is_on, kwargs = arguments_of(trainer)
-    before = is_checkpointed(trainer.model)
+    is_on, kwargs = arguments_of(trainer) if switch is None else (switch.is_on, {})
+    before = is_checkpointed(trainer.model) if switch is None else None
     if before is not None and not is_on:
         # It has been enabled by hand, and the trainer leaves it so.
         is_on, kwargs = True, before
@@ -165,6 +195,8 @@ def _practices(trainer: Any) -> tuple[TrainerPractice, ...]:
         ranks=ranks,
         options=parallel_options(trainer) if together else (),
         others=tuple((name, repr(value)) for name, value in kwargs.items()) if is_on else (),
+        word=word_for_checkpointing(trainer.args),
+        switch="" if switch is None else switch.line,
     )
     is_frozen = not all(each.requires_grad for each in trainer.model.parameters())
     return trainer_practices(own, is_frozen=is_frozen)
@@ -186,12 +218,18 @@ def _judged(result: ClassResult) -> ClassResult:
 
 def _broken(row: SetUp) -> str:
     message = row.message.removeprefix("without checkpointing, ")
+    if _LATE.search(message):
+        return (
+            f"the trainer is too slow for the time limit: {message}; check(trainer, seconds=...) extends it"
+        )
+    if "no memory left" in message:
+        return f"a batch, or the model, is too large for this machine: {message}"
     if FIRST_BATCH in message:
         return f"the trainer has no first batch to train on: {message}"
     return f"{BROKEN}: {message}"
 
 
-def _problems(trainer: Any) -> Iterator[str]:
+def _problems(trainer: Any, enable: Callable[[Any], object] | None) -> Iterator[str]:
     """Yield why a trainer cannot be examined; each reason can be told only if there is none before."""
     if not isinstance(trainer, Trainer):
         yield f"{type(trainer).__name__} is not a Trainer of transformers"
@@ -205,6 +243,11 @@ def _problems(trainer: Any) -> Iterator[str]:
         yield "the trainer's train_dataset is empty, so there is nothing to train on"
     if not any(each.requires_grad for each in model.parameters()):
         yield "no parameter of the trainer's model requires grad, so there is nothing to train"
+    if not is_enabled_by_trainer(model):
+        if arguments_of(trainer)[0]:
+            yield _NO_METHOD.format(type(model).__name__)
+        if switch_of(model, enable) is None:
+            yield _NO_SWITCH.format(type(model).__name__)
     if any(each.is_meta for each in (*model.parameters(), *model.buffers())):
         yield "the model is on the meta device, so it has no weights to train: load or initialise them first"
     if any(type(each).__name__ == "DTensor" or hasattr(each, "ds_id") for each in model.parameters()):
@@ -213,6 +256,15 @@ def _problems(trainer: Any) -> Iterator[str]:
 
 def _notes(trainer: Any) -> Iterator[str]:
     """Yield remarks on what was run."""
+    for name, is_used in (
+        ("FSDP", trainer.is_fsdp_enabled),
+        ("DeepSpeed", trainer.is_deepspeed_enabled),
+    ):
+        if is_used:
+            yield (
+                f"{name} was left out, which decides where weights are kept: known is that it calls the same "
+                "blocks; `gclint verify --scenario wrapper` trains the class with what it checkpoints itself"
+            )
     if trainer.args.world_size > _MOST_RANKS:
         yield f"{_MOST_RANKS} processes were run instead of {trainer.args.world_size}"
     data = trainer.train_dataset
@@ -225,4 +277,5 @@ def _notes(trainer: Any) -> Iterator[str]:
 
 def _is_one_shot(data: Any) -> bool:
     """Return whether data can be read only once."""
-    return not hasattr(data, "__getitem__") and iter(data) is iter(data)
+    is_stream = isinstance(data, IterableDataset) or not hasattr(data, "__getitem__")
+    return is_stream and iter(data) is iter(data)

@@ -25,7 +25,7 @@ def answer(practices: Sequence[TrainerPractice], rows: Sequence[SetUp], how: str
     """
     by_name = {each.name: each for each in rows}
     own, without = by_name[AS_IT_IS], by_name.get(OFF)
-    good = [each for each in practices[1:] if _is_good(by_name.get(each.name))]
+    good = [each for each in practices[1:] if each.mode != "plain" and _works(by_name.get(each.name))]
     # What was not seen in two steps, such as a batch without images, is left as it is.
     best = min(good, key=lambda each: len(_changes(practices[0], each)), default=None)
     lines = "\n".join(best.lines()) if best is not None else ""
@@ -37,7 +37,7 @@ def answer(practices: Sequence[TrainerPractice], rows: Sequence[SetUp], how: str
     if not good and without is not None and without.outcome == "works":
         lines = "\n".join(next(each for each in practices if each.name == OFF).lines())
         why += ". Of the ways to checkpoint that were tried, none works"
-    return Advice(TRAINER, lines, f"{_what_happens(own)}{how}{why}.")
+    return Advice(TRAINER, lines, f"{_what_happens(own, how)}{why}.")
 
 
 def saved_share(row: SetUp, without: SetUp | None) -> float | None:
@@ -47,8 +47,8 @@ def saved_share(row: SetUp, without: SetUp | None) -> float | None:
     return 1 - row.saved_bytes / without.saved_bytes
 
 
-def _is_good(row: SetUp | None) -> bool:
-    return row is not None and row.outcome == "works" and bool(row.recomputed)
+def _works(row: SetUp | None) -> bool:
+    return row is not None and row.outcome == "works"
 
 
 def _of_working(
@@ -60,30 +60,31 @@ def _of_working(
         if share is not None:
             sentence += f". With checkpointing, a step would keep {share:.0%} less for its backward pass"
         return Advice(TRAINER, lines, f"{sentence}.")
-    recomputed = f"{own.recomputed} of {own.blocks} blocks are recomputed"
+    count = f"{own.recomputed} of {own.blocks} blocks are" if own.recomputed else "what it checkpoints is"
+    recomputed = f"{count} recomputed"
     share = saved_share(own, without)
     saves = "" if share is None else f", and a step keeps {share:.0%} less for its backward pass"
     same = f"all gradients are those without checkpointing{saves}"
-    if own.recomputed != own.blocks:
+    if own.recomputed and own.recomputed != own.blocks:
         with_these = "".join(f" with `{name}={value}`" for name, value in practice.others)
         less = f"Your run is right{how}, but only {recomputed}{with_these}; {same}."
         return Advice(TRAINER, "", less)
     return Advice(TRAINER, "", f"Your run is fine{how}: {recomputed}, {same}.")
 
 
-def _what_happens(own: SetUp) -> str:
+def _what_happens(own: SetUp, how: str) -> str:
     if own.parameters and own.symptom == WRONG:
-        return f"Your run trains on wrong gradients of {_counted(own.parameters)}"
-    if own.parameters and loses(own):
-        return f"Your run loses the gradients of {_counted(own.parameters)}"
+        return f"Your run trains on wrong gradients of {_counted(own.parameters)}{how}"
+    if loses(own):
+        return f"Your run loses the gradients of {_counted(own.parameters)}{how}"
     if own.symptom == NOTHING_RECOMPUTED:
-        return "Your run saves no memory, since no block is recomputed"
-    return f"Your run fails ({own.symptom}): {own.message}"
+        return f"Your run saves no memory{how}, since no block is recomputed"
+    return f"Your run fails ({own.symptom}){how}: {own.message}"
 
 
 def loses(row: SetUp) -> bool:
     """Return whether parameters have no gradient, without an error that says so."""
-    return bool(row.parameters) and row.symptom in (LOST, NOTHING_RECOMPUTED)
+    return row.symptom == LOST
 
 
 def _counted(parameters: Sequence[str]) -> str:

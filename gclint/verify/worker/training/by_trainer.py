@@ -31,6 +31,7 @@ from gclint.verify.worker.training.group import (
     trained_parameters,
 )
 from gclint.verify.worker.training.parallel import join
+from gclint.verify.worker.training.switches import Switch
 
 FIRST_BATCH = "the making of the first batch"
 """The stage in which the data set and the collator run."""
@@ -64,10 +65,14 @@ def arguments_of(trainer: Any) -> tuple[bool, dict[str, Any]]:
     return bool(is_on), dict(kwargs or {})
 
 
+def word_for_checkpointing(arguments: Any) -> str:
+    """Return what a release calls this kind of checkpointing."""
+    return "activation" if hasattr(arguments, "activation_checkpointing") else "gradient"
+
+
 def _argument_names(arguments: Any) -> tuple[str, str]:
-    """Return how a release calls the two."""
-    kind = "activation" if hasattr(arguments, "activation_checkpointing") else "gradient"
-    return f"{kind}_checkpointing", f"{kind}_checkpointing_kwargs"
+    word = word_for_checkpointing(arguments)
+    return f"{word}_checkpointing", f"{word}_checkpointing_kwargs"
 
 
 def is_parallel(trainer: Any) -> bool:
@@ -123,8 +128,9 @@ def first_batches(trainer: Any, count: int) -> list[dict[str, Any]]:
 class ByTrainer:
     """Prepares and drives the steps of a trainer; each of them in a copy of this process."""
 
-    def __init__(self, trainer: Any) -> None:
+    def __init__(self, trainer: Any, switch: Switch | None) -> None:
         self._trainer = trainer
+        self._switch = switch
         self._random = random_states()
         self._flags = [
             (each, vars(each)[_FLAG], vars(each).get(_FUNCTION))
@@ -159,6 +165,8 @@ class ByTrainer:
         trainer.callback_handler = CallbackHandler(
             [DefaultFlowCallback], trainer.model, trainer.processing_class, None, None
         )
+        # They decide where weights are, and not what is recomputed.
+        trainer.is_fsdp_enabled = trainer.is_deepspeed_enabled = False
         if practice.options:
             _join(trainer, rank)
             for name, value in practice.options:
@@ -175,6 +183,11 @@ class ByTrainer:
 
     def _choose(self, practice: TrainerPractice) -> None:
         """Set how checkpointing is enabled."""
+        if self._switch is not None:
+            turn = self._switch.off if practice.mode == "plain" else self._switch.on
+            if turn is not None and not (practice.is_own and self._switch.off is None):
+                turn(self._trainer.model)
+            return
         if practice.is_own:
             for module, flag, function in self._flags:
                 module.gradient_checkpointing = flag
@@ -213,11 +226,18 @@ class _Drive:
         trainer.training_step = partial(self._step, count)
         trainer.compute_loss = self._loss
         trainer.args.max_steps = count
-        self._announce.stage(FIRST_BATCH)
+        # Releases before 4.46 read batches without it.
+        name = "get_batch_samples" if hasattr(trainer, "get_batch_samples") else "get_train_dataloader"
+        setattr(trainer, name, partial(self._batches, getattr(trainer, name)))
         with suppress(_Enough), watched_backward(self._begin_backward, self._announce.backward):
             trainer.train()
         found = () if self._finder is None else self._finder.blocks(self._trained)
         return Driven(found, None if self._saved is None else self._saved.total)
+
+    def _batches(self, usual: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if not self._number:
+            self._announce.stage(FIRST_BATCH)
+        return usual(*args, **kwargs)
 
     def _step(self, count: int, *args: Any, **kwargs: Any) -> Any:
         # What is dropped at random is the same in each set-up.

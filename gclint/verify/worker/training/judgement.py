@@ -52,11 +52,12 @@ def judge(
         message = f"{how_it_ended(run)} ({names(about)})" if about else how_it_ended(run)
         return _row(practice, run, outcome, symptom_of(run.error), message, about)
     found = _compared(practice, group, reference, run, noise)
-    if practice.mode != "plain" and run.gradients and not any(run.recomputed.values()):
-        # What is lost may be all that there was to recompute.
-        lost = found.lost if group.finds_blocks else ()
-        message = "no block ran again in a backward pass"
-        return _row(practice, run, "fails", NOTHING_RECOMPUTED, message, tuple(lost))
+    if (
+        practice.mode != "plain"
+        and run.gradients
+        and not (any(run.recomputed.values()) or _saves(reference, run))
+    ):
+        return _row(practice, run, "fails", NOTHING_RECOMPUTED, "no block ran again in a backward pass")
     if run.bad is not None:
         return _row(practice, run, "fails", *run.bad)
     if found.lost:
@@ -75,10 +76,16 @@ def judge(
     return _row(practice, run, "works", message="" if practice.mode == "plain" else _partly(run))
 
 
+def _saves(reference: PracticeRun, run: PracticeRun) -> bool:
+    """Return whether less is kept for the backward pass: what is not a block is recomputed, or lost."""
+    before, after = reference.saved_bytes, run.saved_bytes
+    return before is not None and after is not None and after < before
+
+
 def _partly(run: PracticeRun) -> str:
     """Return a message if only some of the blocks that ran were recomputed."""
     ran, again = (sum(map(bool, each.values())) for each in (run.recorded, run.recomputed))
-    return f"only {again} of {ran} blocks were recomputed" if again < ran else ""
+    return f"only {again} of {ran} blocks were recomputed" if 0 < again < ran else ""
 
 
 def symptom_of(fault: Fault) -> str:
