@@ -232,11 +232,21 @@ class _Child:
         with warnings.catch_warnings():
             # Python warns of threads, which libraries start but do not use before the fork.
             warnings.simplefilter("ignore")
-            self.process = os.fork()
+            self.process = self._forked(writing)
         if not self.process:
             _do(task, self._limits, slot, writing, self._dump)
         _running.add(self.process)
         os.close(writing)
+
+    def _forked(self, writing: int) -> int:
+        try:
+            return os.fork()
+        except OSError:  # Not everybody may have another process.
+            _private.discard(self.pipe)
+            for descriptor in (self.pipe, writing):
+                os.close(descriptor)
+            self._dump.close()
+            raise
 
     def judge(self, now: float, tree: Collection[processes.Process] | None) -> None:
         """End the process if it and those that it has started, if these can be seen, exceed a limit."""

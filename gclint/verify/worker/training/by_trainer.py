@@ -112,15 +112,17 @@ def first_batches(trainer: Any, count: int) -> list[dict[str, Any]]:
     Raises:
         Exception: whatever the data set or the collator raises.
     """
-    arguments, loaders = dict(vars(trainer.args)), list(trainer.accelerator._dataloaders)
+    wholes = [(each, dict(vars(each))) for each in (trainer, trainer.args)]
+    loaders = list(trainer.accelerator._dataloaders)
     before = random_states()
     trainer.args.dataloader_num_workers = 0
     trainer.args.dataloader_prefetch_factor, trainer.args.dataloader_persistent_workers = None, False
     try:
         return [dict(batch) for batch in islice(trainer.get_train_dataloader(), count)]
     finally:
-        vars(trainer.args).clear()
-        vars(trainer.args).update(arguments)
+        for whole, attributes in wholes:
+            vars(whole).clear()
+            vars(whole).update(attributes)
         trainer.accelerator._dataloaders[:] = loaders
         restore_random(before)
 
