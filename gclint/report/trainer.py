@@ -16,7 +16,7 @@ from gclint.verify.worker.protocol import ClassResult, SetUp
 from gclint.verify.worker.training.answer import loses, saved_share
 from gclint.wording import counted
 
-_WIDTH = 118
+_WIDTH = 130
 _NAME, _LONGEST = 30, 120
 _ALSO = "; without checkpointing as well"
 

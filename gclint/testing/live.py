@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gclint.verify.results import has_no_way
-from gclint.verify.worker.practices import MISSING_LIBRARY, Practice, UnknownPractice, practices_named
+from gclint.verify.worker.practices import (
+    MISSING_LIBRARY,
+    TRAINER,
+    Practice,
+    UnknownPractice,
+    practices_named,
+)
 from gclint.verify.worker.protocol import ClassResult, Failure
 from gclint.verify.worker.scenarios import SCENARIOS
 
@@ -46,6 +52,11 @@ class CheckResult:
         return self.details.reason
 
     @property
+    def setting(self) -> str:
+        """The lines of code of a setting that has run and works, if a trainer has a worse one, or none."""
+        return "\n".join(each.setting for each in self.details.advice if each.group == TRAINER)
+
+    @property
     def text(self) -> str:
         """The complete report as text."""
         from gclint.report.verification import result_lines
@@ -67,11 +78,6 @@ class TrainerResult(CheckResult):
     def passed(self) -> bool:
         """Whether the trainer as it is has been run, and nothing is wrong."""
         return self.details.outcome == "passed"
-
-    @property
-    def setting(self) -> str:
-        """The lines of code of a setting that was run and works, if another one than its own is better."""
-        return "\n".join(each.setting for each in self.details.advice)
 
     @property
     def text(self) -> str:

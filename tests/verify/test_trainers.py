@@ -83,6 +83,8 @@ def test_a_frozen_base_loses_gradients_and_the_answer_says_why(made: Any) -> Non
         "use_reentrant=True after model.enable_input_require_grads(): works",
     ]
     assert gclint.check(made.adapted_images(use_reentrant=False)).passed
+    page = (PROJECT / "docs" / "run.md").read_text(encoding="utf-8")
+    assert page.partition("```text\n")[2].partition("```")[0] == f"{result}\n"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +158,7 @@ def test_a_model_that_fills_an_accelerator_is_shrunk(made: Any, monkeypatch: pyt
 
     from gclint.verify.worker import fresh
 
-    class Mine(Trainer):
+    class Mine(Trainer):  # type: ignore[misc]
         pass
 
     Mine.__module__ = "__main__"
