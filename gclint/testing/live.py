@@ -95,15 +95,12 @@ def check(
     seconds: float = SECONDS,
     enable: Callable[[Any], object] | None = None,
 ) -> CheckResult:
-    """Train a model with and without gradient checkpointing for a few steps, and compare.
-
-    That happens in copies of this process: parameters, gradients, random numbers and everything else stay as
-    they are.
+    """Train a model with and without gradient checkpointing for a few steps, in copies of this process.
 
     Args:
         model: a model of transformers, or one with adapters around it, on the CPU. A few small layers show
-            as much as the real size does. Or a Trainer as it is before ``train()``, without a batch: the
-            result then says whether its run is fine.
+            as much as the real size does. Or a Trainer before ``train()``, without a batch: the result then
+            says whether its run is fine. Nothing of either is changed.
         batch: the keyword arguments of its ``forward``, with labels if it takes any; or a list of two such
             batches, which take turns. Two lengths show more than one.
         scenarios: what to run besides the scenario ``default``, which always is: names of training scenarios,

@@ -228,10 +228,10 @@ def unpacked(parcel: Parcel) -> Iterator[Any]:
 def notes_of(parcel: Parcel, trainer: Any) -> Iterator[str]:
     """Yield what is otherwise than in the trainer itself."""
     count = sum(each.numel() for each in trainer.model.parameters())
-    yield (
-        f"it was run in a process of its own on the CPU, with the same classes, adapters and arguments, and "
-        f"with {count:,} parameters instead of {parcel.parameters:,}"
+    size = (
+        "" if count == parcel.parameters else f", and {count:,} parameters instead of {parcel.parameters:,}"
     )
+    yield f"it was run in a process of its own on the CPU: the same classes, adapters and arguments{size}"
     if parcel.left_out:
         yield f"left out there, since it cannot be sent: {', '.join(parcel.left_out)}"
 

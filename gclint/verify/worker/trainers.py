@@ -19,7 +19,7 @@ from transformers import Trainer
 
 from gclint.verify.worker.child import Send
 from gclint.verify.worker.examination.trace import file_of
-from gclint.verify.worker.fresh import Parcel, examine_afresh, notes_of, tell, unpacked
+from gclint.verify.worker.fresh import SMALL, Parcel, examine_afresh, notes_of, tell, unpacked
 from gclint.verify.worker.in_place import examine_in_place
 from gclint.verify.worker.live import (
     NotExaminable,
@@ -57,10 +57,8 @@ from gclint.verify.worker.watch import reporting
 
 _MOST_RANKS = 2
 """How many processes show what more of them would."""
-_SMALLER, _IN_PLACE = (
-    ", as a smaller model in a fresh process shows",
-    ", as single steps in this process show",
-)
+_AFRESH, _SMALLER = ", as a fresh process shows", ", as a smaller model in a fresh process shows"
+_IN_PLACE = ", as single steps in this process show"
 _NO_METHOD = (
     "your run will fail: the trainer has gradient_checkpointing=True, but {} has no "
     "gradient_checkpointing_enable(); leave it False, and switch checkpointing on in the model"
@@ -147,7 +145,9 @@ def _elsewhere(
             f"{obstacle}, and the data can be read only once: pass a copy of it to the trainer"
         )
     try:
-        result, how = examine_afresh(trainer, practices, seconds), _SMALLER
+        result, how = examine_afresh(trainer, practices, seconds), _AFRESH
+        if sum(each.numel() for each in trainer.model.parameters()) > SMALL:
+            how = _SMALLER
     except NotExaminable as error:
         result, how = _judged(examine_in_place(trainer, practices)), _IN_PLACE
         obstacle = f"{obstacle}; no smaller model can be run instead ({error})"
@@ -265,6 +265,8 @@ def _notes(trainer: Any) -> Iterator[str]:
                 f"{name} was left out, which decides where weights are kept: known is that it calls the same "
                 "blocks; `gclint verify --scenario wrapper` trains the class with what it checkpoints itself"
             )
+    if trainer.args.torch_compile:
+        yield "torch.compile was left out; `gclint verify --scenario compile` runs it"
     if trainer.args.world_size > _MOST_RANKS:
         yield f"{_MOST_RANKS} processes were run instead of {trainer.args.world_size}"
     data = trainer.train_dataset
