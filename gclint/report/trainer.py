@@ -11,7 +11,7 @@ from rich.text import Text
 
 from gclint.code.paths import printable
 from gclint.report.live import size
-from gclint.verify.worker.practices import AS_IT_IS, KNOWN, OFF, WRONG
+from gclint.verify.worker.practices import AS_IT_IS, BUFFER, KNOWN, OFF, WRONG
 from gclint.verify.worker.protocol import ClassResult, SetUp
 from gclint.verify.worker.training.answer import loses, saved_share
 from gclint.wording import counted
@@ -57,7 +57,8 @@ def _fate(row: SetUp) -> str:
     if loses(row):
         return f"loses the gradients of {counted(len(row.parameters), 'parameter')} (ran)"
     if row.symptom == WRONG:
-        return f"wrong gradients of {counted(len(row.parameters), 'parameter')} (ran)"
+        kind = "buffers" if row.parameters[0].startswith(BUFFER) else "gradients"
+        return f"wrong {kind}: {len(row.parameters)} (ran)"
     # The answer has the message of its own setting; exceptions are called by their class.
     is_clear = row.name == AS_IT_IS or row.symptom.islower()
     also = _ALSO if row.message.endswith(_ALSO) else ""

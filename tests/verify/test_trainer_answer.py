@@ -104,6 +104,7 @@ def test_a_run_without_checkpointing_is_told_how_to_switch_it_on() -> None:
         (LOST, ("a", "b"), "Your run loses the gradients of 2 parameters, such as `a`: with "),
         (LOST, ("a",), "Your run loses the gradients of `a`: with "),
         (WRONG, ("a", "b"), "Your run trains on wrong gradients of 2 parameters, such as `a`: with "),
+        (WRONG, ("buffer a",), "Your run does not update `a`, as without checkpointing: with "),
         (NOTHING_RECOMPUTED, (), "Your run saves no memory, since no block is recomputed: with "),
         ("ValueError", (), "Your run fails (ValueError): it raises: with "),
     ],

@@ -15,6 +15,7 @@ import pytest
 
 import gclint
 from tests.environment import PROJECT
+from tests.verify.planted import imported, specimen
 from tests.verify.process_state import everything
 
 # Libraries warn of each other's names, which change.
@@ -107,6 +108,26 @@ def test_wrong_gradients_are_named_with_the_setting(
     assert first.startswith("Your run trains on wrong gradients of ")
     assert first.endswith(words)
     assert '"use_reentrant": False' in result.setting
+
+
+@pytest.mark.parametrize(
+    ("name", "use_reentrant", "words"),
+    [
+        ("healthy", True, "Your run is fine: 3 of 3 blocks"),
+        ("first_forgotten", False, "Your run is right, but only 2 of 3 blocks are recomputed"),
+        ("keyword_stream", True, "Your run loses the gradients of 31 parameters"),
+        ("batch_norm", False, "Your run does not update 9 buffers, such as `layers.0.norm.running_mean`"),
+    ],
+)
+def test_a_planted_mistake_is_seen_through_a_loss_of_ones_own(
+    made: Any, name: str, use_reentrant: bool, words: str
+) -> None:
+    with imported(name) as module:
+        planted = specimen(module)
+        row = {key: each[0].tolist() for key, each in planted.inputs().items()}
+        trainer = made.of_text(use_reentrant, model=planted.build(), data=[row] * 4)
+        trainer.compute_loss = lambda model, inputs, **_: model(**inputs)[0].pow(2).mean()
+        assert gclint.check(trainer).text.startswith(words)
 
 
 def test_checkpointing_that_is_on_before_the_trainer_is_seen(made: Any) -> None:

@@ -92,7 +92,7 @@ def adapted_images(*args: Any, kind: Any = transformers.ViTForImageClassificatio
     return Trainer(model, arguments(*args, **more), train_dataset=rows)
 
 
-class Own(nn.Module):
+class Own(nn.Module):  # type: ignore[misc]
     """A model that is not from transformers, and checkpoints its layers by itself."""
 
     def __init__(self, *, has_flag: bool = True, is_on: bool = False) -> None:

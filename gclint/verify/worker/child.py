@@ -157,6 +157,10 @@ def _wait(children: list[_Child], due: float) -> None:
     select.select([child.pipe for child in children if child.is_open], [], [], max(patience, 0))
 
 
+class ForkDenied(OSError):
+    """The system does not allow another process."""
+
+
 class _Observer:
     """Looks at the processes that tasks have started."""
 
@@ -241,12 +245,12 @@ class _Child:
     def _forked(self, writing: int) -> int:
         try:
             return os.fork()
-        except OSError:  # Not everybody may have another process.
+        except OSError as error:
             _private.discard(self.pipe)
             for descriptor in (self.pipe, writing):
                 os.close(descriptor)
             self._dump.close()
-            raise
+            raise ForkDenied(str(error)) from error
 
     def judge(self, now: float, tree: Collection[processes.Process] | None) -> None:
         """End the process if it and those that it has started, if these can be seen, exceed a limit."""

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PretrainedConfig
 
-from gclint.verify.worker.child import Send, Task, run
+from gclint.verify.worker.child import ForkDenied, Send, Task, run
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.examination.examine import examine
 from gclint.verify.worker.examination.subject import disable_checkpointing
@@ -96,7 +96,7 @@ def forked_result(
                     end = event
                 else:
                     record.take(event)
-    except OSError as error:
+    except ForkDenied as error:
         raise NotForkable(f"this process may not be copied: {error}") from error
     if _CANNOT_FORK in end.message:
         raise NotForkable(end.message)

@@ -17,6 +17,8 @@ MISSING_LIBRARY = "missing library"
 """The symptom if the interpreter lacks a library for a practice; the message says which extra has it."""
 NOTHING_RECOMPUTED, LOST, WRONG = "nothing recomputed", "lost gradients", "wrong gradients"
 """The symptoms of steps that raise nothing."""
+BUFFER = "buffer "
+"""What the names of buffers begin with among those of parameters."""
 ALL = "all"
 """Requests every usual practice."""
 _SHORT: dict[str, Mode] = {"N": "non-reentrant", "R": "reentrant"}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gclint.verify.worker.practices import (
     AS_IT_IS,
+    BUFFER,
     INPUTS,
     LOST,
     NOTHING_RECOMPUTED,
@@ -73,6 +74,9 @@ def _of_working(
 
 
 def _what_happens(own: SetUp, how: str) -> str:
+    buffers = [each.removeprefix(BUFFER) for each in own.parameters if each.startswith(BUFFER)]
+    if own.symptom == WRONG and len(buffers) == len(own.parameters):
+        return f"Your run does not update {_counted(buffers, 'buffers')}, as without checkpointing{how}"
     if own.parameters and own.symptom == WRONG:
         return f"Your run trains on wrong gradients of {_counted(own.parameters)}{how}"
     if loses(own):
@@ -87,10 +91,10 @@ def loses(row: SetUp) -> bool:
     return row.symptom == LOST
 
 
-def _counted(parameters: Sequence[str]) -> str:
+def _counted(parameters: Sequence[str], kind: str = "parameters") -> str:
     if len(parameters) == 1:
         return f"`{parameters[0]}`"
-    return f"{len(parameters)} parameters, such as `{parameters[0]}`"
+    return f"{len(parameters)} {kind}, such as `{parameters[0]}`"
 
 
 def _changes(own: TrainerPractice, other: TrainerPractice) -> dict[str, object]:

@@ -220,6 +220,7 @@ class _Drive:
         self._number = 0
         self._trained: frozenset[str] = frozenset()
         self._saved: SavedBytes | None = None
+        self._buffers = {name: each.detach().clone() for name, each in model.named_buffers()}
         self._training_step, self._compute_loss = trainer.training_step, trainer.compute_loss
 
     def take(self, count: int) -> Driven:
@@ -234,7 +235,12 @@ class _Drive:
         with suppress(_Enough), watched_backward(self._begin_backward, self._announce.backward):
             trainer.train()
         found = () if self._finder is None else self._finder.blocks(self._trained)
-        return Driven(found, None if self._saved is None else self._saved.total)
+        changed = {
+            name: each.detach().clone()
+            for name, each in self._model.named_buffers()
+            if name in self._buffers and not torch.equal(each, self._buffers[name])
+        }
+        return Driven(found, None if self._saved is None else self._saved.total, changed)
 
     def _batches(self, usual: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if not self._number:

@@ -87,6 +87,8 @@ class Driven:
     """The blocks that were found, if they were looked for."""
     saved_bytes: int | None
     """Bytes that autograd saved for the backward pass of one step."""
+    buffers: Mapping[str, Tensor]
+    """The buffers that have changed, by name."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import dense, outputs_of, total_loss
 from gclint.verify.worker.examination.words import of_step
 from gclint.verify.worker.memory import is_out_of_memory
-from gclint.verify.worker.practices import Practice
+from gclint.verify.worker.practices import BUFFER, Practice
 from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.training.group import (
     ALONE,
@@ -43,7 +43,7 @@ class PracticeRun:
     """The record of the steps of a practice; it can be sent to another process."""
 
     gradients: list[dict[str, Tensor | None]] = field(default_factory=list)
-    """The gradients of each step, by the names of the parameters."""
+    """The gradients of each step, by the names of the parameters; with the last, buffers that changed."""
     recorded: Counter[str] = field(default_factory=Counter)
     """The runs of each block in forward passes that recorded a gradient, or were to be repeated."""
     recomputed: Counter[str] = field(default_factory=Counter)
@@ -147,6 +147,8 @@ def _run_steps(
         announce = Announce(enter, partial(setattr, phases, "backward"), lambda: _take(prepared, run))
         driven = prepared.drive(count, announce)
         run.blocks, run.saved_bytes = driven.blocks, driven.saved_bytes
+        if run.gradients:
+            run.gradients[-1] |= {f"{BUFFER}{name}": each for name, each in driven.buffers.items()}
 
 
 def _step(
