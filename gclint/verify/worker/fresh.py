@@ -133,7 +133,11 @@ def _parcel(trainer: Any) -> Parcel:
     model, own = trainer.model, own_model(trainer.model)
     if type(own).__module__ == _SCRIPT:
         raise NotExaminable(f"{type(own).__name__} is defined in the script itself, so it cannot be sent")
-    names = {name: value for name, value in vars(trainer).items() if _is_own(name, value)}
+    names = {
+        name: value.cpu() if isinstance(value, torch.Tensor) else value
+        for name, value in vars(trainer).items()
+        if _is_own(name, value)
+    }
     attributes = {name: value for name, value in names.items() if _is_portable(value)}
     arguments = {name: value for name, value in vars(trainer.args).items() if _is_portable(value)}
     kinds = [
@@ -232,6 +236,8 @@ def notes_of(parcel: Parcel, trainer: Any) -> Iterator[str]:
         "" if count == parcel.parameters else f", and {count:,} parameters instead of {parcel.parameters:,}"
     )
     yield f"it was run in a process of its own on the CPU: the same classes, adapters and arguments{size}"
+    if parcel.arguments.get("fp16"):
+        yield "float16 was replaced by bfloat16 there, in which a CPU computes"
     if parcel.left_out:
         yield f"left out there, since it cannot be sent: {', '.join(parcel.left_out)}"
 
@@ -261,7 +267,8 @@ def _trainer(parcel: Parcel, model: nn.Module, *, by_own_means: bool) -> Any:
     arguments = parcel.arguments_class.__new__(parcel.arguments_class)
     vars(arguments).update(parcel.arguments)
     arguments.use_cpu, arguments.output_dir = True, tempfile.gettempdir()
-    arguments.bf16, arguments.fp16 = arguments.bf16 or arguments.fp16, False
+    if arguments.fp16:  # CPUs cannot.
+        arguments.bf16, arguments.fp16, arguments.mixed_precision = True, False, "bf16"
     arguments.fsdp, arguments.deepspeed = [], None
     arguments.deepspeed_plugin = arguments.hf_deepspeed_config = arguments.fsdp_plugin_args = None
     arguments.report_to, arguments.torch_compile = [], False
