@@ -253,10 +253,26 @@ def test_data_that_can_be_read_once_are_still_there(made: Any, monkeypatch: pyte
     data = made.Stream()
     trainer = made.of_text(use_reentrant=False, data=data, max_steps=2)
     assert "note: the data can be read only once" in gclint.check(trainer).text
-    _deny_forks(monkeypatch)
-    with pytest.raises(gclint.CheckError, match="the data can be read only once: pass a copy"):
-        gclint.check(trainer)
+    with monkeypatch.context() as patched:
+        _deny_forks(patched)
+        with pytest.raises(gclint.CheckError, match="the data can be read only once: pass a copy"):
+            gclint.check(trainer)
     assert len(list(data.left)) == 8
+    with pytest.raises(gclint.CheckError, match="no first batch to train on"):
+        gclint.check(trainer)
+
+
+def test_a_collator_that_fails_says_so_where_no_copy_can_be_made(
+    made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _deny_forks(monkeypatch)
+    trainer = _collated_by(made, lambda rows: rows["pixels"])
+    before = _whole(trainer)
+    with pytest.raises(
+        gclint.CheckError, match="the trainer has no first batch to train on: TypeError: list"
+    ):
+        gclint.check(trainer)
+    assert _whole(trainer) == before
 
 
 def _collated_by(made: Any, collate: Callable[[Any], Any]) -> Any:

@@ -38,11 +38,7 @@ def examine_in_place(trainer: Any, practices: Sequence[TrainerPractice]) -> Clas
     Raises:
         NotExaminable: there is no first batch, or a step needs too much memory.
     """
-    try:
-        batch = first_batches(trainer, 1)[0]
-    except Exception as error:  # The data set and the collator are the user's.
-        raise NotExaminable(f"the trainer has no first batch to train on: {_named(error)}") from error
-    steps = _Steps(trainer, batch)
+    steps = _Steps(trainer, first_batches(trainer, 1)[0])
     without = next((each for each in practices if each.mode == "plain"), practices[0])
     blocks = tuple(each for each in steps.take(without, ()).blocks if not each.is_lone)
     plain = steps.take(without, blocks)

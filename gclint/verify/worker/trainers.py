@@ -44,6 +44,7 @@ from gclint.verify.worker.training.answer import answer
 from gclint.verify.worker.training.by_trainer import (
     BROKEN,
     FIRST_BATCH,
+    NO_BATCH,
     ByTrainer,
     arguments_of,
     is_checkpointed,
@@ -209,7 +210,7 @@ def _judged(result: ClassResult) -> ClassResult:
     if own is None:
         raise NotExaminable(result.reason or "nothing could be run")
     without = rows.get(OFF, own)
-    if without.symptom == "no reference" or (without is own and own.outcome != "works"):
+    if without.outcome == "not run" or (without is own and own.outcome != "works"):
         raise NotExaminable(_broken(without))
     return replace(
         result, outcome=_OUTCOMES[own.outcome], reason=own.message or None, category=own.symptom or None
@@ -224,8 +225,8 @@ def _broken(row: SetUp) -> str:
         )
     if "no memory left" in message:
         return f"a batch, or the model, is too large for this machine: {message}"
-    if FIRST_BATCH in message:
-        return f"the trainer has no first batch to train on: {message}"
+    if FIRST_BATCH in message or message.startswith(NO_BATCH):
+        return f"{NO_BATCH}: {message.removeprefix(f'{NO_BATCH}: ')}"
     return f"{BROKEN}: {message}"
 
 

@@ -18,11 +18,13 @@ from gclint.verify.worker.examination.blocks import Block, BlockFinder
 from gclint.verify.worker.examination.observers import SavedBytes
 from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.words import of_step
+from gclint.verify.worker.live import NotExaminable
 from gclint.verify.worker.practices import DDP, FIND_UNUSED, STATIC, Practice, TrainerPractice
 from gclint.verify.worker.randomness import random_states, restore_random
 from gclint.verify.worker.training.autocast import agreement
 from gclint.verify.worker.training.group import (
     Announce,
+    DoesNotApply,
     Driven,
     Group,
     Prepared,
@@ -35,6 +37,7 @@ from gclint.verify.worker.training.switches import Switch
 
 FIRST_BATCH = "the making of the first batch"
 """The stage in which the data set and the collator run."""
+NO_BATCH = "the trainer has no first batch to train on"
 BROKEN = "the trainer's own step does not work, with or without checkpointing"
 _FLAG, _FUNCTION = "gradient_checkpointing", "_gradient_checkpointing_func"
 _NOTHING = "no"
@@ -110,7 +113,7 @@ def first_batches(trainer: Any, count: int) -> list[dict[str, Any]]:
     """Return the first batches of a trainer; random numbers and what it keeps of its loaders stay the same.
 
     Raises:
-        Exception: whatever the data set or the collator raises.
+        NotExaminable: there are none.
     """
     wholes = [(each, dict(vars(each))) for each in (trainer, trainer.args)]
     loaders = list(trainer.accelerator._dataloaders)
@@ -118,13 +121,18 @@ def first_batches(trainer: Any, count: int) -> list[dict[str, Any]]:
     trainer.args.dataloader_num_workers = 0
     trainer.args.dataloader_prefetch_factor, trainer.args.dataloader_persistent_workers = None, False
     try:
-        return [dict(batch) for batch in islice(trainer.get_train_dataloader(), count)]
+        found = [dict(batch) for batch in islice(trainer.get_train_dataloader(), count)]
+    except Exception as error:  # The data set and the collator are the user's.
+        raise NotExaminable(f"{NO_BATCH}: {type(error).__name__}: {error}") from error
     finally:
         for whole, attributes in wholes:
             vars(whole).clear()
             vars(whole).update(attributes)
         trainer.accelerator._dataloaders[:] = loaders
         restore_random(before)
+    if not found:
+        raise NotExaminable(f"{NO_BATCH}: its data are empty")
+    return found
 
 
 class ByTrainer:
@@ -234,6 +242,8 @@ class _Drive:
         setattr(trainer, name, partial(self._batches, getattr(trainer, name)))
         with suppress(_Enough), watched_backward(self._begin_backward, self._announce.backward):
             trainer.train()
+        if not self._number:
+            raise DoesNotApply("no batch", f"{NO_BATCH}: its data are empty")
         found = () if self._finder is None else self._finder.blocks(self._trained)
         changed = {
             name: each.detach().clone()
