@@ -21,15 +21,15 @@ from gclint.verify.worker.protocol import ClassResult, SetUp
 from gclint.verify.worker.randomness import random_states, restore_random
 from gclint.verify.worker.training.by_trainer import (
     BROKEN,
+    arguments_of,
     enable_as_trainer,
     first_batches,
+    is_checkpointed,
     watched_backward,
 )
 from gclint.verify.worker.training.group import Group
 from gclint.verify.worker.training.judgement import how_it_ended, judge
 from gclint.verify.worker.training.practice_run import PracticeRun
-
-_ELSEWHERE = "only a step of its own and one without checkpointing were taken"
 
 
 def examine_in_place(trainer: Any, practices: Sequence[TrainerPractice]) -> ClassResult:
@@ -115,18 +115,16 @@ class _Steps:
 
 def _enable(trainer: Any, practice: TrainerPractice) -> None:
     """Enable checkpointing as a practice has it."""
-    if practice.name == AS_IT_IS and practice.mode != "plain" and not _is_off(trainer.model):
+    if practice.is_own:
+        if arguments_of(trainer)[0]:
+            enable_as_trainer(trainer, None)
         return
-    if not _is_off(trainer.model):
+    if is_checkpointed(trainer.model) is not None:
         disable_checkpointing(trainer.model)
     if practice.requires_inputs:
         trainer.model.enable_input_require_grads()
     if practice.mode != "plain":
-        enable_as_trainer(trainer, None if practice.is_own else practice.mode == "reentrant")
-
-
-def _is_off(model: nn.Module) -> bool:
-    return not any(getattr(each, "gradient_checkpointing", False) for each in model.modules())
+        enable_as_trainer(trainer, practice.mode == "reentrant")
 
 
 def _named(error: Exception) -> str:

@@ -151,6 +151,7 @@ def _elsewhere(
             how = _SMALLER
     except NotExaminable as error:
         result, how = _judged(examine_in_place(trainer, practices)), _IN_PLACE
+        how += ", without DistributedDataParallel" if practices[0].options else ""
         obstacle = f"{obstacle}; no smaller model can be run instead ({error})"
     return replace(result, notes=(obstacle, *result.notes)), how
 
