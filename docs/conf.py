@@ -35,6 +35,7 @@ NAVIGATION = {
         "docs/cache": "Cache",
     },
     "Run models": {
+        "docs/run": "Is my run fine?",
         "docs/verify": "Verifying",
         "docs/training": "Set-ups of training",
         "docs/memory": "Memory",

@@ -13,9 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from gclint.testing.callback import GclintCallback
     from gclint.testing.live import CheckError, CheckResult, check
 
-__all__ = ["CheckError", "CheckResult", "__version__", "check"]
+__all__ = ["CheckError", "CheckResult", "GclintCallback", "__version__", "check"]
 
 __version__ = "0.2.0"
 
@@ -36,7 +37,8 @@ _find_rules_of_checkout()
 
 
 def __getattr__(name: str) -> Any:
-    """Import the functions for tests of models on first use."""
+    """Import the functions for tests of models on first use; the callback also imports transformers."""
     if name in __all__:
-        return getattr(import_module("gclint.testing.live"), name)
+        module = "callback" if name == "GclintCallback" else "live"
+        return getattr(import_module(f"gclint.testing.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -61,7 +61,7 @@ _SYNTHESIS = tuple(
 )
 """The same for the rooms inside of this one."""
 
-_DOOR = ("gclint", "gclint.testing.live")
+_DOOR = ("gclint", ("gclint.testing.live", "gclint.testing.callback"))
 """What ``import gclint`` offers, and imports only when it is asked for."""
 
 _ASKING = (
@@ -99,11 +99,16 @@ _WORKERS_LANGUAGE = {
         "processes",
         "protocol",
         "scenarios",
+        "training.answer",
         "vocabulary",
     )
 }
 """What the host imports of the worker; these need nothing but Python."""
-_IN_PROCESS = ("gclint.testing.live", f"{_WORKER}.live")
+_IN_PROCESS = {
+    ("gclint.testing.live", f"{_WORKER}.live"),
+    ("gclint.testing.live", f"{_WORKER}.trainers"),
+    ("gclint.testing.callback", f"{_WORKER}.beginning"),
+}
 """Who examines models in the process that they were built in, by what."""
 
 
@@ -115,7 +120,7 @@ def _imports() -> Mapping[str, frozenset[str]]:
         name: frozenset(
             imported
             for imported in _imported(path)
-            if imported in files and not (name == _DOOR[0] and _is_in(imported, _DOOR[1]))
+            if imported in files and not (name == _DOOR[0] and imported in _DOOR[1])
         )
         for name, path in files.items()
     }
@@ -200,7 +205,7 @@ def test_the_worker_imports_nothing_but_itself_and_the_host_only_its_language() 
             if _is_in(user, _WORKER) and not _is_in(used, _WORKER):
                 leaving[user].add(used)
             elif _is_in(used, _WORKER) and not (
-                _is_in(user, _WORKER) or used in _WORKERS_LANGUAGE or (user, used) == _IN_PROCESS
+                _is_in(user, _WORKER) or used in _WORKERS_LANGUAGE or (user, used) in _IN_PROCESS
             ):
                 entering[user].add(used)
     assert (leaving, entering) == ({}, {})

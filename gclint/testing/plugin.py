@@ -1,4 +1,4 @@
-"""The plugin for pytest: ``--gclint`` examines the models that tests in transformers' manner are about.
+"""The plugin for pytest: ``--gclint`` examines the models and the trainers that tests are about.
 
 pytest imports it wherever gclint is installed, so it imports nothing else before it has to.
 """
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _NAME = "test_gclint"
 _CLASSES = "all_model_classes"
 """Where a test class in that manner says which models it is about."""
+_TRAINER = "make_trainer"
+"""The method of a test class that returns the Trainer that it is about."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,15 +26,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("gclint").addoption(
         "--gclint",
         action="store_true",
-        help=f"add a test {_NAME} to each class of tests that has `{_CLASSES}` and a `model_tester`: "
-        "it trains these models with and without gradient checkpointing, and compares",
+        help=f"add a test {_NAME} to each class of tests that has `{_CLASSES}` and a `model_tester`, or "
+        f"`{_TRAINER}()`: it trains these models, or a copy of the model of the Trainer that this returns, "
+        "with and without gradient checkpointing, and compares",
     )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> None:
     """Add the test to a class, before its tests are looked for."""
-    if collector.config.getoption("gclint") and inspect.isclass(obj) and hasattr(obj, _CLASSES):
+    if not (collector.config.getoption("gclint") and inspect.isclass(obj)):
+        return
+    if hasattr(obj, _CLASSES) or hasattr(obj, _TRAINER):
         setattr(obj, _NAME, _test)
 
 
@@ -54,7 +59,9 @@ def _results(tests: Any) -> Iterator[CheckResult]:
     """Yield what comes of each model, made and fed as the other tests make and feed it."""
     from gclint.testing.live import check
 
-    for model_class in tests.all_model_classes or ():
+    if hasattr(tests, _TRAINER):
+        yield check(getattr(tests, _TRAINER)())
+    for model_class in getattr(tests, _CLASSES, None) or ():
         if not getattr(model_class, "supports_gradient_checkpointing", False):
             continue
         config, inputs = tests.model_tester.prepare_config_and_inputs_for_common()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 import signal
 import subprocess
 import sys
@@ -19,6 +17,7 @@ import gclint
 from gclint.verify.worker.cause import Cause
 from tests.environment import PROJECT
 from tests.verify.planted import examine_planted, imported, specimen
+from tests.verify.process_state import everything
 
 pytestmark = pytest.mark.torch
 
@@ -65,34 +64,6 @@ def llama() -> tuple[Any, dict[str, Any]]:
         optimizer.step()
     torch.set_num_threads(threads)
     return model, batch
-
-
-def _everything(model: Any) -> dict[str, Any]:
-    """Return all that a run could have changed, of a model and of the process."""
-    import numpy
-    import torch
-
-    state: dict[str, Any] = {
-        "random": random.getstate(),
-        "numpy": [str(each) for each in numpy.random.get_state()],
-        "torch": torch.get_rng_state().tolist(),
-        "threads": torch.get_num_threads(),
-        "grad": torch.is_grad_enabled(),
-        "folder": os.getcwd(),  # noqa: PTH109
-        "environment": dict(os.environ),
-        "signals": [signal.getsignal(each) for each in (signal.SIGCHLD, signal.SIGINT, signal.SIGALRM)],
-        "filters": list(warnings.filters),
-        "config": model.config.to_dict(),
-        "dynamo": os.environ.get("TORCHDYNAMO_DISABLE"),
-    }
-    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-        gradient = None if tensor.grad is None else tensor.grad.tolist()
-        state[name] = (id(tensor), tensor.tolist(), tensor.requires_grad, gradient, tensor._version)
-    for name, module in model.named_modules():
-        hooks = [list(each) for key, each in vars(module).items() if key.endswith("_hooks")]
-        others = {key: id(each) for key, each in vars(module).items() if not key.startswith("_")}
-        state[f"module {name}"] = (module.training, hooks, others, type(module).forward)
-    return state
 
 
 def _enable(model: Any) -> None:
@@ -143,9 +114,9 @@ def test_batches_of_two_lengths_take_turns(planted: Any) -> None:
 def test_memory_that_processes_share_stays_as_it_is(planted: Any) -> None:
     model, batch = planted("batch_norm")
     model.share_memory()
-    before = _everything(model)
+    before = everything(model)
     assert not gclint.check(model, batch, scenarios=()).passed
-    assert _everything(model) == before
+    assert everything(model) == before
 
 
 def test_a_loader_whose_processes_wait_goes_on(planted: Any) -> None:
@@ -169,17 +140,17 @@ def test_everything_stays_as_it_is(planted: Any, name: str) -> None:
     model(**batch)[0].sum().backward()
     _enable(model)
     model.layers[1].register_forward_hook(lambda *_: None)
-    before, inputs = _everything(model), {key: each.clone() for key, each in batch.items()}
+    before, inputs = everything(model), {key: each.clone() for key, each in batch.items()}
     assert gclint.check(model, batch).details.scenarios
-    assert _everything(model) == before
+    assert everything(model) == before
     assert all(bool((batch[key] == each).all()) for key, each in inputs.items())
 
 
 def test_a_model_that_has_been_trained_in_threads_stays_as_it_is(llama: Any) -> None:
     model, _ = llama
-    before = _everything(model)
+    before = everything(model)
     assert gclint.check(*llama, scenarios=["two forwards"]).passed
-    assert _everything(model) == before
+    assert everything(model) == before
 
 
 def test_scenarios_are_run_beside_the_default_one(llama: Any) -> None:

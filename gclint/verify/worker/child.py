@@ -157,6 +157,10 @@ def _wait(children: list[_Child], due: float) -> None:
     select.select([child.pipe for child in children if child.is_open], [], [], max(patience, 0))
 
 
+class ForkDenied(OSError):
+    """The system does not allow another process."""
+
+
 class _Observer:
     """Looks at the processes that tasks have started."""
 
@@ -232,11 +236,21 @@ class _Child:
         with warnings.catch_warnings():
             # Python warns of threads, which libraries start but do not use before the fork.
             warnings.simplefilter("ignore")
-            self.process = os.fork()
+            self.process = self._forked(writing)
         if not self.process:
             _do(task, self._limits, slot, writing, self._dump)
         _running.add(self.process)
         os.close(writing)
+
+    def _forked(self, writing: int) -> int:
+        try:
+            return os.fork()
+        except OSError as error:
+            _private.discard(self.pipe)
+            for descriptor in (self.pipe, writing):
+                os.close(descriptor)
+            self._dump.close()
+            raise ForkDenied(str(error)) from error
 
     def judge(self, now: float, tree: Collection[processes.Process] | None) -> None:
         """End the process if it and those that it has started, if these can be seen, exceed a limit."""

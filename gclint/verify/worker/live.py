@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PretrainedConfig
 
-from gclint.verify.worker.child import Send, Task, run
+from gclint.verify.worker.child import ForkDenied, Send, Task, run
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.examination.examine import examine
 from gclint.verify.worker.examination.subject import disable_checkpointing
@@ -40,6 +40,10 @@ _CANNOT_FORK = "a GPU has been used in this process"
 
 class NotExaminable(Exception):
     """A model or a batch that cannot be examined; the message says why, and what to do."""
+
+
+class NotForkable(NotExaminable):
+    """What cannot be examined in a copy of this process."""
 
 
 @dataclass(frozen=True)
@@ -64,26 +68,39 @@ def examine_live(model: Any, batch: Any, wanted: Wanted, seconds: float) -> Clas
     for problem in _problems(model):
         raise NotExaminable(problem)
     batches = _batches(model, batch)
-    kind = type(_own(model))
+    kind = type(own_model(model))
     # Interactive code is not in a file.
     source = Source(file_of(kind) or f"<{kind.__module__}>", kind.__module__)
-    record = Record(source.path, type(model).__name__)
     function = partial(_examine_in_fork, source, model, batches, wanted)
-    end = End("killed")
-    limit = seconds * (1 + len(wanted.practices))
-    with _restored_signals():
-        for _, event in run([Task(function, limit)], 1):
-            if isinstance(event, End):
-                end = event
-            else:
-                record.take(event)
-    if _CANNOT_FORK in end.message:
-        raise NotExaminable(end.message)
-    result = record.result(end)
+    result = forked_result(source, type(model).__name__, function, seconds * (1 + len(wanted.practices)))
     # How to build the model is unknown; only its inputs are known.
     return replace(
         result, recipes=(), notes=(*_notes(model, batches[0], wanted.scenarios, result), *result.notes)
     )
+
+
+def forked_result(
+    source: Source, name: str, function: Callable[[Send, int], None], seconds: float
+) -> ClassResult:
+    """Return what is known of a model after a function has examined it in a fork of this process.
+
+    Raises:
+        NotForkable: this process cannot be forked.
+    """
+    record = Record(source.path, name)
+    end = End("killed")
+    try:
+        with _restored_signals():
+            for _, event in run([Task(function, seconds)], 1):
+                if isinstance(event, End):
+                    end = event
+                else:
+                    record.take(event)
+    except ForkDenied as error:
+        raise NotForkable(f"this process may not be copied: {error}") from error
+    if _CANNOT_FORK in end.message:
+        raise NotForkable(end.message)
+    return record.result(end)
 
 
 def _examine_in_fork(
@@ -92,14 +109,14 @@ def _examine_in_fork(
     """Examine the model; called in a fork."""
     name = type(model).__name__
     watch = reporting(source.path, name, send)
-    _configure_process()
-    _separate(model)
+    configure_process()
+    separate(model)
 
     def build() -> Any:
         _disable(model)
         return model
 
-    makers = [partial(_copy, batch) for batch in batches]
+    makers = [partial(copied, batch) for batch in batches]
     specimen = Specimen(
         "default",
         model.config,
@@ -119,7 +136,7 @@ def _examine_in_fork(
     watch.known(result)
 
 
-def _configure_process() -> None:
+def configure_process() -> None:
     """Configure this process, a fork, to compute as the worker does."""
     warnings.simplefilter("ignore")
     # The threads of a pool do not survive a fork, and waiting for them would never end.
@@ -137,7 +154,7 @@ def _configure_process() -> None:
         raise RuntimeError(f"{_CANNOT_FORK}, so it cannot be forked") from error
 
 
-def _separate(model: nn.Module) -> None:
+def separate(model: nn.Module) -> None:
     """Reset gradients, which would hide missing ones, and copy what processes share."""
     for tensor in (*model.parameters(), *model.buffers()):
         tensor.grad = None
@@ -213,13 +230,13 @@ def _arguments(model: Any, batch: Any) -> dict[str, Any]:
     inputs = dict(batch)
     if not inputs:
         raise NotExaminable(f"the batch is empty; it must contain {forward}")
-    taken = signature(_own(model).forward).parameters
+    taken = signature(own_model(model).forward).parameters
     takes_all = any(each.kind is Parameter.VAR_KEYWORD for each in taken.values())
     unknown = [name for name in inputs if not (isinstance(name, str) and (takes_all or name in taken))]
     if unknown:
         raise NotExaminable(
-            f"{type(_own(model)).__name__}.forward() has no argument {unknown[0]!r}, which the batch has; "
-            f"it takes {', '.join(taken)}"
+            f"{type(own_model(model)).__name__}.forward() has no argument {unknown[0]!r}, which the batch "
+            f"has; it takes {', '.join(taken)}"
         )
     missing = [
         name
@@ -230,22 +247,22 @@ def _arguments(model: Any, batch: Any) -> dict[str, Any]:
     ]
     if missing:
         raise NotExaminable(
-            f"the batch lacks {missing[0]!r}, which {type(_own(model)).__name__}.forward() needs"
+            f"the batch lacks {missing[0]!r}, which {type(own_model(model)).__name__}.forward() needs"
         )
     try:
-        return {name: _copy(value) for name, value in inputs.items()}
+        return {name: copied(value) for name, value in inputs.items()}
     except Exception as error:  # Copying may raise anything.
         raise NotExaminable(f"the batch cannot be copied: {type(error).__name__}: {error}") from error
 
 
-def _copy(value: Any) -> Any:
+def copied(value: Any) -> Any:
     """Return a value with detached copies of its tensors on the CPU."""
     if isinstance(value, Tensor):
         return value.detach().to("cpu", copy=True)
     if type(value) in (list, tuple):
-        return type(value)(_copy(each) for each in value)
+        return type(value)(copied(each) for each in value)
     if type(value) is dict:
-        return {name: _copy(each) for name, each in value.items()}
+        return {name: copied(each) for name, each in value.items()}
     return copy.deepcopy(value)
 
 
@@ -255,14 +272,14 @@ def _notes(
     """Yield remarks on what was run."""
     if _enabled(model):
         yield "checkpointing was enabled; both modes were examined"
-    if "labels" in signature(_own(model).forward).parameters and "labels" not in inputs:
+    if "labels" in signature(own_model(model).forward).parameters and "labels" not in inputs:
         yield "the batch has no labels, so the model's own loss was not computed"
     for name in sorted(set(wanted or ()) - set(result.scenarios)):
         if result.outcome != "not run" and not any(each.startswith(f"{name}, ") for each in result.notes):
             yield f"the scenario {name!r} does not apply to this model"
 
 
-def _own(model: Any) -> Any:
+def own_model(model: Any) -> Any:
     """Return the model that an adapter library has wrapped."""
     inside = getattr(model, "get_base_model", None)
     return inside() if callable(inside) else model

@@ -15,6 +15,10 @@ from gclint.verify.worker.modes import Mode
 
 MISSING_LIBRARY = "missing library"
 """The symptom if the interpreter lacks a library for a practice; the message says which extra has it."""
+NOTHING_RECOMPUTED, LOST, WRONG = "nothing recomputed", "lost gradients", "wrong gradients"
+"""The symptoms of steps that raise nothing."""
+BUFFER = "buffer "
+"""What the names of buffers begin with among those of parameters."""
 ALL = "all"
 """Requests every usual practice."""
 _SHORT: dict[str, Mode] = {"N": "non-reentrant", "R": "reentrant"}
@@ -23,6 +27,13 @@ ONE_IMAGE, TWO_FORWARDS, TWO_RANKS = "image on one rank", "two forwards", "two r
 """The contents of batches."""
 SHARDED = "fully_shard"
 DDP, PEFT, WRAPPER, AUTOCAST, COMPILE = "ddp", "peft", "wrapper", "autocast", "compile"
+TRAINER = "trainer"
+"""The group of those that a Trainer of the user's decides, which no name requests."""
+AS_IT_IS, OFF, SWITCHED = "as it is", "without checkpointing", "with checkpointing"
+KNOWN = "known"
+"""The symptom of a set-up that was not run, of which something is known without that."""
+INPUTS, REENTRANT = "model.enable_input_require_grads()", "use_reentrant"
+FIND_UNUSED, STATIC = "ddp_find_unused_parameters", "ddp_static_graph"
 
 
 class UnknownPractice(ValueError):
@@ -173,6 +184,83 @@ class CompilePractice(Practice):
     def controls(self) -> tuple[tuple[Practice, str], ...]:
         """Return the same without checkpointing."""
         return ((replace(self, name="compiled", mode="plain"), "checkpointing"),)
+
+
+@dataclass(frozen=True)
+class TrainerPractice(Practice):
+    """Training as a Trainer that the user has built does it, with some of its settings changed."""
+
+    requires_inputs: bool = False
+    """Whether ``enable_input_require_grads()`` is called before."""
+    options: tuple[tuple[str, bool], ...] = ()
+    """The arguments of DistributedDataParallel."""
+    others: tuple[tuple[str, str], ...] = ()
+    """Further arguments of checkpoints, as code."""
+    word: str = "gradient"
+    """What the release calls this kind of checkpointing in the Trainer's arguments."""
+    switch: str = ""
+    """The line that switches checkpointing on, if the Trainer does not."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether nothing is changed."""
+        return self.name == AS_IT_IS
+
+    def reference(self) -> Practice:
+        """Return the same without checkpointing, with what lets any batch pass through all processes."""
+        options = ((FIND_UNUSED, True), (STATIC, False)) if self.options else ()
+        return replace(self, name=OFF, mode="plain", requires_inputs=False, options=options, others=())
+
+    def controls(self) -> tuple[tuple[Practice, str], ...]:
+        """Return the same without checkpointing, if that is not the reference."""
+        alone = replace(self, name=OFF, mode="plain", requires_inputs=False, others=())
+        return () if alone == self.reference() or self.mode == "plain" else ((alone, "checkpointing"),)
+
+    def settings(self) -> dict[str, object]:
+        """Return all that may be set otherwise."""
+        return {
+            f"{self.word}_checkpointing": self.mode != "plain",
+            REENTRANT: self.mode == "reentrant",
+            INPUTS: self.requires_inputs,
+            **dict((*self.options, *self.others)),
+        }
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the lines of code that set it."""
+        if self.switch:
+            return (self.switch,) if self.mode != "plain" else ()
+        chosen = [f"{self.word}_checkpointing={self.mode != 'plain'}"]
+        if self.mode != "plain":
+            chosen.append(f'{self.word}_checkpointing_kwargs={{"{REENTRANT}": {self.mode == "reentrant"}}}')
+        chosen += [f"{name}={value}" for name, value in self.options if value or name == FIND_UNUSED]
+        first = (INPUTS,) if self.requires_inputs else ()
+        return (*first, "TrainingArguments(", "    ...,", *(f"    {each}," for each in chosen), ")")
+
+
+def trainer_practices(own: TrainerPractice, *, is_frozen: bool) -> tuple[TrainerPractice, ...]:
+    """Return what is tried for a trainer: its own setting first, then those that it could have.
+
+    Args:
+        own: its own setting.
+        is_frozen: whether parameters are frozen.
+    """
+    usual, is_parallel = replace(own, others=()), bool(own.options)
+    found = [own, replace(usual, name=OFF, mode="plain")]
+    if own.switch:
+        found.append(replace(usual, name=SWITCHED, mode="non-reentrant"))
+        return tuple(each for each in found if each.is_own or each.mode != own.mode)
+    ddp: list[dict[str, bool]] = [{}]
+    for short, mode in _SHORT.items():
+        if is_parallel:
+            ddp = [{FIND_UNUSED: False}, {FIND_UNUSED: True} if short == "N" else {STATIC: True}]
+        for options in ddp:
+            values = {FIND_UNUSED: False, STATIC: False, **options} if is_parallel else {}
+            chosen = ", ".join(f"{k}={v}" for k, v in {REENTRANT: mode == "reentrant", **options}.items())
+            made = replace(usual, name=chosen, mode=mode, options=tuple(values.items()))
+            found.append(made)
+            if is_frozen and mode == "reentrant":
+                found.append(replace(made, name=f"{chosen} after {INPUTS}", requires_inputs=True))
+    return (own, *(each for each in found[1:] if replace(each, name=AS_IT_IS) != own))
 
 
 def _adapters() -> Iterator[Practice]:

@@ -363,6 +363,8 @@ class SetUp:
     """How many blocks were recomputed; None if unknown."""
     blocks: int | None = None
     """How many blocks ran."""
+    saved_bytes: int | None = None
+    """Bytes that autograd saved for the backward pass of one step, without parameters; None if unknown."""
 
     @property
     def title(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy
 import torch
@@ -16,3 +17,18 @@ def seed(number: int) -> None:
         torch.cuda.manual_seed_all(number)
     numpy.random.seed(number)
     random.seed(number)
+
+
+def random_states() -> tuple[Any, ...]:
+    """Return the states of every random generator."""
+    on_gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    return random.getstate(), numpy.random.get_state(), torch.get_rng_state(), on_gpus
+
+
+def restore_random(states: tuple[Any, ...]) -> None:
+    """Put every random generator back into the state that it had."""
+    random.setstate(states[0])
+    numpy.random.set_state(states[1])
+    torch.set_rng_state(states[2])
+    if states[3] is not None and not torch.cuda._is_in_bad_fork():
+        torch.cuda.set_rng_state_all(states[3])

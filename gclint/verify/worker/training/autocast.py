@@ -40,7 +40,7 @@ def _prepare(practice: Practice, subject: Subject, _blocks: Sequence[Block], _ra
     )
 
 
-def _agreement(_practice: Practice, expected: Tensor, found: Tensor, noise: float) -> Agreement:
+def agreement(_practice: Practice, expected: Tensor, found: Tensor, noise: float) -> Agreement:
     """Compare bit by bit, or relative to the effect of rounding on the gradient once that is known."""
     is_same = torch.equal(expected, found) or deviation(expected, found) <= _TIMES * noise
     return Agreement.SAME if is_same else Agreement.DIFFERENT
@@ -58,5 +58,5 @@ def _advise(rows: Sequence[SetUp]) -> Advice | None:
     return None
 
 
-AUTOCASTING = Group(_prepare, _advise, _agreement, rounding=torch.bfloat16)
+AUTOCASTING = Group(_prepare, _advise, agreement, rounding=torch.bfloat16)
 """Training in mixed precision."""

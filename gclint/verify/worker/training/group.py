@@ -68,6 +68,30 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class Announce:
+    """What those who take all steps themselves call meanwhile."""
+
+    stage: Callable[[str], None]
+    """Called with the name of each stage when it begins."""
+    backward: Callable[[bool], None]
+    """Called when a backward pass begins, and when it ends."""
+    done: Callable[[], None]
+    """Called after each step; takes the gradients."""
+
+
+@dataclass(frozen=True)
+class Driven:
+    """What is known of steps that something else has taken."""
+
+    blocks: tuple[Block, ...]
+    """The blocks that were found, if they were looked for."""
+    saved_bytes: int | None
+    """Bytes that autograd saved for the backward pass of one step."""
+    buffers: Mapping[str, Tensor]
+    """The buffers that have changed, by name."""
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A model prepared for the steps of a practice, in a process of its own."""
 
@@ -89,6 +113,8 @@ class Prepared:
     """Called after the steps; raises :class:`BadPractice` if a requirement is not met."""
     remark: Callable[[], str] = lambda: ""
     """Called at the end in any case; returns a remark for the row, such as the reason."""
+    drive: Callable[[int, Announce], Driven] | None = None
+    """Takes so many steps itself, without ``batches``, as a trainer does."""
 
 
 Prepare = Callable[[Practice, Subject, Sequence[Block], Rank], Prepared]
@@ -133,6 +159,10 @@ class Group:
     """Whether a practice applies to this model; if not, there is no row for it."""
     load: Callable[[], object] = lambda: None
     """Imports what each practice needs, once for all of them."""
+    scenario: str = "default"
+    """The scenario that says what is dropped at random."""
+    finds_blocks: bool = False
+    """Whether the blocks are found by the reference, since the model is not called with batches."""
     is_slow: bool = False
     """Whether it may exceed its time limit although nothing is wrong."""
     steps: int = 2

@@ -10,15 +10,12 @@ from gclint.verify.worker.examination.case import ENOUGH, UNSETTLED
 from gclint.verify.worker.examination.comparison import Agreement, is_nothing
 from gclint.verify.worker.examination.fault import NO_GRADIENT, Fault
 from gclint.verify.worker.examination.words import described, names
-from gclint.verify.worker.practices import Practice
+from gclint.verify.worker.practices import LOST, NOTHING_RECOMPUTED, WRONG, Practice
 from gclint.verify.worker.protocol import SetUp, SetUpOutcome
 from gclint.verify.worker.training.group import Group
 from gclint.verify.worker.training.practice_run import PracticeRun
 
-NOTHING_RECOMPUTED = "nothing recomputed"
 NOT_COMPARED = "not compared"
-LOST = "lost gradients"
-WRONG = "wrong gradients"
 READY_TWICE, UNUSED = "marked as ready twice", "unused parameters"
 _SYMPTOMS = (
     (re.compile(r"mark(ed)? (as|a variable) ready (twice|only once)"), READY_TWICE),
@@ -54,11 +51,15 @@ def judge(
         about = _named(run.error)
         message = f"{how_it_ended(run)} ({names(about)})" if about else how_it_ended(run)
         return _row(practice, run, outcome, symptom_of(run.error), message, about)
-    if practice.mode != "plain" and run.gradients and not any(run.recomputed.values()):
+    found = _compared(practice, group, reference, run, noise)
+    if (
+        practice.mode != "plain"
+        and run.gradients
+        and not (any(run.recomputed.values()) or _saves(reference, run))
+    ):
         return _row(practice, run, "fails", NOTHING_RECOMPUTED, "no block ran again in a backward pass")
     if run.bad is not None:
         return _row(practice, run, "fails", *run.bad)
-    found = _compared(practice, group, reference, run, noise)
     if found.lost:
         message = f"{_counted(found.lost)} a gradient only without checkpointing: {names(found.lost)}"
         return _row(practice, run, "fails", LOST, message, tuple(found.lost))
@@ -75,10 +76,16 @@ def judge(
     return _row(practice, run, "works", message="" if practice.mode == "plain" else _partly(run))
 
 
+def _saves(reference: PracticeRun, run: PracticeRun) -> bool:
+    """Return whether less is kept for the backward pass: what is not a block is recomputed, or lost."""
+    before, after = reference.saved_bytes, run.saved_bytes
+    return before is not None and after is not None and after < before
+
+
 def _partly(run: PracticeRun) -> str:
     """Return a message if only some of the blocks that ran were recomputed."""
     ran, again = (sum(map(bool, each.values())) for each in (run.recorded, run.recomputed))
-    return f"only {again} of {ran} blocks were recomputed" if again < ran else ""
+    return f"only {again} of {ran} blocks were recomputed" if 0 < again < ran else ""
 
 
 def symptom_of(fault: Fault) -> str:
@@ -164,4 +171,5 @@ def _row(
         parameters,
         sum(map(bool, run.recomputed.values())) if has_run else None,
         sum(map(bool, run.recorded.values())) if has_run else None,
+        run.saved_bytes,
     )

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -20,9 +21,18 @@ from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.tensors import dense, outputs_of, total_loss
 from gclint.verify.worker.examination.words import of_step
 from gclint.verify.worker.memory import is_out_of_memory
-from gclint.verify.worker.practices import Practice
+from gclint.verify.worker.practices import BUFFER, Practice
 from gclint.verify.worker.scenarios import scenario_named
-from gclint.verify.worker.training.group import ALONE, BadPractice, DoesNotApply, Group, Prepared, Rank, Seen
+from gclint.verify.worker.training.group import (
+    ALONE,
+    Announce,
+    BadPractice,
+    DoesNotApply,
+    Group,
+    Prepared,
+    Rank,
+    Seen,
+)
 
 _FOLLOWS = re.compile(r"[Cc]onnection (closed|reset)|closed by peer|Timed out waiting|Broken pipe|Socket")
 """Errors of a process because another one has ended or does not answer."""
@@ -33,7 +43,7 @@ class PracticeRun:
     """The record of the steps of a practice; it can be sent to another process."""
 
     gradients: list[dict[str, Tensor | None]] = field(default_factory=list)
-    """The gradients of each step, by the names of the parameters."""
+    """The gradients of each step, by the names of the parameters; with the last, buffers that changed."""
     recorded: Counter[str] = field(default_factory=Counter)
     """The runs of each block in forward passes that recorded a gradient, or were to be repeated."""
     recomputed: Counter[str] = field(default_factory=Counter)
@@ -49,6 +59,10 @@ class PracticeRun:
     """The requirement that is not met: a symptom, and a message."""
     remark: str = ""
     """A remark for the row."""
+    blocks: tuple[Block, ...] = ()
+    """The blocks, if this run has found them."""
+    saved_bytes: int | None = None
+    """Bytes that autograd saved for the backward pass of one step, if they were counted."""
 
     @property
     def is_whole(self) -> bool:
@@ -90,7 +104,7 @@ def run_practice(
     try:
         enter("the set-up")
         seed(0)
-        subject.prepare(scenario_named("default"))
+        subject.prepare(scenario_named(group.scenario))
         if perturbed:
             subject.perturb(perturbed, group.rounding)
         prepared = group.prepare(practice, subject, blocks, rank)
@@ -126,8 +140,15 @@ def _run_steps(
     with nullcontext() if prepared.seen else phases, warnings.catch_warnings():
         # Warnings about defaults of libraries, such as the kind of checkpoint.
         warnings.simplefilter("ignore")
-        for number in range(count):
-            _step(number, prepared, phases, run, enter)
+        if prepared.drive is None:
+            for number in range(count):
+                _step(number, prepared, phases, run, enter)
+            return
+        announce = Announce(enter, partial(setattr, phases, "backward"), lambda: _take(prepared, run))
+        driven = prepared.drive(count, announce)
+        run.blocks, run.saved_bytes = driven.blocks, driven.saved_bytes
+        if run.gradients:
+            run.gradients[-1] |= {f"{BUFFER}{name}": each for name, each in driven.buffers.items()}
 
 
 def _step(
@@ -147,6 +168,11 @@ def _step(
     phases.backward = True
     torch.stack(present).sum().backward()
     phases.backward = False
+    _take(prepared, run)
+
+
+def _take(prepared: Prepared, run: PracticeRun) -> None:
+    """Record the gradients of a step, and reset them."""
     parameters = prepared.parameters()
     run.gradients.append({name: _whole(each.grad) for name, each in parameters.items()})
     for each in parameters.values():
@@ -188,6 +214,8 @@ def together(ranks: Sequence[PracticeRun]) -> PracticeRun:
         scales=dict(ranks[-1].scales),
         stage=ranks[0].stage,
         remark=ranks[0].remark,
+        blocks=ranks[0].blocks,
+        saved_bytes=ranks[0].saved_bytes,
     )
 
 

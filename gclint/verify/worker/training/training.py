@@ -52,10 +52,15 @@ _PERTURBATIONS = 2
 
 
 def trained(
-    result: ClassResult, specimen: Specimen, device: str, practices: Sequence[Practice], watch: Watch
+    result: ClassResult,
+    specimen: Specimen,
+    device: str,
+    practices: Sequence[Practice],
+    watch: Watch,
+    groups: Mapping[str, Group] = GROUPS,
 ) -> ClassResult:
     """Return the result of a class with a row for each practice, and advice for each group."""
-    training = _Training(Subject(specimen, device), watch, _limit(len(practices)))
+    training = _Training(Subject(specimen, device), watch, _limit(len(practices)), groups)
     rows: list[SetUp] = []
     for practice in training.existing(practices):
         row = training.row(practice)
@@ -64,7 +69,7 @@ def trained(
         rows.append(row)
         result = replace(result, setups=tuple(rows))
         watch.known(result)
-    return replace(result, advice=tuple(_advice(rows)))
+    return replace(result, advice=tuple(_advice(rows, groups)))
 
 
 def _limit(count: int) -> float:
@@ -73,12 +78,12 @@ def _limit(count: int) -> float:
     return _SECONDS if whole is None else whole / (1 + count) / _SHARE
 
 
-def _advice(rows: Sequence[SetUp]) -> Iterator[Advice]:
+def _advice(rows: Sequence[SetUp], groups: Mapping[str, Group]) -> Iterator[Advice]:
     by_group: defaultdict[str, list[SetUp]] = defaultdict(list)
     for each in rows:
         by_group[each.group].append(each)
     for name, of_group in by_group.items():
-        advice = GROUPS[name].advise(of_group)
+        advice = groups[name].advise(of_group)
         if advice is not None:
             yield advice
 
@@ -86,7 +91,10 @@ def _advice(rows: Sequence[SetUp]) -> Iterator[Advice]:
 class _Training:
     """One subject, with the reference steps that several practices share."""
 
-    def __init__(self, subject: Subject, watch: Watch, seconds: float) -> None:
+    def __init__(
+        self, subject: Subject, watch: Watch, seconds: float, groups: Mapping[str, Group] = GROUPS
+    ) -> None:
+        self._groups = groups
         self._subject = subject
         self._watch = watch
         self._seconds = seconds
@@ -102,8 +110,8 @@ class _Training:
         for name in dict.fromkeys(each.group for each in practices):
             # The rows report missing libraries.
             with suppress(DoesNotApply):
-                GROUPS[name].load()
-        yield from (each for each in practices if GROUPS[each.group].exists(each, self._subject))
+                self._groups[name].load()
+        yield from (each for each in practices if self._groups[each.group].exists(each, self._subject))
 
     def row(self, practice: Practice) -> SetUp | None:
         """Run one practice and what it takes to judge it; None if its reference cannot be run either."""
@@ -116,7 +124,7 @@ class _Training:
 
     def _judged(self, practice: Practice, expected: PracticeRun, run: PracticeRun) -> SetUp:
         """Return the row of a practice; the effect of rounding is measured only if gradients differ."""
-        group = GROUPS[practice.group]
+        group = self._groups[practice.group]
         row = judge(practice, group, expected, run, {})
         if row.outcome == "fails" and row.parameters and run.is_whole:
             differing = len(row.parameters)
@@ -139,7 +147,7 @@ class _Training:
         if expected.error is not None:
             message = f"without checkpointing, {how_it_ended(expected)}"
             return SetUp(practice.group, practice.name, practice.data, "not run", "no reference", message)
-        row = judge(practice, GROUPS[practice.group], expected, expected, {})
+        row = judge(practice, self._groups[practice.group], expected, expected, {})
         return replace(row, outcome="not run")
 
     def _reference(self, practice: Practice) -> PracticeRun:
@@ -183,7 +191,7 @@ class _Training:
     def _forked(
         self, practice: Practice, ranks: Sequence[Rank], scales: Mapping[str, float], perturbed: int
     ) -> list[PracticeRun]:
-        group, blocks = GROUPS[practice.group], self._known_blocks()
+        group, blocks = self._groups[practice.group], self._known_blocks(practice)
         stages = ["the set-up" for _ in ranks]
 
         def receive(index: int, stage: str) -> None:
@@ -204,8 +212,12 @@ class _Training:
             for (run, end), stage in zip(ended, stages, strict=True)
         ]
 
-    def _known_blocks(self) -> tuple[Block, ...]:
-        if self._blocks is None:
+    def _known_blocks(self, practice: Practice) -> tuple[Block, ...]:
+        if self._blocks is None and self._groups[practice.group].finds_blocks:
+            self._blocks = ()  # It looks for them.
+            found = self._reference(practice.reference()).blocks
+            self._blocks = tuple(each for each in found if not each.is_lone)
+        elif self._blocks is None:
             conditions = Conditions(replace(scenario_named("default"), steps=1), "plain", finds_blocks=True)
             run = Runner(self._subject, self._watch).run(conditions, {})
             self._blocks = tuple(each for each in run.blocks if not each.is_lone)

@@ -29,6 +29,10 @@ _STEM = 8
 _WIDEST = 128
 _STAGE_FIELDS = ("stage_names", "_out_indices", "_out_features")
 _WIDTHS = (Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.STEM, Kind.COORDINATE, Kind.GROUPS)
+_OF_INPUTS = (
+    *(Kind.VOCABULARY, Kind.POSITIONS, Kind.IMAGE, Kind.PATCH, Kind.WINDOW, Kind.MEL),
+    *(Kind.IMAGE_TOKENS, Kind.PATCHES_PER_SIDE, Kind.PINPOINTS),
+)
 _MAIN_WIDTHS = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "hidden_dim")
 """Fields for the width of the hidden states; the first that a configuration has counts."""
 
@@ -124,6 +128,8 @@ class Sizes:
     """Leave widths and numbers of heads unchanged."""
     derived: bool = False
     """Let the configuration class derive again what follows from the smaller fields."""
+    fits_inputs: bool = False
+    """Leave what inputs depend on unchanged, such as the vocabulary and the size of images."""
 
 
 def shrink(config: Any, sizes: Sizes) -> Any:
@@ -143,7 +149,8 @@ def shrink(config: Any, sizes: Sizes) -> Any:
         fit_stages(part, original)
         fit_codec(part, original)
         shrink_rope(part, original)
-    remap_tokens(parts, sizes.vocabulary)
+    if not sizes.fits_inputs:
+        remap_tokens(parts, sizes.vocabulary)
     return derive(small) if sizes.derived else small
 
 
@@ -181,7 +188,7 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
             # The kernels need a GPU, and the model requires this to be false on other machines.
             fields[name] = False
             continue
-        if sizes.plain and kind in _WIDTHS:
+        if (sizes.plain and kind in _WIDTHS) or (sizes.fits_inputs and kind in _OF_INPUTS):
             continue
         if re.fullmatch("(width|depth)_coefficient", name):
             fields[name] = min(value, 1.0)

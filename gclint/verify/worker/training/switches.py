@@ -1,0 +1,67 @@
+"""What switches checkpointing on in models that are not from transformers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+_METHODS = ("activation_checkpointing_enable", "gradient_checkpointing_enable")
+_OF_TIMM = "set_grad_checkpointing"
+_FLAG = re.compile(r"_?(use_|do_|with_|enable_|grad_|gradient_|activation_)*(checkpoint|checkpointing)")
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Something other than the Trainer that switches checkpointing on."""
+
+    line: str
+    """The line of code that does."""
+    on: Callable[[Any], object]
+    off: Callable[[Any], object] | None = None
+    """Switches it off; None if that is unknown, so that it has to be off at first."""
+    is_on: bool = False
+    """Whether it is on already."""
+
+
+def switch_of(model: Any, enable: Callable[[Any], object] | None) -> Switch | None:
+    """Return what switches checkpointing on in a model; None if the Trainer does, or nothing is found."""
+    if enable is not None:
+        return Switch("enable(model)  # your own function", enable)
+    if any(callable(getattr(model, name, None)) for name in _METHODS):
+        return None
+    if callable(getattr(model, _OF_TIMM, None)):
+        is_on = any(getattr(each, "grad_checkpointing", False) is True for each in model.modules())
+        return Switch(
+            f"model.{_OF_TIMM}(True)",
+            lambda of: getattr(of, _OF_TIMM)(True),
+            lambda of: getattr(of, _OF_TIMM)(False),
+            is_on,
+        )
+    found = {
+        (module, name): value
+        for module in model.modules()
+        for name, value in vars(module).items()
+        if isinstance(value, bool) and _FLAG.fullmatch(name)
+    }
+    if not found:
+        return None
+    # Modules are the same objects in a copy of the process.
+    first = next(iter(found))[1]
+    return Switch(
+        f"for module in model.modules(): module.{first} = True",
+        lambda _: _set(found, True),
+        lambda _: _set(found, False),
+        any(found.values()),
+    )
+
+
+def _set(flags: Iterable[tuple[Any, str]], value: bool) -> None:
+    for module, name in flags:
+        setattr(module, name, value)
+
+
+def is_enabled_by_trainer(model: Any) -> bool:
+    """Return whether the Trainer can switch checkpointing on."""
+    return any(callable(getattr(model, name, None)) for name in _METHODS)

@@ -1,0 +1,134 @@
+"""Small trainers as people build them, right and wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import transformers
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from transformers import Trainer, TrainingArguments
+
+_SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+WORD = "activation" if hasattr(TrainingArguments, "activation_checkpointing") else "gradient"
+
+
+def arguments(use_reentrant: bool | None = None, **more: Any) -> TrainingArguments:
+    """Return arguments; checkpointing is off where nothing is said about it."""
+    if use_reentrant is not None:
+        more |= {f"{WORD}_checkpointing": True}
+        kwargs = {"use_reentrant": use_reentrant, **more.pop("kwargs", {})}
+        more[f"{WORD}_checkpointing_kwargs"] = kwargs
+    made = {"output_dir": "unused", "use_cpu": True, "report_to": [], "per_device_train_batch_size": 2}
+    return TrainingArguments(**made, **more)
+
+
+def texts(count: int = 8) -> list[dict[str, Any]]:
+    """Return rows of tokens, the same each time."""
+    tokens = torch.randint(3, 60, (count, 6), generator=torch.Generator().manual_seed(0)).tolist()
+    return [{"input_ids": each, "labels": each} for each in tokens]
+
+
+def llama(layers: int = 2) -> Any:
+    """Return a model that reads text."""
+    sizes = {**_SIZES, "num_hidden_layers": layers}
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=64, **sizes))
+
+
+def of_text(*args: Any, model: Any = None, data: Any = None, kind: Any = Trainer, **more: Any) -> Any:
+    """Return a trainer of a model that reads text."""
+    return kind(model or llama(), arguments(*args, **more), train_dataset=texts() if data is None else data)
+
+
+def classifying(*args: Any, **more: Any) -> Any:
+    """Return a trainer of an encoder with dropout."""
+    model = transformers.BertForSequenceClassification(transformers.BertConfig(vocab_size=64, **_SIZES))
+    rows = [{"input_ids": [1, 2, 3, 4 + number], "labels": number % 2} for number in range(8)]
+    return Trainer(model, arguments(*args, **more), train_dataset=rows)
+
+
+def translating(*args: Any, **more: Any) -> Any:
+    """Return a trainer of an encoder and a decoder."""
+    config = transformers.T5Config(
+        vocab_size=64, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0
+    )
+    model = transformers.T5ForConditionalGeneration(config)
+    rows = [{"input_ids": [3, 4, 5, 6], "labels": [7, 8, number]} for number in range(8)]
+    return Trainer(model, arguments(*args, **more), train_dataset=rows)
+
+
+def of_experts(*args: Any, **more: Any) -> Any:
+    """Return a trainer of a mixture of experts with the loss that balances them."""
+    config = transformers.MixtralConfig(
+        vocab_size=64, **_SIZES, num_key_value_heads=2, num_local_experts=4, output_router_logits=True
+    )
+    return of_text(*args, model=transformers.MixtralForCausalLM(config), **more)
+
+
+def seeing(*args: Any, **more: Any) -> Any:
+    """Return a trainer of a model of images and text."""
+    vision = transformers.CLIPVisionConfig(
+        **{**_SIZES, "num_hidden_layers": 3}, image_size=16, patch_size=8, projection_dim=16
+    )
+    text = transformers.LlamaConfig(vocab_size=64, **_SIZES)
+    config = transformers.LlavaConfig(vision_config=vision, text_config=text, image_token_index=60)
+    tokens, image = [1, 60, 60, 60, 60, 5, 6, 7], torch.ones(3, 16, 16)
+    rows = [{"input_ids": tokens, "labels": tokens, "pixel_values": image * number} for number in range(8)]
+    return Trainer(
+        transformers.LlavaForConditionalGeneration(config), arguments(*args, **more), train_dataset=rows
+    )
+
+
+def adapted_images(*args: Any, kind: Any = transformers.ViTForImageClassification, **more: Any) -> Any:
+    """Return a trainer of LoRA on a frozen model of images, whose inputs the Trainer does not prepare."""
+    import peft
+
+    model = kind(transformers.ViTConfig(**_SIZES, image_size=16, patch_size=8, num_labels=3))
+    model = peft.get_peft_model(model, peft.LoraConfig(r=2, target_modules="all-linear"))
+    images = torch.randn(8, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    rows = [{"pixel_values": each, "labels": number % 3} for number, each in enumerate(images)]
+    return Trainer(model, arguments(*args, **more), train_dataset=rows)
+
+
+class Own(nn.Module):  # type: ignore[misc]
+    """A model that is not from transformers, and checkpoints its layers by itself."""
+
+    def __init__(self, *, has_flag: bool = True, is_on: bool = False) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(64, 16)
+        self.layers = nn.ModuleList(
+            nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16)) for _ in "ab"
+        )
+        self.name = "use_checkpoint" if has_flag else "saves_memory"
+        setattr(self, self.name, is_on)
+
+    def forward(self, input_ids: Any, labels: Any) -> dict[str, Any]:
+        """Return the loss."""
+        hidden = self.embedding(input_ids)
+        for layer in self.layers:
+            is_on = getattr(self, self.name)
+            hidden = hidden + (checkpoint(layer, hidden, use_reentrant=False) if is_on else layer(hidden))
+        logits = hidden @ self.embedding.weight.T
+        return {"loss": nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())}
+
+
+def together(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Collate rows."""
+    return {name: torch.tensor([row[name] for row in rows]) for name in rows[0]}
+
+
+def of_own(**options: Any) -> Any:
+    """Return a trainer of such a model."""
+    return Trainer(Own(**options), arguments(), train_dataset=texts(), data_collator=together)
+
+
+class Stream(torch.utils.data.IterableDataset):  # type: ignore[misc]
+    """Data that can be read only once."""
+
+    def __init__(self) -> None:
+        self.left = iter(texts())
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self.left
