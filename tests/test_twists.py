@@ -280,8 +280,9 @@ def test_what_gets_a_part_of_a_block_where_the_model_is_made(statement: str, tmp
 def test_a_layer_that_another_one_holds(base: str, expected: Applicability, tmp_path: Path) -> None:
     stage = model(LOOP, name="ToyStage", base=base, init="self.layers = nn.ModuleList([ToyLayer(config)])")
     stage = stage.replace("super().__init__(config)", "super().__init__()")
-    held = f"{STACK}\nself.{'layers.append(ToyStage(config))' if base != 'nn.Module' else 'stage = ToyLayer(config)'}"
-    text = toy(_BEFORE, block(_ATTENDED), stage if base != "nn.Module" else "", model(LOOP, init=held))
+    is_layer = base != "nn.Module"
+    held = f"{STACK}\nself.{'layers.append(ToyStage(config))' if is_layer else 'stage = ToyLayer(config)'}"
+    text = toy(_BEFORE, block(_ATTENDED), stage if is_layer else "", model(LOOP, init=held))
     assert applicability(tmp_path, text) is expected
 
 
