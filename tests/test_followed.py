@@ -54,7 +54,7 @@ class Keeper:
 
 """
 _MIXED = "return hidden_states + self.attention(hidden_states)"
-_TRY = "try:\n    {}\nexcept Exception:\n    pass"
+_TRY = "try:\n    {}\nexcept ValueError:\n    pass"
 _PLACES = {
     "AnnAssign.annotation": "class Inner:\n    x: T() = 1",
     "AnnAssign.target": "d = {}\nd[T()]: int",

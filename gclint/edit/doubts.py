@@ -171,7 +171,7 @@ def shared_bases(network: Network, group: Group) -> list[str]:
         )
         if others:
             doubts.append(f"`{root.name}` is also a base of `{others[0]}`, which is not a stacked block")
-        holders = sorted(each.name for each in recomputed if each is not info and info in each.all_parts)
+        holders = sorted(each.name for each in recomputed if info not in each.mro and info in each.all_parts)
         if holders:
             doubts.append(f"`{info.name}` is also part of `{holders[0]}`, which is recomputed as a whole")
     return doubts

@@ -73,6 +73,7 @@ FUNCTIONS = names(
     transformers.integrations.deepspeed.is_deepspeed_zero3_enabled
     transformers.integrations.is_deepspeed_zero3_enabled transformers.deepspeed.is_deepspeed_zero3_enabled
     deepspeed.utils.is_initialized deepspeed.comm.comm.is_initialized
+    transformers.utils.requires_backends transformers.utils.import_utils.requires_backends
     transformers.utils.is_torchdynamo_compiling transformers.utils.is_torch_xla_available
     transformers.utils.is_flash_attn_2_available transformers.utils.is_torch_flex_attn_available
     transformers.utils.import_utils.is_torchdynamo_compiling transformers.utils.is_tracing
