@@ -385,3 +385,77 @@ def test_the_plugin_checks_trainers(made: Any, tmp_path: Path) -> None:
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert "FAILED test_runs.py::TestWrong::test_gclint" in ran.stdout
     assert "Your run loses the gradients of 24 parameters" in ran.stdout
+
+
+def test_what_is_switched_on_meanwhile_leaves_nothing_to_compare_with(made: Any) -> None:
+    from transformers import Trainer
+
+    class Switching(Trainer):  # type: ignore[misc]
+        def train(self, *args: Any, **kwargs: Any) -> Any:
+            self.model.gradient_checkpointing_enable()
+            return super().train(*args, **kwargs)
+
+    with pytest.raises(gclint.CheckError, match="switched on while the trainer trains"):
+        gclint.check(made.of_text(kind=Switching))
+    with pytest.raises(gclint.CheckError, match="switched on while the trainer trains"):
+        gclint.check(made.adapted_images(use_reentrant=True), enable=lambda model: None)
+
+
+def test_a_step_in_which_no_block_is_seen_is_not_judged(made: Any) -> None:
+    from transformers import Trainer
+
+    class Stepping(Trainer):  # type: ignore[misc]
+        def training_step(self, model: Any, inputs: Any, *_more: Any) -> Any:
+            loss = model(**self._prepare_inputs(inputs)).loss
+            self.accelerator.backward(loss)
+            return loss.detach()
+
+    result = gclint.check(made.of_text(False, kind=Stepping))
+    assert result.details.outcome == "not run"
+    assert "is not known: no block was seen to run" in result.text.splitlines()[0]
+
+
+def test_what_stands_behind_a_closed_gate_is_compared(made: Any) -> None:
+    from torch import nn
+    from torch.utils.checkpoint import checkpoint
+
+    class Gated(made.Own):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(is_on=True)
+            self.gates = nn.ParameterList(nn.Parameter(nn.init.zeros_(each)) for each in _scalars())
+            self.embedding.requires_grad_(False)
+
+        def forward(self, input_ids: Any, labels: Any) -> dict[str, Any]:
+            hidden = self.embedding(input_ids)
+            for layer, gate in zip(self.layers, self.gates, strict=True):
+                is_on = self.use_checkpoint
+                given = checkpoint(layer, hidden, use_reentrant=True) if is_on else layer(hidden)
+                hidden = hidden + gate * given
+            logits = hidden @ self.embedding.weight.T
+            return {"loss": nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())}
+
+    def _scalars() -> list[Any]:
+        import torch
+
+        return [torch.empty(()), torch.empty(())]
+
+    trainer = made.of_own()
+    trainer.model = Gated()
+    assert not gclint.check(trainer).passed
+
+
+def test_a_stream_whose_length_raises_is_checked(made: Any) -> None:
+    class Long(made.Stream):  # type: ignore[misc]
+        def __len__(self) -> int:
+            raise TypeError("no length")
+
+    result = gclint.check(made.of_text(False, data=Long(), max_steps=2))
+    assert result.passed, result
+
+
+def test_the_callback_raises_each_time(made: Any) -> None:
+    trainer = made.adapted_images(use_reentrant=True)
+    trainer.add_callback(gclint.GclintCallback(raises=True))
+    for _ in range(2):
+        with pytest.raises(gclint.CheckError, match="loses the gradients"):
+            trainer.train()

@@ -17,8 +17,8 @@ class AtBeginning(TrainerCallback):  # type: ignore[misc]
     def on_train_begin(self, args: Any, state: Any, control: Any, **_others: Any) -> None:
         """Look at the trainer, in the first of the processes that train together."""
         if not self._has_looked and state.is_world_process_zero:
-            self._has_looked = True
             self.look(_trainer_that_calls())
+            self._has_looked = True  # If that raises, it looks again.
 
     def look(self, trainer: Any) -> None:
         """Look at the trainer."""

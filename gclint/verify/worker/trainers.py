@@ -45,6 +45,7 @@ from gclint.verify.worker.training.by_trainer import (
     BROKEN,
     FIRST_BATCH,
     NO_BATCH,
+    SWITCHED,
     ByTrainer,
     arguments_of,
     is_checkpointed,
@@ -226,6 +227,8 @@ def _broken(row: SetUp) -> str:
         )
     if "no memory left" in message:
         return f"a batch, or the model, is too large for this machine: {message}"
+    if message.startswith(SWITCHED):
+        return message
     if FIRST_BATCH in message or message.startswith(NO_BATCH):
         return f"{NO_BATCH}: {message.removeprefix(f'{NO_BATCH}: ')}"
     return f"{BROKEN}: {message}"
@@ -241,7 +244,7 @@ def _problems(trainer: Any, enable: Callable[[Any], object] | None) -> Iterator[
     data = trainer.train_dataset
     if data is None:
         yield "the trainer has no train_dataset, so there is nothing to train on: pass one to it"
-    if hasattr(data, "__len__") and not len(data):
+    if _is_empty(data):
         yield "the trainer's train_dataset is empty, so there is nothing to train on"
     if not any(each.requires_grad for each in model.parameters()):
         yield "no parameter of the trainer's model requires grad, so there is nothing to train"
@@ -271,12 +274,29 @@ def _notes(trainer: Any) -> Iterator[str]:
         yield "torch.compile was left out; `gclint verify --scenario compile` runs it"
     if trainer.args.world_size > _MOST_RANKS:
         yield f"{_MOST_RANKS} processes were run instead of {trainer.args.world_size}"
+    kinds = (type(each) for each in trainer.callback_handler.callbacks)
+    left_out = [
+        each.__name__ for each in kinds if not each.__module__.startswith(("transformers.", "gclint."))
+    ]
+    if left_out:
+        yield (
+            f"`{left_out[0]}` and all other callbacks were left out; a `gclint.GclintCallback` behind them "
+            "sees what they do when training begins"
+        )
     data = trainer.train_dataset
     if _is_one_shot(data):
         yield (
             "the data can be read only once: two batches were read in copies of this process, so what it "
             "reads from, such as a file that was open before, may have advanced"
         )
+
+
+def _is_empty(data: Any) -> bool:
+    """Return whether data say that there are none; streams may have a length that raises."""
+    try:
+        return not len(data)
+    except TypeError:
+        return False
 
 
 def _is_one_shot(data: Any) -> bool:

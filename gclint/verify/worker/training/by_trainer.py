@@ -38,6 +38,10 @@ from gclint.verify.worker.training.switches import Switch
 FIRST_BATCH = "the making of the first batch"
 """The stage in which the data set and the collator run."""
 NO_BATCH = "the trainer has no first batch to train on"
+SWITCHED = (
+    "checkpointing is switched on while the trainer trains, so there is nothing to compare with; switch it "
+    "on in the trainer's arguments, or before"
+)
 BROKEN = "the trainer's own step does not work, with or without checkpointing"
 _FLAG, _FUNCTION = "gradient_checkpointing", "_gradient_checkpointing_func"
 _NOTHING = "no"
@@ -148,8 +152,8 @@ class ByTrainer:
             if vars(each).get(_FLAG)
         ]
         for parameter in trainer.model.parameters():
-            if parameter.requires_grad and parameter.dim() > 1 and not parameter.any():
-                # As in a new adapter: what it is multiplied by would have no gradient to lose.
+            if parameter.requires_grad and not parameter.any():
+                # As in a new adapter, or behind a gate: what it multiplies would have no gradient to lose.
                 parameter.data.normal_(std=_SPREAD)
 
     def group(self) -> Group:
@@ -188,7 +192,9 @@ class ByTrainer:
             subject.model,
             trained_parameters(subject.model),
             batches=lambda _step: (),
-            drive=lambda count, announce: _Drive(trainer, subject.model, finder, announce).take(count),
+            drive=lambda count, announce: _driven(
+                practice, _Drive(trainer, subject.model, finder, announce), count
+            ),
         )
 
     def _choose(self, practice: TrainerPractice) -> None:
@@ -211,6 +217,14 @@ class ByTrainer:
         setattr(self._trainer.args, kwargs, {"use_reentrant": practice.mode == "reentrant"})
 
 
+def _driven(practice: TrainerPractice, drive: _Drive, count: int) -> Driven:
+    """Let a trainer take steps; raise DoesNotApply if it checkpoints where it should not."""
+    driven = drive.take(count)
+    if practice.mode == "plain" and is_checkpointed(drive.model) is not None:
+        raise DoesNotApply("switched on", SWITCHED)
+    return driven
+
+
 class _Enough(Exception):
     """All steps have been taken."""
 
@@ -222,7 +236,7 @@ class _Drive:
         self, trainer: Any, model: nn.Module, finder: BlockFinder | None, announce: Announce
     ) -> None:
         self._trainer = trainer
-        self._model = model
+        self.model = model
         self._finder = finder
         self._announce = announce
         self._number = 0
@@ -247,7 +261,7 @@ class _Drive:
         found = () if self._finder is None else self._finder.blocks(self._trained)
         changed = {
             name: each.detach().clone()
-            for name, each in self._model.named_buffers()
+            for name, each in self.model.named_buffers()
             if name in self._buffers and not torch.equal(each, self._buffers[name])
         }
         return Driven(found, None if self._saved is None else self._saved.total, changed)
@@ -263,7 +277,7 @@ class _Drive:
         self._announce.stage(f"the forward pass{of_step(self._number)}")
         loss = self._training_step(*args, **kwargs)
         if not self._number:
-            parameters = self._model.named_parameters()
+            parameters = self.model.named_parameters()
             self._trained = frozenset(name for name, each in parameters if each.grad is not None)
         self._announce.done()
         self._number += 1
@@ -276,7 +290,7 @@ class _Drive:
         if not self._number:
             with self._finder or nullcontext():
                 return self._compute_loss(*args, **kwargs)
-        self._saved = SavedBytes(self._model)
+        self._saved = SavedBytes(self.model)
         with self._saved:
             return self._compute_loss(*args, **kwargs)
 

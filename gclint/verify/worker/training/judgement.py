@@ -52,11 +52,9 @@ def judge(
         message = f"{how_it_ended(run)} ({names(about)})" if about else how_it_ended(run)
         return _row(practice, run, outcome, symptom_of(run.error), message, about)
     found = _compared(practice, group, reference, run, noise)
-    if (
-        practice.mode != "plain"
-        and run.gradients
-        and not (any(run.recomputed.values()) or _saves(reference, run))
-    ):
+    is_seen = bool(run.recorded) or run.saved_bytes is not None
+    is_again = any(run.recomputed.values()) or _saves(reference, run)
+    if practice.mode != "plain" and run.gradients and is_seen and not is_again:
         return _row(practice, run, "fails", NOTHING_RECOMPUTED, "no block ran again in a backward pass")
     if run.bad is not None:
         return _row(practice, run, "fails", *run.bad)
@@ -73,6 +71,9 @@ def judge(
         return _row(practice, run, "not run", NOT_COMPARED, message, tuple(found.unknown))
     if not found.all:
         return _row(practice, run, "not run", NOT_COMPARED, "no parameter has a gradient to compare")
+    if practice.mode != "plain" and not is_seen:
+        message = "no block was seen to run, so whether any is recomputed is not known"
+        return _row(practice, run, "not run", NOT_COMPARED, message)
     return _row(practice, run, "works", message="" if practice.mode == "plain" else _partly(run))
 
 
