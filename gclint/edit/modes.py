@@ -77,7 +77,7 @@ def _of_class(info: ClassInfo, blocks: Collection[ClassInfo]) -> str | None:
         return f"has its own `{min(own & _FINDING)}`, which may leave out layers"
     if any(each.name != LIBRARY_SWITCH and _sets_flag(each) for each in methods):
         return f"sets `{FLAG}` of other modules"
-    if any(map(_bypasses, methods)):
+    if not any(info in block.mro for block in blocks) and any(map(_bypasses, methods)):
         return "sets attributes past `nn.Module`, which may hide layers"
     names = {block.name for block in blocks}
     late = next((each for each in _run_later(info) if _makes(each, names)), None)

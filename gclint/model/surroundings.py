@@ -93,7 +93,8 @@ _NAMING = (ast.Name, ast.Attribute, ast.Subscript)
 """Expressions for something that was made before."""
 _RUNNING = names(
     """
-    functools.partial functools.reduce map filter sorted min max torch.utils.checkpoint.checkpoint
+    functools.partial functools.reduce map filter sorted min max operator.methodcaller
+    torch.utils.checkpoint.checkpoint
     transformers.modeling_utils.checkpoint transformers.pytorch_utils.apply_chunking_to_forward
     transformers.modeling_utils.apply_chunking_to_forward
     """
@@ -604,7 +605,7 @@ class Surroundings(Freezing):
         """Take note of blocks in what an unknown function gets, which it may run in whatever it sets up."""
         held = self.within(each for value in call.all() for each in objects_among(value))
         blocks = self._classes(of(*(each for each in held if self.is_block([of(each)]))))
-        if blocks and external not in known.RUNNING_NOTHING:
+        if blocks and external not in known.RUNNING_NOTHING | _RUNNING:
             self.see(Matter.WITHIN, f"`{external}`", node, frame, blocks)
 
     def _see_changing(self, node: ast.Call, frame: Frame) -> None:
