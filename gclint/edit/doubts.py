@@ -5,19 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gclint.code.naming import MODEL_BASE
 from gclint.code.outline import Definition
 from gclint.code.walk import dotted_name, last_name, text_of
 from gclint.edit.branch import leaves_out_training
 from gclint.edit.differences import differences
-from gclint.edit.group import Group, root_of, sites_of
+from gclint.edit.group import Group, classes_around, root_of, sites_of
 from gclint.edit.recomputed import stores_on_self
 from gclint.network.evaluation.classes import ClassInfo, nodes_of, words_of
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
 from gclint.network.runsite import RunSite
-from gclint.network.support import models_running
 from gclint.network.traits import statistics_class
 
 _HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook"))
@@ -91,8 +89,7 @@ def recorded_doubts(network: Network, group: Group) -> list[str]:
                 f"`{owner.name}` registers forward hooks, and tensors that they take out of a block "
                 "receive no gradient under reentrant checkpointing"
             )
-        classes = (each for info in (owner, *models_running(owner), *group.blocks) for each in info.mro)
-        hooking = next((each for each in classes if _hooks_gradients(each)), None)
+        hooking = next((each for each in classes_around(owner, group) if _hooks_gradients(each)), None)
         if hooking is not None:
             doubts.append(
                 f"`{hooking.name}` registers hooks on gradients, which reentrant checkpointing may run for "
@@ -109,7 +106,7 @@ def recorded_doubts(network: Network, group: Group) -> list[str]:
 def _hooks_gradients(info: ClassInfo) -> bool:
     """Return whether a class hooks into gradients, which are added up where a part is shared."""
     names = (last_name(call.func) for call in _calls(info))
-    return info.name != MODEL_BASE and not _HOOKING_GRADIENTS.isdisjoint(names)
+    return not _HOOKING_GRADIENTS.isdisjoint(names)
 
 
 def _records_routers(info: ClassInfo) -> bool:

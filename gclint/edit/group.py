@@ -19,6 +19,7 @@ from gclint.network.evaluation.values import External
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
+from gclint.network.support import models_running
 from gclint.network.untrained import untrained
 
 
@@ -60,6 +61,12 @@ def root_of(info: ClassInfo) -> ClassInfo:
     # What is mixed in beside them is no module.
     roots = [each for each in info.mro if External("torch.nn.Module") in each.bases]
     return roots[-1] if roots else info.mro[-1]
+
+
+def classes_around(owner: ClassInfo, group: Group) -> dict[ClassInfo, None]:
+    """Return what runs the blocks of a group, the models that run that, and the blocks, with their bases."""
+    around = (owner, *models_running(owner), *group.blocks)
+    return dict.fromkeys(each for info in around for each in info.mro if each.name != MODEL_BASE)
 
 
 def obstacle(network: Network, group: Group) -> str | None:

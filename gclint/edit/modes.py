@@ -11,18 +11,15 @@ import ast
 from collections.abc import Collection, Iterator
 
 from gclint.code.file import SourceFile
-from gclint.code.naming import MODEL_BASE
 from gclint.code.outline import Definition
 from gclint.code.paths import shown
-from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.code.walk import LOOPS, is_constant, is_super, last_name, walk
-from gclint.edit.group import Group
-from gclint.edit.users import files_beside, users_naming
+from gclint.edit.group import Group, classes_around
+from gclint.edit.users import files_beside, topic_beside, users_naming
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.model import Network
 from gclint.network.outside import FLAG, LIBRARY_SWITCH
-from gclint.network.support import models_running
 
 _TRAINING = "training"
 _SETTING = frozenset(("train", "eval"))
@@ -35,14 +32,7 @@ _MAKING = "__init__"
 def mode_doubts(network: Network, group: Group) -> Iterator[str]:
     """Yield doubts about layers whose mode or flag may not be that of what runs them."""
     legacy = [site for branch in group.branches.values() for site in branch.legacy]
-    owners = dict.fromkeys(site.owner for site in legacy)
-    classes = dict.fromkeys(
-        each
-        for owner in owners
-        for info in (owner, *models_running(owner), *group.blocks)
-        for each in info.mro
-        if each.name != MODEL_BASE
-    )
+    classes = {each: None for site in legacy for each in classes_around(site.owner, group)}
     for info in classes:
         reason = _of_class(info, group.blocks)
         if reason is not None:
@@ -90,28 +80,28 @@ def _sets_mode(node: ast.AST) -> bool:
     """Return whether a node puts a module into evaluation mode, or may do so."""
     if isinstance(node, ast.Attribute) and node.attr == _TRAINING:
         return not isinstance(node.ctx, ast.Load)
-    if not isinstance(node, ast.Call):
-        return False
-    if last_name(node.func) == "setattr":
-        return len(node.args) > 1 and is_constant(node.args[1], _TRAINING)
-    if not isinstance(node.func, ast.Attribute) or node.func.attr not in _SETTING:
-        return False
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return _sets_by_name(node, _TRAINING)
     given = [*node.args, *(each.value for each in node.keywords)]
-    return node.func.attr == "eval" or any(not is_constant(each, True) for each in given)
+    is_switching = node.func.attr == "train" and any(not is_constant(each, True) for each in given)
+    return is_switching or node.func.attr == "eval" or _sets_by_name(node, _TRAINING)
+
+
+def _sets_by_name(node: ast.AST, name: str) -> bool:
+    """Return whether a node is a ``setattr`` of a name."""
+    is_setting = isinstance(node, ast.Call) and last_name(node.func) == "setattr" and len(node.args) > 1
+    return is_setting and is_constant(node.args[1], name)  # type: ignore[attr-defined]
 
 
 def _sets_flag(method: Definition) -> bool:
     """Return whether a method sets the flag of something else than its own object, or may do so."""
-    return any(
-        len(node.args) > 1 and is_constant(node.args[1], FLAG)
-        if isinstance(node, ast.Call)
-        else isinstance(node, ast.Attribute)
-        and node.attr == FLAG
-        and not isinstance(node.ctx, ast.Load)
-        and not _is_own(node.value, method)
-        for node in nodes_of(method)
-        if not isinstance(node, ast.Call) or last_name(node.func) == "setattr"
-    )
+    for node in nodes_of(method):
+        if isinstance(node, ast.Attribute) and node.attr == FLAG and not isinstance(node.ctx, ast.Load):
+            if not _is_own(node.value, method):
+                return True
+        elif _sets_by_name(node, FLAG):
+            return True
+    return False
 
 
 def _bypasses(method: Definition) -> bool:
@@ -176,10 +166,6 @@ def _row_setting_mode(file: SourceFile) -> int | None:
     return None
 
 
-def _sets_modes(file: SourceFile, folder: str) -> bool:
-    return folder == str(file.path.parent) and _row_setting_mode(file) is not None
-
-
 def _is_part(node: ast.AST, parts: Collection[str]) -> bool:
     """Return whether what a mode is set of may be a part of something: no name, or that of an item."""
     target = node.func if isinstance(node, ast.Call) else node
@@ -188,5 +174,5 @@ def _is_part(node: ast.AST, parts: Collection[str]) -> bool:
     return not isinstance(target.value, ast.Name) or target.value.id in parts
 
 
-MODES = Topic("modes", _sets_modes, is_about_others=True)
+MODES = topic_beside("modes", lambda file: _row_setting_mode(file) is not None)
 """Which files of a folder set the modes of parts of models."""

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
-from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.code.walk import FUNCTIONS, Arg, arguments, last_name, walk
 from gclint.copies.generated import is_modular
@@ -20,7 +19,7 @@ from gclint.edit.call import CallRepair, Slot, repair_call
 from gclint.edit.filling import stack_doubts
 from gclint.edit.patched import forwards_replaced
 from gclint.edit.recomputed import changed_in_place
-from gclint.edit.users import files_beside, users_naming
+from gclint.edit.users import files_beside, topic_beside, users_naming
 from gclint.finding import Refusal
 from gclint.model.attributes import spaces_of
 from gclint.model.callees import CHANGING, Form, Forms, default, moved
@@ -243,9 +242,5 @@ def _reads_arguments(hook: ast.expr, file: SourceFile) -> bool:
     return any(isinstance(each, ast.Name) and each.id in second for each in ast.walk(function))
 
 
-ONLOOKERS = Topic(
-    "onlookers",
-    lambda file, folder: folder == str(file.path.parent) and _is_hooking(file),
-    is_about_others=True,
-)
+ONLOOKERS = topic_beside("onlookers", _is_hooking)
 """Which files of a folder register hooks that get arguments as they are passed."""

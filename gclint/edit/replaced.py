@@ -13,7 +13,7 @@ from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.code.surroundings import files_mentioning
 from gclint.edit.recomputed import classes_run
-from gclint.edit.users import files_beside, module_word
+from gclint.edit.users import files_beside, module_word, topic_beside
 from gclint.model.patches import Hook, Part, Patch, is_relied_on, may_be_run, patches
 from gclint.model.replacements import RUN
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
@@ -129,11 +129,7 @@ def _is_machinery(project: Project, file: SourceFile) -> bool:
     )
 
 
-HOOKING = Topic(
-    "hooking",
-    lambda file, folder: folder == str(file.path.parent) and bool(_hooks(file)),
-    is_about_others=True,
-)
+HOOKING = topic_beside("hooking", lambda file: bool(_hooks(file)))
 """Which files of a folder hook into modules."""
 MENTIONING = Topic("mentioning", lambda file, key: key in file.text, is_about_others=True)
 """Which files have a word in their text."""

@@ -42,6 +42,15 @@ def _users(network: Network, names: Collection[str]) -> Iterator[Module]:
             yield network.library.module(file)
 
 
+def topic_beside(name: str, holds: Callable[[SourceFile], bool]) -> Topic:
+    """Return the question which files of a folder, its key, are such that something holds."""
+
+    def asked(file: SourceFile, folder: str) -> bool:
+        return folder == str(file.path.parent) and holds(file)
+
+    return Topic(name, asked, is_about_others=True)
+
+
 def files_beside(network: Network, topic: Topic, words: Collection[str]) -> list[SourceFile]:
     """Return the other files of a file's folder for which a topic holds, whose key is the folder.
 

@@ -112,7 +112,7 @@ _TRANSFORMS = names(
 )
 """Functions that make functions of functions, and set nothing."""
 _MAPPING = names("torch.vmap torch.func.vmap")
-"""Those of them that are followed as what they are given."""
+"""Functions that are followed as what they are given, which they run inside of a transform."""
 _RESTORED = known.CONTEXTS | names(
     """
     torch.inference_mode torch.device torch.cuda.device torch.cuda.stream torch.profiler.profile
