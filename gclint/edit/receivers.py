@@ -13,7 +13,7 @@ from dataclasses import replace
 from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
 from gclint.code.remembered import remembered
-from gclint.code.walk import FUNCTIONS, Arg, arguments, last_name, walk
+from gclint.code.walk import Arg, arguments, last_name, walk, walk_scope
 from gclint.copies.generated import is_modular
 from gclint.edit.call import CallRepair, Slot, repair_call
 from gclint.edit.filling import stack_doubts
@@ -216,9 +216,7 @@ def _is_hooking(file: SourceFile) -> bool:
 
 def _is_hooking_on_import(file: SourceFile) -> bool:
     """Return whether a file does so where it is imported."""
-    body = [] if file.tree is None else file.tree.module.body
-    statements = (each for each in body if not isinstance(each, (*FUNCTIONS, ast.ClassDef)))
-    return any(_hooks(node, file) for each in statements for node in walk(each))
+    return file.tree is not None and any(_hooks(node, file) for node in walk_scope(file.tree.module))
 
 
 def _hooks(node: ast.AST, file: SourceFile) -> bool:

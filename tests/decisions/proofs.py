@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from tests.decisions import toy_layer
+
 Facts = Mapping[str, Any]
 """What is different in a run from one that is right; the keywords of :func:`run`."""
 
@@ -138,11 +140,19 @@ def one_step(**facts: Any) -> Facts:
 
 
 def origin(what: Any = "output", kind: str = "operation", **facts: Any) -> Any:
-    """Return where a recomputation begins to differ: at an operation, if nothing else is named."""
+    """Return where a recomputation begins to differ: at an operation that reads all that may change."""
     from gclint.verify.worker.examination.inspection.difference import Origin
+    from gclint.verify.worker.protocol import Place
 
-    seen: dict[str, Any] = {"name": "sin", "other": "sin", "stack": (), "other_stack": (), **facts}
-    return Origin(what, kind, **seen)
+    stack = (Place(toy_layer.PATH, toy_layer.LINE, toy_layer.LINE),)
+    seen: dict[str, Any] = {
+        "name": "sin",
+        "other": "sin",
+        "stack": stack,
+        "other_stack": (),
+        "module": "layers.0",
+    }
+    return Origin(what, kind, **{**seen, **facts})
 
 
 def change(holder: str, name: str, owner: str = "", **facts: Any) -> Any:
