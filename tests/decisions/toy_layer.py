@@ -13,7 +13,7 @@ class ToyLayer:
 
     count = seen = scale = random = 1.0
 
-    def forward(self, states: float, config: Any) -> float:
+    def forward(self, states: float, config: Any) -> Any:
         """Return something of all of them."""
         return states * self.count * self.seen * self.scale * self.random * config.scale * COUNT
 
