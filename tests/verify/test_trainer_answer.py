@@ -64,7 +64,7 @@ def test_names_are_spelled_out_and_none_is_tried_twice() -> None:
         "use_reentrant=True, ddp_find_unused_parameters=False",
         "use_reentrant=True, ddp_static_graph=True",
     ]
-    switched = trainer_practices(_own("plain", switch="model.save()"), is_frozen=False)
+    switched = trainer_practices(_own("plain", switch=("model.save()",)), is_frozen=False)
     assert [each.name for each in switched] == ["as it is", "with checkpointing"]
     assert switched[1].lines() == ("model.save()",)
 

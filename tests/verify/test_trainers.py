@@ -238,15 +238,56 @@ def test_two_processes_are_two_processes(made: Any, tmp_path: Path) -> None:
 
 def test_models_that_are_not_from_transformers_are_switched(made: Any) -> None:
     off = gclint.check(made.of_own())
-    assert (off.passed, off.setting) == (True, "for module in model.modules(): module.use_checkpoint = True")
+    line = 'if hasattr(module, "use_checkpoint"):'
+    assert (off.passed, off.setting.splitlines()[1].strip()) == (True, line)
     on = gclint.check(made.of_own(is_on=True))
     assert "Your run is fine: " in on.text
-    with pytest.raises(gclint.CheckError, match=r"say how with check\(trainer, enable="):
+    with pytest.raises(
+        gclint.CheckError, match=r"nothing is checkpointed in Own, .* check\(trainer, enable="
+    ):
         gclint.check(made.of_own(has_flag=False))
+    with pytest.raises(gclint.CheckError, match="does not work: AttributeError: 'Own' object has no"):
+        gclint.check(made.of_own(has_flag=False), enable=lambda model: model.save_memory())
     given = gclint.check(
         made.of_own(has_flag=False), enable=lambda model: setattr(model, "saves_memory", True)
     )
     assert "With checkpointing, a step would keep" in given.text
+
+
+def test_a_model_that_checkpoints_unasked_is_compared_with_itself_without(made: Any) -> None:
+    fine = gclint.check(made.of_own(kind=made.Unasked))
+    assert "Your run is fine: what it checkpoints is recomputed" in fine.text
+    lost = gclint.check(made.of_own(kind=made.Capturing))
+    assert (lost.passed, lost.setting) == (False, "")
+    assert "Your run loses the gradients of 8 parameters" in lost.text
+    # A flag that is off promises a run without checkpoints.
+    with pytest.raises(gclint.CheckError, match=r"calls checkpoint\(\) although checkpointing is not"):
+        gclint.check(made.of_own(kind=made.Unasked, has_flag=True))
+
+
+def test_a_model_of_transformers_in_another_is_switched_there(made: Any) -> None:
+    off = gclint.check(made.of_own(kind=made.Around))
+    assert off.setting == f"model.backbone.{made.WORD}_checkpointing_enable()"
+    assert "With checkpointing, a step would keep" in off.text
+    trainer = made.of_own(kind=made.Around)
+    trainer.model.backbone.gradient_checkpointing_enable()
+    assert "Your run is fine: 2 of 2 blocks" in gclint.check(trainer).text
+
+
+def test_a_flag_that_is_on_in_some_modules_stays_so(made: Any) -> None:
+    result = gclint.check(made.of_own(kind=made.Flagged))
+    assert "Your run is fine" in result.text
+    half, without = (each.saved_bytes for each in result.details.setups)
+    whole = gclint.check(made.of_own(is_on=True)).details.setups[0].saved_bytes
+    assert whole < half < without
+
+
+def test_gradients_that_are_not_numbers_prove_nothing(made: Any) -> None:
+    trainer = made.of_own()
+    usual = trainer.compute_loss
+    trainer.compute_loss = lambda *args, **kwargs: usual(*args, **kwargs) * float("nan")
+    with pytest.raises(gclint.CheckError, match="are not finite, so nothing can be compared"):
+        gclint.check(trainer)
 
 
 def test_data_that_can_be_read_once_are_still_there(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:

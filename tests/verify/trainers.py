@@ -108,10 +108,59 @@ class Own(nn.Module):  # type: ignore[misc]
         """Return the loss."""
         hidden = self.embedding(input_ids)
         for layer in self.layers:
-            is_on = getattr(self, self.name)
-            hidden = hidden + (checkpoint(layer, hidden, use_reentrant=False) if is_on else layer(hidden))
+            hidden = hidden + self.run(layer, hidden)
         logits = hidden @ self.embedding.weight.T
         return {"loss": nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())}
+
+    def run(self, layer: nn.Module, hidden: Any) -> Any:
+        """Run a layer."""
+        is_on = getattr(self, self.name)
+        return checkpoint(layer, hidden, use_reentrant=False) if is_on else layer(hidden)
+
+
+class Flagged(Own):
+    """The first layer is told to checkpoint itself, and the second not to."""
+
+    def __init__(self) -> None:
+        super().__init__(has_flag=False)
+        for number, layer in enumerate(self.layers):
+            layer.use_checkpoint = number == 0
+
+    def run(self, layer: nn.Module, hidden: Any) -> Any:
+        """Run a layer as its flag says."""
+        self.saves_memory = layer.use_checkpoint
+        return super().run(layer, hidden)
+
+
+class Unasked(Own):
+    """It checkpoints its layers whatever is set."""
+
+    def __init__(self, *, has_flag: bool = False) -> None:
+        super().__init__(has_flag=has_flag)
+
+    def run(self, layer: nn.Module, hidden: Any) -> Any:
+        """Run a layer."""
+        return checkpoint(layer, hidden, use_reentrant=False)
+
+
+class Capturing(Unasked):
+    """What its checkpoints compute with is not among their arguments."""
+
+    def run(self, layer: nn.Module, hidden: Any) -> Any:
+        """Run a layer on what its function has captured."""
+        return checkpoint(lambda _: layer(hidden), torch.ones(1), use_reentrant=True)
+
+
+class Around(nn.Module):  # type: ignore[misc]
+    """A module of one's own around a model of transformers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = llama()
+
+    def forward(self, input_ids: Any, labels: Any) -> Any:
+        """Return what that returns."""
+        return self.backbone(input_ids=input_ids, labels=labels)
 
 
 def together(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -119,9 +168,9 @@ def together(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: torch.tensor([row[name] for row in rows]) for name in rows[0]}
 
 
-def of_own(**options: Any) -> Any:
+def of_own(kind: Any = Own, **options: Any) -> Any:
     """Return a trainer of such a model."""
-    return Trainer(Own(**options), arguments(), train_dataset=texts(), data_collator=together)
+    return Trainer(kind(**options), arguments(), train_dataset=texts(), data_collator=together)
 
 
 class Stream(torch.utils.data.IterableDataset):  # type: ignore[misc]

@@ -198,8 +198,8 @@ class TrainerPractice(Practice):
     """Further arguments of checkpoints, as code."""
     word: str = "gradient"
     """What the release calls this kind of checkpointing in the Trainer's arguments."""
-    switch: str = ""
-    """The line that switches checkpointing on, if the Trainer does not."""
+    switch: tuple[str, ...] | None = None
+    """The lines that switch checkpointing on; None if the Trainer does."""
 
     @property
     def is_own(self) -> bool:
@@ -227,8 +227,8 @@ class TrainerPractice(Practice):
 
     def lines(self) -> tuple[str, ...]:
         """Return the lines of code that set it."""
-        if self.switch:
-            return (self.switch,) if self.mode != "plain" else ()
+        if self.switch is not None:
+            return self.switch if self.mode != "plain" else ()
         chosen = [f"{self.word}_checkpointing={self.mode != 'plain'}"]
         if self.mode != "plain":
             chosen.append(f'{self.word}_checkpointing_kwargs={{"{REENTRANT}": {self.mode == "reentrant"}}}')
@@ -246,7 +246,7 @@ def trainer_practices(own: TrainerPractice, *, is_frozen: bool) -> tuple[Trainer
     """
     usual, is_parallel = replace(own, others=()), bool(own.options)
     found = [own, replace(usual, name=OFF, mode="plain")]
-    if own.switch:
+    if own.switch is not None:
         found.append(replace(usual, name=SWITCHED, mode="non-reentrant"))
         return tuple(each for each in found if each.is_own or each.mode != own.mode)
     ddp: list[dict[str, bool]] = [{}]

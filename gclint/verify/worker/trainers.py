@@ -32,9 +32,12 @@ from gclint.verify.worker.live import (
 from gclint.verify.worker.modes import Mode
 from gclint.verify.worker.practices import (
     AS_IT_IS,
+    LOST,
+    NOTHING_RECOMPUTED,
     OFF,
     REENTRANT,
     TRAINER,
+    WRONG,
     TrainerPractice,
     trainer_practices,
 )
@@ -42,9 +45,11 @@ from gclint.verify.worker.protocol import ClassResult, Outcome, SetUp, SetUpOutc
 from gclint.verify.worker.specimen import Specimen
 from gclint.verify.worker.training.answer import answer
 from gclint.verify.worker.training.by_trainer import (
+    ALWAYS,
     BROKEN,
     FIRST_BATCH,
     NO_BATCH,
+    NO_TURN,
     SWITCHED,
     ByTrainer,
     arguments_of,
@@ -66,9 +71,9 @@ _NO_METHOD = (
     "gradient_checkpointing_enable(); leave it False, and switch checkpointing on in the model"
 )
 _NO_SWITCH = (
-    "nothing is found that switches checkpointing on in {}: neither gradient_checkpointing_enable() nor "
-    "set_grad_checkpointing(), nor a flag such as use_checkpoint; say how with "
-    "check(trainer, enable=lambda model: ...)"
+    "nothing is checkpointed in {}, and nothing is found that switches it on: neither "
+    "gradient_checkpointing_enable() nor set_grad_checkpointing(), nor a flag such as use_checkpoint; say "
+    "how with check(trainer, enable=lambda model: ...)"
 )
 _LATE = re.compile(r"computation for|CPU time|seconds|time limit")
 _OUTCOMES: dict[SetUpOutcome, Outcome] = {"works": "passed", "fails": "failed", "not run": "not run"}
@@ -86,7 +91,7 @@ def examine_trainer(
     Raises:
         NotExaminable: this cannot be done.
     """
-    for problem in _problems(trainer, enable):
+    for problem in _problems(trainer):
         raise NotExaminable(problem)
     switch = switch_of(trainer.model, enable)
     practices = _practices(trainer, switch)
@@ -100,6 +105,8 @@ def examine_trainer(
                 f"{error}, and only copies of it can run a model that is not from transformers"
             ) from error
         result, how = _elsewhere(trainer, practices, seconds, str(error))
+    if practices[0].switch == () and result.category == NOTHING_RECOMPUTED:
+        raise NotExaminable(_NO_SWITCH.format(type(trainer.model).__name__))
     result = replace(result, notes=(*_notes(trainer), *result.notes))
     return replace(result, advice=(answer(practices, result.setups, how),))
 
@@ -199,7 +206,7 @@ def _practices(trainer: Any, switch: Switch | None = None) -> tuple[TrainerPract
         options=parallel_options(trainer) if together else (),
         others=tuple((name, repr(value)) for name, value in kwargs.items()) if is_on else (),
         word=word_for_checkpointing(trainer.args),
-        switch="" if switch is None else switch.line,
+        switch=None if switch is None else switch.lines,
     )
     is_frozen = not all(each.requires_grad for each in trainer.model.parameters())
     return trainer_practices(own, is_frozen=is_frozen)
@@ -211,8 +218,12 @@ def _judged(result: ClassResult) -> ClassResult:
     own = rows.get(AS_IT_IS)
     if own is None:
         raise NotExaminable(result.reason or "nothing could be run")
+    for row in result.setups:
+        if row.message.startswith(NO_TURN):
+            raise NotExaminable(row.message)
     without = rows.get(OFF, own)
-    if without.outcome == "not run" or (without is own and own.outcome != "works"):
+    is_broken = without is own and own.outcome != "works" and own.symptom not in (LOST, WRONG)
+    if without.outcome == "not run" or is_broken:
         raise NotExaminable(_broken(without))
     return replace(
         result, outcome=_OUTCOMES[own.outcome], reason=own.message or None, category=own.symptom or None
@@ -227,14 +238,14 @@ def _broken(row: SetUp) -> str:
         )
     if "no memory left" in message:
         return f"a batch, or the model, is too large for this machine: {message}"
-    if message.startswith(SWITCHED):
+    if message.startswith((SWITCHED, ALWAYS)):
         return message
     if FIRST_BATCH in message or message.startswith(NO_BATCH):
         return f"{NO_BATCH}: {message.removeprefix(f'{NO_BATCH}: ')}"
     return f"{BROKEN}: {message}"
 
 
-def _problems(trainer: Any, enable: Callable[[Any], object] | None) -> Iterator[str]:
+def _problems(trainer: Any) -> Iterator[str]:
     """Yield why a trainer cannot be examined; each reason can be told only if there is none before."""
     if not isinstance(trainer, Trainer):
         yield f"{type(trainer).__name__} is not a Trainer of transformers"
@@ -248,11 +259,8 @@ def _problems(trainer: Any, enable: Callable[[Any], object] | None) -> Iterator[
         yield "the trainer's train_dataset is empty, so there is nothing to train on"
     if not any(each.requires_grad for each in model.parameters()):
         yield "no parameter of the trainer's model requires grad, so there is nothing to train"
-    if not is_enabled_by_trainer(model):
-        if arguments_of(trainer)[0]:
-            yield _NO_METHOD.format(type(model).__name__)
-        if switch_of(model, enable) is None:
-            yield _NO_SWITCH.format(type(model).__name__)
+    if not is_enabled_by_trainer(model) and arguments_of(trainer)[0]:
+        yield _NO_METHOD.format(type(model).__name__)
     if any(each.is_meta for each in (*model.parameters(), *model.buffers())):
         yield "the model is on the meta device, so it has no weights to train: load or initialise them first"
     if any(type(each).__name__ == "DTensor" or hasattr(each, "ds_id") for each in model.parameters()):

@@ -15,6 +15,11 @@ from torch import nn
 from transformers.trainer_callback import CallbackHandler, DefaultFlowCallback
 
 from gclint.verify.worker.examination.blocks import Block, BlockFinder
+from gclint.verify.worker.examination.inspection.checkpoints import (
+    Checkpoints,
+    Repeated,
+    without_checkpoints,
+)
 from gclint.verify.worker.examination.observers import SavedBytes
 from gclint.verify.worker.examination.subject import Subject, seed
 from gclint.verify.worker.examination.words import of_step
@@ -33,7 +38,7 @@ from gclint.verify.worker.training.group import (
     trained_parameters,
 )
 from gclint.verify.worker.training.parallel import join
-from gclint.verify.worker.training.switches import Switch
+from gclint.verify.worker.training.switches import FLAG, Switch
 
 FIRST_BATCH = "the making of the first batch"
 """The stage in which the data set and the collator run."""
@@ -42,8 +47,14 @@ SWITCHED = (
     "checkpointing is switched on while the trainer trains, so there is nothing to compare with; switch it "
     "on in the trainer's arguments, or before"
 )
+ALWAYS = (
+    "the model calls checkpoint() although checkpointing is not switched on, so there is nothing to compare "
+    "with: let it ask an attribute such as use_checkpoint, which is True, or name another one with "
+    "check(trainer, enable=lambda model: ...)"
+)
+NO_TURN = "what switches checkpointing on or off does not work"
 BROKEN = "the trainer's own step does not work, with or without checkpointing"
-_FLAG, _FUNCTION = "gradient_checkpointing", "_gradient_checkpointing_func"
+_FUNCTION = "_gradient_checkpointing_func"
 _NOTHING = "no"
 _SPREAD = 0.02
 _LEFT_OUT: Mapping[str, Any] = {
@@ -99,7 +110,7 @@ def parallel_options(trainer: Any) -> tuple[tuple[str, bool], ...]:
 def is_checkpointed(model: Any) -> dict[str, Any] | None:
     """Return the keyword arguments with which checkpointing is enabled in a model; None if it is not."""
     for module in model.modules():
-        if vars(module).get(_FLAG):
+        if vars(module).get(FLAG):
             return dict(getattr(vars(module).get(_FUNCTION), "keywords", {}))
     return None
 
@@ -147,9 +158,9 @@ class ByTrainer:
         self._switch = switch
         self._random = random_states()
         self._flags = [
-            (each, vars(each)[_FLAG], vars(each).get(_FUNCTION))
+            (each, vars(each)[FLAG], vars(each).get(_FUNCTION))
             for each in trainer.model.modules()
-            if vars(each).get(_FLAG)
+            if vars(each).get(FLAG)
         ]
         for parameter in trainer.model.parameters():
             if parameter.requires_grad and not parameter.any():
@@ -201,8 +212,9 @@ class ByTrainer:
         """Set how checkpointing is enabled."""
         if self._switch is not None:
             turn = self._switch.off if practice.mode == "plain" else self._switch.on
-            if turn is not None and not (practice.is_own and self._switch.off is None):
-                turn(self._trainer.model)
+            # As it is, it may be on in some of the modules only.
+            if turn is not None and not practice.is_own:
+                _turn(turn, self._trainer.model)
             return
         if practice.is_own:
             for module, flag, function in self._flags:
@@ -217,11 +229,26 @@ class ByTrainer:
         setattr(self._trainer.args, kwargs, {"use_reentrant": practice.mode == "reentrant"})
 
 
+def _turn(turn: Callable[[Any], object], model: Any) -> None:
+    try:
+        turn(model)
+    except Exception as error:  # It may be the user's.
+        message = f"{NO_TURN}: {type(error).__name__}: {error}"
+        raise DoesNotApply("not switched", message) from error
+
+
 def _driven(practice: TrainerPractice, drive: _Drive, count: int) -> Driven:
     """Let a trainer take steps; raise DoesNotApply if it checkpoints where it should not."""
-    driven = drive.take(count)
-    if practice.mode == "plain" and is_checkpointed(drive.model) is not None:
+    if practice.mode != "plain":
+        return drive.take(count)
+    repeated = Repeated()
+    # What checkpoints whatever is set is compared with a run in which it does not.
+    with Checkpoints([repeated]) if practice.is_own else without_checkpoints():
+        driven = drive.take(count)
+    if is_checkpointed(drive.model) is not None:
         raise DoesNotApply("switched on", SWITCHED)
+    if repeated.count:
+        raise DoesNotApply("always on", ALWAYS)
     return driven
 
 

@@ -69,6 +69,9 @@ def judge(
     if len(found.unknown) > (1 - ENOUGH) * len(found.all):
         message = f"the effect of rounding on the gradients of {names(found.unknown)} is too large"
         return _row(practice, run, "not run", NOT_COMPARED, message, tuple(found.unknown))
+    if len(found.infinite) > (1 - ENOUGH) * len(found.all):
+        message = f"the gradients of {names(found.infinite)} are not finite, so nothing can be compared"
+        return _row(practice, run, "not run", NOT_COMPARED, message, tuple(found.infinite))
     if not found.all:
         return _row(practice, run, "not run", NOT_COMPARED, "no parameter has a gradient to compare")
     if practice.mode != "plain" and not is_seen:
@@ -120,6 +123,8 @@ class _Comparison:
     wrong: dict[str, None] = field(default_factory=dict)
     unknown: dict[str, None] = field(default_factory=dict)
     """Those that cannot be judged because of rounding."""
+    infinite: dict[str, None] = field(default_factory=dict)
+    """Those that are not finite in the reference either, so that no mistake could be seen in them."""
 
 
 def _counted(parameters: Collection[str]) -> str:
@@ -149,6 +154,8 @@ def _compared(
                 result.unknown[name] = None
             elif agreement is Agreement.DIFFERENT:
                 (result.lost if is_nothing(other) else result.wrong)[name] = None
+            elif not one.isfinite().all():
+                result.infinite[name] = None
     return result
 
 

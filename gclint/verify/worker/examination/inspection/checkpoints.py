@@ -54,6 +54,16 @@ class Observer:
         """Autograd saves a tensor in it."""
 
 
+class Repeated(Observer):
+    """Counts the checkpoints that run again."""
+
+    count = 0
+
+    def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
+        """Count a run if it is not the first one."""
+        self.count += region.is_again
+
+
 class Checkpoints:
     """Observes, while it is entered, all calls of torch's checkpoint function in both modes.
 
@@ -121,6 +131,29 @@ class Checkpoints:
         if self._running:
             for each in self._observers:
                 each.saved(self._running[-1], tensor)
+
+
+@contextmanager
+def without_checkpoints() -> Iterator[None]:
+    """Let torch's checkpoint function only call what it is given, whoever calls it."""
+
+    class StandIn:
+        @staticmethod
+        def apply(function: Any, _preserves: Any, *args: Any) -> Any:
+            return function(*args)
+
+    def generator(*_args: Any, **_kwargs: Any) -> Iterator[None]:
+        yield  # Torch calls the function meanwhile.
+
+    stand_ins = {"CheckpointFunction": StandIn, "_checkpoint_without_reentrant_generator": generator}
+    originals = {name: getattr(torch_checkpoint, name) for name in stand_ins}
+    for name, each in stand_ins.items():
+        setattr(torch_checkpoint, name, each)
+    try:
+        yield
+    finally:
+        for name, each in originals.items():
+            setattr(torch_checkpoint, name, each)
 
 
 def _reentrant(checkpoints: Checkpoints, original: Any) -> Any:
