@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -157,15 +158,33 @@ def _whole(trainer: Any) -> dict[str, Any]:
     return state
 
 
+def _log_losses(trainer: Any) -> None:
+    """Let a trainer keep something of each step, in all sorts of containers."""
+    usual = trainer.compute_loss
+    trainer.losses, trainer.meter = [], SimpleNamespace(seen={"all": set()})
+    trainer.control.noted = {}
+
+    def compute_loss(*args: Any, **kwargs: Any) -> Any:
+        loss = usual(*args, **kwargs)
+        trainer.losses.append(loss)
+        trainer.meter.seen["all"].add(float(loss))
+        trainer.meter.last = trainer.control.noted["loss"] = loss
+        return loss
+
+    trainer.compute_loss = compute_loss
+
+
 @pytest.mark.parametrize("way", ["in copies", "afresh", "in place"])
 def test_nothing_of_a_trainer_is_changed(made: Any, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = made.adapted_images(use_reentrant=True)
     trainer.model.eval()
-    trainer.model.base_model.model.vit.layers[0].register_forward_hook(lambda *_: None)
-    if way != "in copies":
+    if way == "in copies":
+        trainer.model.base_model.model.vit.layers[0].register_forward_hook(lambda *_: None)
+    else:
         _deny_forks(monkeypatch)
     if way == "in place":
         monkeypatch.setattr(type(trainer.model.base_model.model), "__module__", "__main__")
+        _log_losses(trainer)
     before = _whole(trainer)
     result = gclint.check(trainer)
     assert _whole(trainer) == before
@@ -277,9 +296,9 @@ def test_a_model_of_transformers_in_another_is_switched_there(made: Any) -> None
 def test_a_flag_that_is_on_in_some_modules_stays_so(made: Any) -> None:
     result = gclint.check(made.of_own(kind=made.Flagged))
     assert "Your run is fine" in result.text
-    half, without = (each.saved_bytes for each in result.details.setups)
+    half, without = (each.saved_bytes or 0 for each in result.details.setups)
     whole = gclint.check(made.of_own(is_on=True)).details.setups[0].saved_bytes
-    assert whole < half < without
+    assert whole is not None and whole < half < without
 
 
 def test_gradients_that_are_not_numbers_prove_nothing(made: Any) -> None:
@@ -288,6 +307,39 @@ def test_gradients_that_are_not_numbers_prove_nothing(made: Any) -> None:
     trainer.compute_loss = lambda *args, **kwargs: usual(*args, **kwargs) * float("nan")
     with pytest.raises(gclint.CheckError, match="are not finite, so nothing can be compared"):
         gclint.check(trainer)
+
+
+def _scale(_module: Any, _arguments: Any, output: Any) -> Any:
+    return output * 2
+
+
+def _hook(model: Any) -> None:
+    model.model.layers[0].register_forward_hook(_scale)
+
+
+def _wrap(model: Any) -> None:
+    usual = model.model.layers[0].forward
+    model.model.layers[0].forward = lambda *args, **kwargs: usual(*args, **kwargs) * 2
+
+
+def _replace(model: Any) -> None:
+    from torch import nn
+
+    model.model.layers[1].mlp = nn.Sequential(nn.Linear(32, 32), nn.ReLU())
+    model.model.layers[0].mlp = nn.Identity()
+
+
+@pytest.mark.parametrize("change", [_hook, _wrap, _replace])
+def test_a_model_that_was_changed_is_not_built_anew(
+    made: Any, change: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _deny_forks(monkeypatch)
+    trainer = made.of_text(use_reentrant=False)
+    assert "in a process of its own" in gclint.check(trainer).text
+    change(trainer.model)
+    text = gclint.check(trainer).text
+    assert "Your run is fine, as single steps in this process show" in text
+    assert "which cannot be sent" in text
 
 
 def test_data_that_can_be_read_once_are_still_there(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
+from torch.utils.hooks import RemovableHandle
 from transformers import Trainer
 
 from gclint.verify.worker.live import NotExaminable, copied, own_model
@@ -47,6 +49,8 @@ answer_afresh(*pickle.load(sys.stdin.buffer))
 """
 _OF_LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _SCRIPT = "__main__"
+_HOOKS = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"
+_OF_ACCELERATE = frozenset(("_original_forward", "_hf_hook", "_old_forward"))
 _GIVEN = ("processing_class", "compute_loss_func")
 """What a trainer is made with, beside the model, the arguments and the data."""
 _OF_PLACE = (
@@ -54,6 +58,11 @@ _OF_PLACE = (
     *("place_model_on_device", "deepspeed_plugin", "hf_deepspeed_config", "fsdp_plugin_args"),
 )
 """What trainers and arguments know of the process in which they were made."""
+
+
+_Parts = dict[str, frozenset[str]]
+"""The classes of modules, by their names without the numbers of layers."""
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,8 @@ class Parcel:
     trained: frozenset[str]
     """The names of the parameters that require grad."""
     requires_inputs: bool
+    parts: _Parts
+    """The classes of its modules; none if quantising has replaced some, which does not happen there."""
     checkpointed: dict[str, Any] | None
     """With which arguments checkpointing is enabled already, whatever the trainer will do."""
     trainer_class: Any
@@ -133,6 +144,8 @@ def _parcel(trainer: Any) -> Parcel:
     model, own = trainer.model, own_model(trainer.model)
     if type(own).__module__ == _SCRIPT:
         raise NotExaminable(f"{type(own).__name__} is defined in the script itself, so it cannot be sent")
+    for name in _changed(model):
+        raise NotExaminable(f"`{name or 'model'}` has hooks or a forward of its own, which cannot be sent")
     names = {
         name: value.cpu() if isinstance(value, torch.Tensor) else value
         for name, value in vars(trainer).items()
@@ -156,6 +169,7 @@ def _parcel(trainer: Any) -> Parcel:
         dict(getattr(model, "peft_config", {})),
         frozenset(name for name, each in model.named_parameters() if each.requires_grad),
         hasattr(own, "_require_grads_hook"),
+        {} if hasattr(own, "hf_quantizer") else _parts(model),
         is_checkpointed(model),
         kinds[0],
         attributes,
@@ -170,6 +184,37 @@ def _parcel(trainer: Any) -> Parcel:
     if not _is_portable(parcel):
         raise NotExaminable(f"{type(own).__name__} or its configuration cannot be sent to another process")
     return parcel
+
+
+def _changed(model: nn.Module) -> Iterator[str]:
+    """Yield the names of modules of which somebody else than the libraries has changed what they do."""
+    values = [each for module in model.modules() for each in vars(module).values()]
+    values += [each for value in values if isinstance(value, list) for each in value]
+    known = {each.id for each in values if isinstance(each, RemovableHandle)}
+    for name, module in model.named_modules():
+        attributes = vars(module)
+        hooks = {number for each in attributes if each.endswith(_HOOKS) for number in attributes[each]}
+        is_wrapped = "forward" in attributes and attributes.keys().isdisjoint(_OF_ACCELERATE)
+        if is_wrapped or not hooks <= known:
+            yield name
+
+
+def _parts(model: nn.Module) -> _Parts:
+    """Return the classes of a model's modules."""
+    found: dict[str, set[str]] = {}
+    for name, each in model.named_modules():
+        kind = type(each)
+        found.setdefault(_NUMBER.sub("#", name), set()).add(f"{kind.__module__}.{kind.__qualname__}")
+    return {name: frozenset(kinds) for name, kinds in found.items()}
+
+
+def _is_built_alike(parts: _Parts, smaller: _Parts) -> bool:
+    """Return whether a model has the parts that its class gives it, as a smaller one shows."""
+    packages = {kind.partition(".")[0] for kinds in smaller.values() for kind in kinds}
+    return all(
+        kinds & smaller.get(name, kinds) and packages.issuperset(kind.partition(".")[0] for kind in kinds)
+        for name, kinds in parts.items()
+    )
 
 
 def _first_rows(data: Any) -> Any:
@@ -257,6 +302,8 @@ def _model(parcel: Parcel, config: Any) -> Any:
         parameter.requires_grad_(name in parcel.trained)
     if parcel.requires_inputs:
         model.enable_input_require_grads()
+    if not _is_built_alike(parcel.parts, _parts(model)):
+        raise NotExaminable("modules of the model have been replaced, which cannot be sent")
     if parcel.checkpointed is not None:
         model.gradient_checkpointing_enable(parcel.checkpointed)
     return model

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
-from torch import nn
 
 from gclint.verify.worker.examination.blocks import Block, BlockFinder
 from gclint.verify.worker.examination.fault import fault_of
@@ -30,6 +30,10 @@ from gclint.verify.worker.training.by_trainer import (
 from gclint.verify.worker.training.group import Group
 from gclint.verify.worker.training.judgement import how_it_ended, judge
 from gclint.verify.worker.training.practice_run import PracticeRun
+
+_MOST = 1000
+"""How many items of a container are looked into."""
+_WITHOUT_STATE = (type, FunctionType, ModuleType, torch.Tensor)
 
 
 def examine_in_place(trainer: Any, practices: Sequence[TrainerPractice]) -> ClassResult:
@@ -135,15 +139,9 @@ def _named(error: Exception) -> str:
 def _undone(trainer: Any) -> Iterator[None]:
     """Put back what a step changes, in the trainer, the model and the process."""
     model = trainer.model
-    modules = [(each, dict(vars(each)), _containers(each)) for each in model.modules()]
-    configs = [
-        (each, dict(vars(each)))
-        for each in {id(m.config): m.config for m in model.modules() if hasattr(m, "config")}.values()
-    ]
+    before = _contents(_wholes(trainer))
     tensors = [(each, each.detach().clone()) for each in model.buffers()]
     gradients = [(each, each.grad, each.requires_grad) for each in model.parameters()]
-    wholes = [trainer, trainer.args, trainer.accelerator, getattr(trainer.accelerator, "scaler", None)]
-    attributes = [(each, dict(vars(each))) for each in wholes if each is not None]
     states = random_states()
     for parameter in model.parameters():
         parameter.grad = None
@@ -151,16 +149,12 @@ def _undone(trainer: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        for whole, before in (*attributes, *configs):
-            vars(whole).clear()
-            vars(whole).update(before)
-        for module, before, containers in modules:
-            vars(module).clear()
-            vars(module).update(before)
-            for name, content in containers.items():
-                container = vars(module)[name]
+        for container, content in before:
+            if isinstance(container, dict | set):
                 container.clear()
                 container.update(content)
+            else:
+                container[:] = content
         with torch.no_grad():
             for buffer, value in tensors:
                 if not torch.equal(buffer, value):
@@ -171,7 +165,27 @@ def _undone(trainer: Any) -> Iterator[None]:
         restore_random(states)
 
 
-def _containers(module: nn.Module) -> dict[str, Any]:
-    """Return copies of the dictionaries of a module: its hooks, buffers, parameters and modules."""
-    found = {name: value for name, value in vars(module).items() if isinstance(value, dict)}
-    return {name: value.copy() for name, value in found.items()}
+def _wholes(trainer: Any) -> Iterator[Any]:
+    """Yield a trainer, what it has, and the modules of its model."""
+    yield trainer
+    for each in (*vars(trainer).values(), getattr(trainer.accelerator, "scaler", None)):
+        if hasattr(each, "__dict__") and not isinstance(each, _WITHOUT_STATE):
+            yield each
+    for module in trainer.model.modules():
+        yield module
+        if hasattr(module, "config"):
+            yield module.config
+
+
+def _contents(wholes: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """Return the attributes of objects, and the lists, dictionaries and sets in them, each with a copy."""
+    found: dict[int, tuple[Any, Any]] = {}
+    waiting = [vars(each) for each in wholes]
+    while waiting:
+        container = waiting.pop()
+        if id(container) not in found:
+            found[id(container)] = (container, container.copy())
+            # Long ones are data.
+            inner = list(container.values() if isinstance(container, dict) else container)[:_MOST]
+            waiting += [each for each in inner if isinstance(each, dict | list | set)]
+    return list(found.values())
