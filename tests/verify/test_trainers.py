@@ -279,9 +279,30 @@ def test_a_model_that_checkpoints_unasked_is_compared_with_itself_without(made: 
     lost = gclint.check(made.of_own(kind=made.Capturing))
     assert (lost.passed, lost.setting) == (False, "")
     assert "Your run loses the gradients of 8 parameters" in lost.text
-    # A flag that is off promises a run without checkpoints.
-    with pytest.raises(gclint.CheckError, match=r"calls checkpoint\(\) although checkpointing is not"):
-        gclint.check(made.of_own(kind=made.Unasked, has_flag=True))
+    # A flag that is off says nothing of what is not asked.
+    assert gclint.check(made.of_own(kind=made.Unasked, has_flag=True)).text == fine.text
+    wrapped = gclint.check(made.of_text(model=made.wrapped()))
+    assert "Your run is fine: 2 of 2 blocks" in wrapped.text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, ", and does not checkpoint. With checkpointing, a step would keep"),
+        ({"is_on": True}, ": what it checkpoints is recomputed"),
+        ({"kind": "Unasked"}, ": what it checkpoints is recomputed"),
+    ],
+)
+def test_models_of_ones_own_take_steps_in_place_where_no_copy_can_be_made(
+    made: Any, options: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "kind" in options:
+        options = {**options, "kind": getattr(made, options["kind"])}
+    _deny_forks(monkeypatch)
+    trainer = made.of_own(**options)
+    before = _whole(trainer)
+    assert f"Your run is fine, as single steps in this process show{words}" in gclint.check(trainer).text
+    assert _whole(trainer) == before
 
 
 def test_a_model_of_transformers_in_another_is_switched_there(made: Any) -> None:

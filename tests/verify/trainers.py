@@ -151,6 +151,16 @@ class Capturing(Unasked):
         return checkpoint(lambda _: layer(hidden), torch.ones(1), use_reentrant=True)
 
 
+def wrapped() -> Any:
+    """Return a model of transformers whose layers are in wrappers that checkpoint them."""
+    from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+
+    model = llama()
+    for number, layer in enumerate(model.model.layers):
+        model.model.layers[number] = checkpoint_wrapper(layer)
+    return model
+
+
 class Around(nn.Module):  # type: ignore[misc]
     """A module of one's own around a model of transformers."""
 

@@ -25,27 +25,34 @@ from gclint.verify.worker.training.by_trainer import (
     enable_as_trainer,
     first_batches,
     is_checkpointed,
+    plainly,
+    turn,
     watched_backward,
 )
-from gclint.verify.worker.training.group import Group
+from gclint.verify.worker.training.group import DoesNotApply, Group
 from gclint.verify.worker.training.judgement import how_it_ended, judge
 from gclint.verify.worker.training.practice_run import PracticeRun
+from gclint.verify.worker.training.switches import Switch
 
 _MOST = 1000
 """How many items of a container are looked into."""
 _WITHOUT_STATE = (type, FunctionType, ModuleType, torch.Tensor)
 
 
-def examine_in_place(trainer: Any, practices: Sequence[TrainerPractice]) -> ClassResult:
+def examine_in_place(
+    trainer: Any, practices: Sequence[TrainerPractice], switch: Switch | None
+) -> ClassResult:
     """Return what a step as the trainer is, and those without and with another kind of checkpointing, show.
 
     Raises:
         NotExaminable: there is no first batch, or a step needs too much memory.
     """
-    steps = _Steps(trainer, first_batches(trainer, 1)[0])
+    steps = _Steps(trainer, switch, first_batches(trainer, 1)[0])
     without = next((each for each in practices if each.mode == "plain"), practices[0])
-    blocks = tuple(each for each in steps.take(without, ()).blocks if not each.is_lone)
+    blocks = tuple(each for each in steps.take(without, None).blocks if not each.is_lone)
     plain = steps.take(without, blocks)
+    if plain.refusal is not None:
+        raise NotExaminable(str(plain.refusal))
     if plain.error is not None:
         raise NotExaminable(f"{BROKEN}: {how_it_ended(plain)}")
     kind = type(own_model(trainer.model))
@@ -67,19 +74,23 @@ class _Steps:
 
     group = Group(lambda *_: None, lambda _rows: None, finds_blocks=True)  # type: ignore[arg-type]
 
-    def __init__(self, trainer: Any, batch: dict[str, Any]) -> None:
+    def __init__(self, trainer: Any, switch: Switch | None, batch: dict[str, Any]) -> None:
         self._trainer = trainer
+        self._switch = switch
         self._batch = batch
 
-    def take(self, practice: TrainerPractice, blocks: Sequence[Block]) -> PracticeRun:
+    def take(self, practice: TrainerPractice, blocks: Sequence[Block] | None) -> PracticeRun:
         """Take a step; without known blocks, it looks for them."""
         model, run = self._trainer.model, PracticeRun()
-        phases = Phases(model, blocks)
-        finder = None if blocks else BlockFinder(model)
+        phases = Phases(model, blocks or ())
+        finder = BlockFinder(model) if blocks is None else None
         with _undone(self._trainer):
             try:
-                _enable(self._trainer, practice)
-                self._step(run, phases, finder)
+                self._enable(practice)
+                with plainly(practice):
+                    self._step(run, phases, finder)
+            except DoesNotApply as refusal:
+                run.refusal = refusal
             except Exception as error:
                 if is_out_of_memory(error):
                     raise NotExaminable(
@@ -91,6 +102,23 @@ class _Steps:
             run.blocks = finder.blocks([name for name, each in run.gradients[0].items() if each is not None])
         run.recorded, run.recomputed = phases.runs[False], phases.runs[True]
         return run
+
+    def _enable(self, practice: TrainerPractice) -> None:
+        """Enable checkpointing as a practice has it."""
+        trainer = self._trainer
+        if self._switch is not None:
+            turn(practice, self._switch, trainer.model)
+            return
+        if practice.is_own:
+            if arguments_of(trainer)[0]:
+                enable_as_trainer(trainer, None)
+            return
+        if is_checkpointed(trainer.model) is not None:
+            disable_checkpointing(trainer.model)
+        if practice.requires_inputs:
+            trainer.model.enable_input_require_grads()
+        if practice.mode != "plain":
+            enable_as_trainer(trainer, practice.mode == "reentrant")
 
     def _step(self, run: PracticeRun, phases: Phases, finder: BlockFinder | None) -> None:
         """Take a step, once for what is kept and found, and record its gradients."""
@@ -115,20 +143,6 @@ class _Steps:
                 if each.requires_grad
             }
         )
-
-
-def _enable(trainer: Any, practice: TrainerPractice) -> None:
-    """Enable checkpointing as a practice has it."""
-    if practice.is_own:
-        if arguments_of(trainer)[0]:
-            enable_as_trainer(trainer, None)
-        return
-    if is_checkpointed(trainer.model) is not None:
-        disable_checkpointing(trainer.model)
-    if practice.requires_inputs:
-        trainer.model.enable_input_require_grads()
-    if practice.mode != "plain":
-        enable_as_trainer(trainer, practice.mode == "reentrant")
 
 
 def _named(error: Exception) -> str:

@@ -58,7 +58,7 @@ from gclint.verify.worker.training.by_trainer import (
     parallel_options,
     word_for_checkpointing,
 )
-from gclint.verify.worker.training.switches import Switch, is_enabled_by_trainer, switch_of
+from gclint.verify.worker.training.switches import UNASKED, Switch, is_enabled_by_trainer, switch_of
 from gclint.verify.worker.training.training import trained
 from gclint.verify.worker.watch import reporting
 
@@ -93,19 +93,25 @@ def examine_trainer(
     """
     for problem in _problems(trainer):
         raise NotExaminable(problem)
-    switch = switch_of(trainer.model, enable)
+    try:
+        return _examined(trainer, seconds, switch_of(trainer.model, enable))
+    except NotExaminable as error:
+        if str(error) != ALWAYS:
+            raise
+    # What it does is what counts, and not what would switch it on.
+    return _examined(trainer, seconds, UNASKED)
+
+
+def _examined(trainer: Any, seconds: float, switch: Switch | None) -> ClassResult:
+    """Examine a trainer whose model is switched like this."""
     practices = _practices(trainer, switch)
     try:
         for obstacle in _obstacles(trainer):
             raise NotForkable(obstacle)
         result, how = _in_copies(trainer, practices, seconds, switch), ""
     except NotForkable as error:
-        if switch is not None:
-            raise NotExaminable(
-                f"{error}, and only copies of it can run a model that is not from transformers"
-            ) from error
-        result, how = _elsewhere(trainer, practices, seconds, str(error))
-    if practices[0].switch == () and result.category == NOTHING_RECOMPUTED:
+        result, how = _elsewhere(trainer, practices, seconds, switch, str(error))
+    if switch is UNASKED and result.category == NOTHING_RECOMPUTED:
         raise NotExaminable(_NO_SWITCH.format(type(trainer.model).__name__))
     result = replace(result, notes=(*_notes(trainer), *result.notes))
     return replace(result, advice=(answer(practices, result.setups, how),))
@@ -145,7 +151,11 @@ def _in_copies(
 
 
 def _elsewhere(
-    trainer: Any, practices: tuple[TrainerPractice, ...], seconds: float, obstacle: str
+    trainer: Any,
+    practices: tuple[TrainerPractice, ...],
+    seconds: float,
+    switch: Switch | None,
+    obstacle: str,
 ) -> tuple[ClassResult, str]:
     """Return what a fresh process says, or steps in this one, and how that is known."""
     data = trainer.train_dataset
@@ -154,11 +164,13 @@ def _elsewhere(
             f"{obstacle}, and the data can be read only once: pass a copy of it to the trainer"
         )
     try:
+        if switch is not None:
+            raise NotExaminable("what switches checkpointing on or off cannot be sent")
         result, how = examine_afresh(trainer, practices, seconds), _AFRESH
         if sum(each.numel() for each in trainer.model.parameters()) > SMALL:
             how = _SMALLER
     except NotExaminable as error:
-        result, how = _judged(examine_in_place(trainer, practices)), _IN_PLACE
+        result, how = _judged(examine_in_place(trainer, practices, switch)), _IN_PLACE
         how += ", without DistributedDataParallel" if practices[0].options else ""
         obstacle = f"{obstacle}; no smaller model can be run instead ({error})"
     return replace(result, notes=(obstacle, *result.notes)), how

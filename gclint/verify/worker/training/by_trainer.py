@@ -47,11 +47,7 @@ SWITCHED = (
     "checkpointing is switched on while the trainer trains, so there is nothing to compare with; switch it "
     "on in the trainer's arguments, or before"
 )
-ALWAYS = (
-    "the model calls checkpoint() although checkpointing is not switched on, so there is nothing to compare "
-    "with: let it ask an attribute such as use_checkpoint, which is True, or name another one with "
-    "check(trainer, enable=lambda model: ...)"
-)
+ALWAYS = "the model calls checkpoint() although checkpointing is not switched on"
 NO_TURN = "what switches checkpointing on or off does not work"
 BROKEN = "the trainer's own step does not work, with or without checkpointing"
 _FUNCTION = "_gradient_checkpointing_func"
@@ -211,10 +207,7 @@ class ByTrainer:
     def _choose(self, practice: TrainerPractice) -> None:
         """Set how checkpointing is enabled."""
         if self._switch is not None:
-            turn = self._switch.off if practice.mode == "plain" else self._switch.on
-            # As it is, it may be on in some of the modules only.
-            if turn is not None and not practice.is_own:
-                _turn(turn, self._trainer.model)
+            turn(practice, self._switch, self._trainer.model)
             return
         if practice.is_own:
             for module, flag, function in self._flags:
@@ -229,26 +222,46 @@ class ByTrainer:
         setattr(self._trainer.args, kwargs, {"use_reentrant": practice.mode == "reentrant"})
 
 
-def _turn(turn: Callable[[Any], object], model: Any) -> None:
+def turn(practice: TrainerPractice, switch: Switch, model: Any) -> None:
+    """Switch checkpointing on or off as a practice has it.
+
+    Raises:
+        DoesNotApply: what switches it raises.
+    """
+    turned = switch.off if practice.mode == "plain" else switch.on
+    # As it is, it may be on in some of the modules only.
+    if turned is None or practice.is_own:
+        return
     try:
-        turn(model)
+        turned(model)
     except Exception as error:  # It may be the user's.
         message = f"{NO_TURN}: {type(error).__name__}: {error}"
         raise DoesNotApply("not switched", message) from error
 
 
-def _driven(practice: TrainerPractice, drive: _Drive, count: int) -> Driven:
-    """Let a trainer take steps; raise DoesNotApply if it checkpoints where it should not."""
-    if practice.mode != "plain":
-        return drive.take(count)
+@contextmanager
+def plainly(practice: TrainerPractice) -> Iterator[None]:
+    """Let nothing checkpoint in a practice without it, whatever the model asks for.
+
+    Raises:
+        DoesNotApply: the trainer's own setting is not to checkpoint, and it does.
+    """
     repeated = Repeated()
-    # What checkpoints whatever is set is compared with a run in which it does not.
+    if practice.mode != "plain":
+        yield
+        return
     with Checkpoints([repeated]) if practice.is_own else without_checkpoints():
-        driven = drive.take(count)
-    if is_checkpointed(drive.model) is not None:
-        raise DoesNotApply("switched on", SWITCHED)
+        yield
     if repeated.count:
         raise DoesNotApply("always on", ALWAYS)
+
+
+def _driven(practice: TrainerPractice, drive: _Drive, count: int) -> Driven:
+    """Let a trainer take steps; raise DoesNotApply if it checkpoints where it should not."""
+    with plainly(practice):
+        driven = drive.take(count)
+    if practice.mode == "plain" and is_checkpointed(drive.model) is not None:
+        raise DoesNotApply("switched on", SWITCHED)
     return driven
 
 

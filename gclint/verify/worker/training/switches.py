@@ -28,6 +28,14 @@ class Switch:
     """Whether it is on already."""
 
 
+def _leave(_model: Any) -> None:
+    """Do nothing."""
+
+
+UNASKED = Switch((), _leave, is_on=True)
+"""That of a model that checkpoints whatever is set."""
+
+
 def switch_of(model: Any, enable: Callable[[Any], object] | None) -> Switch | None:
     """Return what switches checkpointing on in a model; None if the Trainer does.
 
@@ -55,7 +63,7 @@ def switch_of(model: Any, enable: Callable[[Any], object] | None) -> Switch | No
         if isinstance(value, bool) and _FLAG.fullmatch(name)
     }
     if not found:
-        return Switch((), _leave, is_on=True)
+        return UNASKED
     # Modules are the same objects in a copy of the process.
     lines = ["for module in model.modules():"]
     for name in dict.fromkeys(name for _, name in found):
@@ -66,10 +74,6 @@ def switch_of(model: Any, enable: Callable[[Any], object] | None) -> Switch | No
         lambda _: _set(found, False),
         any(found.values()),
     )
-
-
-def _leave(_model: Any) -> None:
-    """Do nothing."""
 
 
 def _of_part(name: str, part: Any) -> Switch:
