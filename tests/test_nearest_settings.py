@@ -134,7 +134,8 @@ def test_files_are_included_and_excluded_by_their_own_settings(folder: Folder) -
 def test_what_concerns_a_whole_run_is_named_and_not_read(folder: Folder) -> None:
     folder.write(
         {
-            "a/gclint.toml": 'fail-level = "error"\nunsafe-fixes = true\nlibrary = "/nowhere"\n',
+            "a/gclint.toml": 'fail-level = "error"\nunsafe-fixes = true\nlibrary = "/nowhere"\n'
+            '[verify.models.Toy]\ninputs = "toy:inputs"\n',
             "a/modeling_a.py": reports.UNSAFE,
             "modeling_b.py": reports.GOOD,
         }
@@ -142,7 +143,7 @@ def test_what_concerns_a_whole_run_is_named_and_not_read(folder: Folder) -> None
     done = folder.run("--fix")
     assert done.status == 1
     assert folder.read("a/modeling_a.py") == reports.UNSAFE
-    for row, name in enumerate(("fail-level", "unsafe-fixes", "library"), start=1):
+    for row, name in enumerate(("fail-level", "unsafe-fixes", "library", "verify"), start=1):
         assert f"gclint.toml:{row}:1: note: {name} concerns a whole run" in done.err
     assert "note" not in folder.run("--quiet").err
     assert folder.run("a").status == 2  # There, the library is looked for.

@@ -129,7 +129,7 @@ def _mentions_gclint(path: Path) -> bool:
 def _of_whole_runs(settings: Settings) -> Iterator[str]:
     """Yield a note for each setting that concerns a whole run, not some of its files."""
     for name, origin in settings.origins.items():
-        if name in BY_NAME and BY_NAME[name].is_of_run:
+        if name == VERIFY or (name in BY_NAME and BY_NAME[name].is_of_run):
             yield f"{origin}: note: {name} concerns a whole run, and this file only a part of it"
 
 
