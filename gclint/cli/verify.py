@@ -64,7 +64,16 @@ from gclint.verify.process import EXECUTORS
 from gclint.verify.results import Results
 from gclint.verify.run import EnvironmentChanged, Heard, verify
 from gclint.verify.settings import RunSettings
-from gclint.verify.sources import Target, UnknownModel, digest, installed_models, shard, target_of, targets_of
+from gclint.verify.sources import (
+    Target,
+    UnknownModel,
+    defining,
+    digest,
+    installed_models,
+    shard,
+    target_of,
+    targets_of,
+)
 from gclint.verify.worker.known import Known
 from gclint.verify.worker.practices import ALL, PRACTICES, UnknownPractice, groups, practices_named
 
@@ -154,6 +163,13 @@ class _Output:
     multiple=True,
     help="Run a model of the installed transformers, such as bert or 'qwen*'.",
 )
+@_models(
+    "--class",
+    "classes",
+    metavar="NAME",
+    multiple=True,
+    help="Run only this class, such as BertModel; can be repeated.",
+)
 @setting_options(_models, "include", "exclude", "extend-exclude")
 @config_option(_models)
 @_models(
@@ -199,6 +215,7 @@ def run(
     /,
     paths: tuple[Path, ...],
     models: tuple[str, ...],
+    classes: tuple[str, ...],
     config: Path | None,
     practices: tuple[str, ...],
     part: tuple[int, int],
@@ -220,8 +237,8 @@ def run(
     of_files = settings_of(paths or (Path(),), None, config, pop_settings(about_runs))
     known = of_files.known if paths or not models or config else _without_code(of_files.known)
     settings = run_settings(known, **about_runs)
-    settings = replace(settings, practices=practices, executor=executor)
-    targets, found = _targets(paths, models, of_files, settings.python)
+    settings = replace(settings, classes=classes, practices=practices, executor=executor)
+    targets, found = _targets(paths, models, of_files, settings)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
     name_leftovers(paths, [target.path for target in targets])
     with nullcontext() if results_path else results_of_user() as folder:
@@ -289,21 +306,23 @@ verify_group = DefaultGroup("verify", default=run, others=[merge], examples=_EXA
 
 
 def _targets(
-    paths: tuple[Path, ...], models: tuple[str, ...], settings: Settings, python: Path
+    paths: tuple[Path, ...], models: tuple[str, ...], of_files: Settings, settings: RunSettings
 ) -> tuple[list[Target], Survey]:
     targets: list[Target] = []
     found = Survey([], [], [])
     try:
         if models:
-            targets += [target_of(path) for path in installed_models(python, models)]
+            targets += [target_of(path) for path in installed_models(settings.python, models)]
         if paths or not models:
             paths = paths or (Path(),)
-            own, found = targets_of(paths, settings)
+            own, found = targets_of(paths, of_files)
             targets += own
+        if settings.classes:
+            targets = defining(targets, settings.classes)
     except UnknownModel as error:
         raise CannotRun(str(error)) from None
     except OSError as error:
-        raise CannotRun(f"{python} cannot be started: {error.strerror or error}") from None
+        raise CannotRun(f"{settings.python} cannot be started: {error.strerror or error}") from None
     by_path = {target.source.path: target for target in targets}
     return [by_path[path] for path in sorted(by_path)], found
 

@@ -15,7 +15,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +142,7 @@ class Journal:
             content = stream.read() if resume else stream.readline()
         if content and resume:
             found, self.earlier, self._size = _parsed(content, self._path)
-            difference = _difference(found, replace(header, files=found.files))
+            difference = _difference(found, header)
             if difference:
                 raise UnusableResults(f"{shown(self._path)} has the results of a different run: {difference}")
         elif content and not _is_of_gclint(content):
@@ -209,25 +209,25 @@ def read(path: Path) -> tuple[Header, Results]:
 
 
 def merge(paths: Sequence[Path]) -> Results:
-    """Return the results of all shards of one run.
+    """Return the results of runs of different files, and of all their shards.
 
     Raises:
-        UnusableResults: they are not the shards of one run, or not all of them.
+        UnusableResults: they were run in different ways, or shards are missing.
         OSError: a file cannot be read.
     """
     merged = Results()
     places: dict[tuple[str, str], Path] = {}
-    shards: dict[int, Path] = {}
+    runs: dict[tuple[str, str], list[tuple[Header, Path]]] = {}
     first: Header | None = None
     for path in paths:
         header, results = read(path)
         first = first or header
-        difference = _difference(header, replace(first, shard=header.shard))
+        difference = _difference(_of_all(header), _of_all(first))
         if difference:
             raise UnusableResults(f"{path} and {paths[0]} are not from the same run: {difference}")
         if not results.is_finished:
             raise UnusableResults(f"{path} is from a run that has not finished; continue it with --resume")
-        shards[header.shard] = path
+        runs.setdefault((header.files, str(header.settings)), []).append((header, path))
         for key, result in results.classes.items():
             if merged.classes.get(key, result).outcome != result.outcome:
                 raise UnusableResults(
@@ -236,10 +236,12 @@ def merge(paths: Sequence[Path]) -> Results:
                 )
             places[key] = path
         _merge(merged, results, path)
-    count = first.shards if first else 0
-    missing = [f"{each}/{count}" for each in range(1, count + 1) if each not in shards]
-    if missing:
-        raise UnusableResults(f"the results of {', '.join(missing)} are missing")
+    for parts in runs.values():
+        count, known = parts[0][0].shards, {header.shard for header, _ in parts}
+        missing = ", ".join(f"{each}/{count}" for each in range(1, count + 1) if each not in known)
+        of = f" of {parts[0][1]}" if len(runs) > 1 else ""
+        if missing:
+            raise UnusableResults(f"the results of {missing}{of} are missing")
     return merged
 
 
@@ -248,6 +250,9 @@ def _merge(merged: Results, results: Results, path: Path) -> None:
         known = merged.environments.setdefault(tree, environment)
         if known != environment:
             raise UnusableResults(f"{path} is from another environment: {environment} instead of {known}")
+    for source, known_digest in results.digests.items():
+        if merged.digests.get(source, known_digest) != known_digest:
+            raise UnusableResults(f"{source} has changed before {path} was written: run it again")
     merged.discovered.update(results.discovered)
     merged.classes.update(results.classes)
     merged.unusable.update(results.unusable)
@@ -282,12 +287,15 @@ def _parsed(data: bytes, path: Path) -> tuple[Header, Results, int]:
     return header, results, len(whole) + 1
 
 
+def _of_all(header: Header) -> Header:
+    """Return a header without what is otherwise in a run of other classes, or in another part of it."""
+    return Header(header.gclint, settings={**header.settings, "classes": []})
+
+
 def _difference(one: Header, other: Header) -> str:
     """Return how two headers differ, in words; empty if they do not."""
     mine, yours = _described(one), _described(other)
     differing = [name for name in {**mine, **yours} if mine.get(name) != yours.get(name)]
-    if not differing and one.files != other.files:
-        return "the files are not the same"
     return "; ".join(f"{name} is {mine.get(name)} instead of {yours.get(name)}" for name in differing)
 
 

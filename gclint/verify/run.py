@@ -108,7 +108,10 @@ def _request(
     also_marked: Iterable[Path],
 ) -> Request:
     return Request(
-        tuple(replace(source, complete=settings.complete) for source in sources),
+        tuple(
+            replace(source, only=source.only or settings.classes, complete=settings.complete)
+            for source in sources
+        ),
         () if tree is None else (tree,),
         overlay,
         settings.device,

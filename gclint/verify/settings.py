@@ -30,5 +30,7 @@ class RunSettings:
     """Whether to run everything that a comparison of two versions of a model needs."""
     executor: str = "local"
     """The name of the executor."""
+    classes: tuple[str, ...] = ()
+    """The names of the classes to run; empty for all."""
     practices: tuple[str, ...] = ()
     """The names of the practices that are run in addition to the scenarios."""

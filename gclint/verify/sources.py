@@ -160,6 +160,26 @@ def installed_models(python: Path, patterns: Iterable[str]) -> list[Path]:
     return list(files)
 
 
+def defining(targets: Sequence[Target], classes: Sequence[str]) -> list[Target]:
+    """Return the files that define any of the classes, all of which have to be defined somewhere.
+
+    Raises:
+        UnknownModel: one is not.
+        OSError: a file cannot be read.
+    """
+    by_name: dict[str, list[Target]] = {}
+    for target in targets:
+        for name in SourceFile(target.path, read_bytes(target.path)).outline.classes:
+            by_name.setdefault(name, []).append(target)
+    for name in classes:
+        if name not in by_name:
+            close = difflib.get_close_matches(name, by_name)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            raise UnknownModel(f"none of the files defines a class {name!r}{hint}")
+    wanted = {target.source.path for name in classes for target in by_name[name]}
+    return [target for target in targets if target.source.path in wanted]
+
+
 def overlay_of(texts: Mapping[Path, str]) -> dict[str, str]:
     """Return ``texts`` by the absolute paths of the files that they replace."""
     return {str(_absolute(path)): text for path, text in texts.items()}

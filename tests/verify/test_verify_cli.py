@@ -83,6 +83,17 @@ _NOT_RUN = """class B:
 """
 
 
+def test_only_the_classes_that_are_named_are_run(gclint: Gclint) -> None:
+    write("toy", passing("A") + failing("B"))
+    write("other", passing("C"))
+    outcome = gclint("--class", "A", "--output-format", "json")
+    assert (outcome.status, names(outcome)) == (0, ["A"])
+    assert names(gclint("--class", "C", "--class", "B", "--output-format", "json")) == ["C", "B"]
+    outcome = gclint("--class", "Unusd")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "none of the files defines a class 'Unusd'; did you mean Unused?" in outcome.err
+
+
 def test_what_is_not_run_is_told_and_fails_nothing(gclint: Gclint) -> None:
     write("toy", passing("A") + _NOT_RUN)
     outcome = gclint()

@@ -20,7 +20,7 @@ def test_a_run_writes_a_page(gclint: Gclint) -> None:
     assert (outcome.status, outcome.err) == (1, "Open report.html in a browser to see the report.\n")
     text = Path("report.html").read_text()
     assert "the gradients of 8 parameters are lost" in text
-    assert "gclint verify --device cpu modeling_toy.py" in text
+    assert "gclint verify --device cpu --class B modeling_toy.py" in text
     assert "<dd>gclint verify --device cpu --report report.html</dd>" in text
 
 

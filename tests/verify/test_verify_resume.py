@@ -75,10 +75,23 @@ def test_shards_of_two_runs_are_not_merged(gclint: Gclint) -> None:
     write("c", passing("C"))
     gclint("--shard", "2/2", "--results", "2.jsonl", "--jobs", "1")
     outcome = gclint("merge", "1.jsonl", "2.jsonl")
-    assert "not from the same run: the files are not the same" in outcome.err
+    assert "the results of 2/2 of 1.jsonl are missing" in outcome.err
     # What a run goes on with has the files of the later run.
     gclint("--shard", "1/2", "--results", "1.jsonl", "--resume")
     assert gclint("merge", "1.jsonl", "2.jsonl").status == 0
+
+
+def test_runs_of_different_models_are_merged(gclint: Gclint) -> None:
+    for name in "abc":
+        write(name, passing(name.upper()))
+    gclint("modeling_a.py", "--results", "1.jsonl")
+    gclint("modeling_b.py", "modeling_c.py", "--class", "C", "--results", "2.jsonl")
+    assert names(gclint("merge", "1.jsonl", "2.jsonl", "--output-format", "json")) == ["A", "C"]
+    write("a", passing("A") + "# changed\n")
+    gclint("modeling_a.py", "modeling_b.py", "--results", "3.jsonl")
+    outcome = gclint("merge", "1.jsonl", "3.jsonl")
+    assert outcome.status == 2
+    assert "modeling_a.py has changed before 3.jsonl was written: run it again" in outcome.err
 
 
 _COUNTED = """

@@ -222,7 +222,7 @@ def remarks(result: ClassResult) -> Iterator[tuple[str, str]]:
 
 def commands(result: ClassResult, repeat: str) -> Iterator[tuple[str, str]]:
     """Yield the commands that run a class, each with its purpose; ``repeat`` is the one for all files."""
-    path = shlex.quote(shown(result.source))
+    path = f"--class {result.name} {shlex.quote(shown(result.source))}"
     groups = ",".join(dict.fromkeys(each.group for each in result.setups))
     yield "Run it again", f"{repeat}{f' --scenario {groups}' if groups else ''} {path}"
     if result.outcome == "failed" and result.recipes:
