@@ -12,7 +12,7 @@ from gclint.report.page.building import Page
 from gclint.report.page.classes import Ran, Row, commands, shares, stacks
 from gclint.report.page.excerpts import Excerpt
 from gclint.report.page.render import rendered
-from gclint.report.verification import by_group, fates, setup_name
+from gclint.report.verification import by_group, fates
 from gclint.verify.worker.protocol import ClassResult
 from tests.page.sample import (
     ENVIRONMENT,
@@ -47,14 +47,29 @@ def test_rows_begin_with_what_fails(tmp_path: Path) -> None:
     assert page.outcomes == (("failed", 1), ("not run", 1), ("passed", 1))
 
 
+def test_what_to_do_comes_first_and_is_counted(tmp_path: Path) -> None:
+    page = page_of(report_of_runs(tmp_path))
+    assert [(each.group, each.text, each.state, each.names) for each in page.answers] == [
+        ("one process", "Use `use_reentrant=False`", "partly", ("Fails",)),
+        ("one process", "Not known: it was not run", "not run", ("NotRun",)),
+        ("one process", "Nothing: it works", "works", ("Passes",)),
+        ("ddp", "Use `use_reentrant=False`", "partly", ("Fails",)),
+    ]
+    text = rendered(page)
+    assert text.index("What to do") < text.index("Models</h2>") < text.index("What was run, and where</h2>")
+    assert '<span class="pill settled">failed</span>' in text
+    # Nothing is red that has a setting which works.
+    assert 'class="fails"' not in text.partition("<tbody>")[2].partition('<p class="legend">')[0]
+
+
 def test_scenarios_and_set_ups_are_columns(tmp_path: Path) -> None:
     page = page_of(report_of_runs(tmp_path))
     assert [(each.group, each.title, each.detail) for each in page.columns] == [
         ("scenarios", "default", ""),
         ("scenarios", "dropout", ""),
-        ("ddp", "N/plain", "text"),
-        ("ddp", "R/plain", "text"),
-        ("ddp", "R/plain", "images"),
+        ("ddp", "use_reentrant=False", "text"),
+        ("ddp", "use_reentrant=True", "text"),
+        ("ddp", "use_reentrant=True", "images"),
     ]
     assert page.groups == (("scenarios", 2), ("ddp", 3))
     failed, unknown, passed = (
@@ -64,7 +79,8 @@ def test_scenarios_and_set_ups_are_columns(tmp_path: Path) -> None:
         ("partly", "R"),
         ("works", "✓N"),
         ("works", "✓"),
-        ("fails", "✗"),
+        # Another setting works, so that it is not as bad.
+        ("partly", "✗"),
         ("not run", "\N{EN DASH}"),
     ]
     assert unknown == [("none", "")] * 5
@@ -184,10 +200,10 @@ def test_a_class_says_what_to_use_and_how_to_repeat_it(tmp_path: Path) -> None:
     assert "<strong>A setting that works:</strong> use_reentrant=False." in text
     assert '<h3>Training with ddp</h3>\n<p class="box good">Under DDP, use <code>use_reentrant=False' in text
     ((_, setups),) = by_group(result.setups).items()
-    assert [(each[0].outcome, [setup_name(setup) for setup in each]) for each in fates(setups)] == [
-        ("works", ["N/plain, text"]),
-        ("fails", ["R/plain, text"]),
-        ("not run", ["R/plain, images"]),
+    assert [(each[0].outcome, [matrix.spelled(setup) for setup in each]) for each in fates(setups)] == [
+        ("works", ["use_reentrant=False, text"]),
+        ("fails", ["use_reentrant=True, text"]),
+        ("not run", ["use_reentrant=True, images"]),
     ]
     assert "<h4>fails: marked as ready twice</h4>" in text
     (_, command), *_ = commands(result, page.repeat)

@@ -12,13 +12,17 @@ from gclint.report.findings import headline, obstacle
 from gclint.report.page import classes, matrix, repairs
 from gclint.report.page.classes import OUTCOMES, Outcome, Ran, Row
 from gclint.report.page.excerpts import Excerpt, Line, Sources, brief
-from gclint.report.page.matrix import Column
+from gclint.report.page.matrix import Column, State
 from gclint.report.page.repairs import Repair
 from gclint.report.report import Report
 from gclint.report.verification import remark_lines
 from gclint.verify.worker.protocol import ClassResult, Environment, SetUpOutcome
 
 _SETUPS: dict[SetUpOutcome, str] = {"works": "work", "fails": "fail", "not run": "were not run"}
+
+
+_FINE, _UNKNOWN = "Nothing: it works", "Not known: it was not run"
+_NOTHING_WORKS = "No setting that was run works: see the failures"
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,17 @@ class Origin:
     made: datetime
     repeat: str
     """The command that runs files in the same way, without the files."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to do about some of the classes."""
+
+    group: str
+    """How they are trained."""
+    text: str
+    state: State
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -49,6 +64,17 @@ class Page:
     repeat: str
 
     @property
+    def answers(self) -> tuple[Answer, ...]:
+        """What to do: for each kind of training, what concerns most classes first."""
+        found: dict[tuple[str, str, State], dict[str, None]] = {}
+        for row in self.rows:
+            for key in _answers(row):
+                found.setdefault(key, {})[row.result.name] = None
+        order = list(dict.fromkeys(group for group, _, _ in found))
+        counted = sorted(found.items(), key=lambda each: (order.index(each[0][0]), -len(each[1])))
+        return tuple(Answer(group, text, state, tuple(names)) for (group, text, state), names in counted)
+
+    @property
     def groups(self) -> tuple[tuple[str, int], ...]:
         """The headings above columns, each with the number of columns under it."""
         return tuple(Counter(column.group for column in self.columns).items())
@@ -64,6 +90,29 @@ class Page:
         """The outcomes that occur, with the number of rows."""
         counts = Counter(row.outcome for row in self.rows)
         return tuple((each, counts[each]) for each in OUTCOMES if counts[each])
+
+
+def _answers(row: Row) -> Iterator[tuple[str, str, State]]:
+    """Yield what to do about a class in each kind of training."""
+    usual = "one process"
+    if row.setting is not None:
+        # What is not a setting alone has code in it.
+        yield usual, f"Use {row.setting}" if "`" in row.setting else f"Use `{row.setting}`", "partly"
+    elif row.outcome == "failed":
+        yield usual, _NOTHING_WORKS, "fails"
+    elif row.outcome == "not run":
+        yield usual, _UNKNOWN, "not run"
+    else:
+        yield usual, _FINE if row.outcome == "passed" else "Nothing: with its repair, it works", "works"
+    for group in dict.fromkeys(each.group for each in row.result.setups):
+        setting = next((each.setting for each in row.result.advice if each.group == group), "")
+        outcomes = {each.outcome for each in row.result.setups if each.group == group}
+        if "fails" not in outcomes:
+            yield group, *((_FINE, "works") if "works" in outcomes else (_UNKNOWN, "not run"))
+        elif setting:
+            yield group, f"Use `{setting}`", "partly"
+        else:
+            yield group, _NOTHING_WORKS, "fails"
 
 
 def page(report: Report, origin: Origin) -> Page:

@@ -16,6 +16,7 @@ from gclint.report.page.excerpts import Sources, brief
 from gclint.report.page.matrix import Cell, State
 from gclint.report.page.repairs import Repair
 from gclint.report.verification import Story, stories
+from gclint.verify.proven import proven_setting
 from gclint.verify.worker.coverage import listed
 from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.protocol import ClassResult, Cost, Mode, RunSite
@@ -71,6 +72,16 @@ class Row:
         before = None if self.before is None else self.before.result.outcome
         is_repaired = before == "failed" and self.result.outcome == "passed"
         return "repaired" if is_repaired else self.result.outcome
+
+    @property
+    def setting(self) -> str | None:
+        """The setting with which it works, if it fails without."""
+        return proven_setting(self.result)
+
+    @property
+    def has_setting(self) -> bool:
+        """Whether it works with some setting."""
+        return self.setting is not None
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from gclint.verify.proven import proven_setting
 from gclint.verify.worker.modes import CHECKPOINTED
-from gclint.verify.worker.practices import PRACTICES
+from gclint.verify.worker.practices import PRACTICES, spelled_out
 from gclint.verify.worker.protocol import ClassResult, Mode, SetUp
 from gclint.verify.worker.scenarios import OPTION, SCENARIOS, scenario_named
 
 State = Literal["works", "partly", "fails", "not run", "none"]
-"""The state of a cell; ``partly`` works in one mode, and ``none`` does not apply."""
+"""The state of a cell; ``partly`` works in one mode or with a setting, and ``none`` does not apply."""
 
 _STANDARD = "scenarios"
 """The heading above the columns of the scenarios."""
@@ -65,7 +66,7 @@ def columns(results: Iterable[ClassResult]) -> tuple[Column, ...]:
     return (
         *(Column(f"{_STANDARD}/{name}", _STANDARD, name) for name in order if name in seen),
         *(
-            Column(key, each.group, each.name, each.data)
+            Column(key, each.group, spelled_out(each.name), each.data)
             for key, each in sorted(
                 setups.items(), key=lambda found: (places.get(found[1].title, len(places)), found[1].group)
             )
@@ -78,8 +79,23 @@ def cells(result: ClassResult, shown: Sequence[Column]) -> tuple[Cell, ...]:
     by_column: dict[str, list[str]] = {}
     for name in result.scenarios:
         by_column.setdefault(f"{_STANDARD}/{_column(name)}", []).append(name)
-    setups = {each.title: _setup_cell(each) for each in result.setups}
-    return tuple(setups.get(column.key) or _joined(result, by_column.get(column.key, ())) for column in shown)
+    settled = {each.group for each in result.advice if each.setting}
+    setups = {each.title: _settled(_setup_cell(each), each.group in settled) for each in result.setups}
+    has_setting = proven_setting(result) is not None
+    return tuple(
+        setups.get(column.key) or _settled(_joined(result, by_column.get(column.key, ())), has_setting)
+        for column in shown
+    )
+
+
+def spelled(setup: SetUp) -> str:
+    """Return the name of a set-up within its group, in words."""
+    return ", ".join(filter(None, (spelled_out(setup.name), setup.data)))
+
+
+def _settled(cell: Cell, has_setting: bool) -> Cell:
+    """Return a cell that is not as bad if a setting is known with which the class works."""
+    return replace(cell, state="partly") if has_setting and cell.state == "fails" else cell
 
 
 def _setup_cell(setup: SetUp) -> Cell:

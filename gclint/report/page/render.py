@@ -13,7 +13,7 @@ from gclint.report.live import size
 from gclint.report.page import classes, matrix
 from gclint.report.page.building import Page
 from gclint.report.page.excerpts import brief
-from gclint.report.verification import advised, by_group, fates, setup_name
+from gclint.report.verification import advised, by_group, fates
 from gclint.verify.proven import proven_setting
 
 _FOLDER = "templates"
@@ -37,7 +37,7 @@ def rendered(page: Page) -> str:
         "classes": classes,
         "fates": fates,
         "proven_setting": proven_setting,
-        "setup_name": setup_name,
+        "spelled": matrix.spelled,
     }
     script = _asset("page.js")
     return environment.get_template("page.html").render(

@@ -83,6 +83,27 @@ def title_of(group: str, name: str, data: str) -> str:
     return ":".join((group, name, *([data.replace(" ", "-")] if data else [])))
 
 
+_SPELLED = {
+    "N": "use_reentrant=False",
+    "R": "use_reentrant=True",
+    "plain": "",
+    "find-unused": "find_unused_parameters=True",
+    "static": "static_graph=True",
+    "first": "enabled before the adapters",
+    "cache": "with a cache",
+    "no-cache": "without a cache",
+    "named": "classes named",
+}
+"""What the parts of names mean, for readers who have not seen the tables of the documentation."""
+
+
+def spelled_out(name: str) -> str:
+    """Return the name of a practice in words."""
+    parts = name.split("/")
+    # Of a name that is not a setting alone, each part says something.
+    return ", ".join(filter(None, (_SPELLED.get(each, each) for each in parts))) or name
+
+
 @dataclass(frozen=True)
 class ParallelPractice(Practice):
     """Training with DistributedDataParallel."""
