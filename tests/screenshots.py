@@ -139,7 +139,7 @@ def _style(segment: Segment) -> str:
 
 
 def take_report(path: Path) -> None:
-    """Photograph the table on the page of a run.
+    """Photograph what to do and the table of models, on the page of a run.
 
     Raises:
         NoPicture: the models cannot be run.
@@ -148,8 +148,8 @@ def take_report(path: Path) -> None:
     with copied_examples() as folder, chromium() as browser:
         page = browser.new_page(viewport={"width": 1000, "height": 1600})
         page.goto(_report(folder).as_uri())
-        top = page.get_by_role("heading", name="Models", exact=True).bounding_box()
-        table = page.get_by_role("table").first.bounding_box()
+        top = page.get_by_role("heading", name="What to do", exact=True).bounding_box()
+        table = page.get_by_role("table").nth(1).bounding_box()
         assert top and table
         end = table["y"] + table["height"] + 6
         page.screenshot(
