@@ -10,8 +10,8 @@ import pytest
 
 from gclint.report.memory import write
 from gclint.verify.memory import Estimated
-from gclint.verify.worker.estimates import ModeEstimate
-from tests.estimates import ESTIMATE
+from gclint.verify.worker.estimates import Help, ModeEstimate
+from tests.estimates import ESTIMATE, GIGA
 from tests.page.sample import ENVIRONMENT
 from tests.terminal import Terminal
 
@@ -48,6 +48,22 @@ def test_a_pipe_gets_one_line_for_each_thing(monkeypatch: pytest.MonkeyPatch) ->
         "reentrant",
     ]
     assert lines[head + 4] == "reentrant cannot be run: RuntimeError: no"
+
+
+def test_what_fits_is_the_first_thing() -> None:
+    stream = io.StringIO()
+    write(Estimated(ENVIRONMENT, ESTIMATE), stream)
+    first = "80.00 GB fits a batch of 3 of 4,096 tokens with checkpointing; without it, not even 1."
+    assert stream.getvalue().splitlines()[0] == first
+    fits = tuple(replace(each, largest=0) for each in ESTIMATE.fits)
+    helps = (Help("--lora r=16", 70 * GIGA), Help("--shard zero3:8", 90 * GIGA))
+    stream = io.StringIO()
+    write(Estimated(ENVIRONMENT, replace(ESTIMATE, fits=fits, helps=helps)), stream)
+    assert stream.getvalue().splitlines()[:3] == [
+        "80.00 GB fits no batch of 4,096 tokens, also with checkpointing: 1 needs 70.00 GB.",
+        "    --lora r=16: 1 needs 70.00 GB, which fits",
+        "    --shard zero3:8: 1 needs 90.00 GB, which does not fit either",
+    ]
 
 
 @pytest.mark.parametrize(

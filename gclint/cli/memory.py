@@ -19,10 +19,13 @@ from gclint.cli.runs import run_settings
 from gclint.report.formats import DEFAULT, FORMATS
 from gclint.report.printing import write_object
 from gclint.verify.memory import NoEstimate, ask, subject_of, with_architecture
-from gclint.verify.worker.estimates import OPTIMIZERS, Question
+from gclint.verify.worker.estimates import ADAFACTOR, OPTIMIZERS, Lora, Question, Sharding
 
 _SECONDS = 600.0
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) *([KMGT]?)(i?)B?", re.IGNORECASE)
+_LORA = re.compile(r"r=([1-9]\d{0,4})(?:,targets=([\w.]+(?:\+[\w.]+)*))?")
+_SHARDED = re.compile(r"(?:zero([123])|fsdp):([1-9]\d{0,4})")
+_STAGE_OF_FSDP = 3
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 _models = option_group("Models")
@@ -53,6 +56,24 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
     return fields
 
 
+def _lora(_context: click.Context, _option: click.Parameter, value: str | None) -> Lora | None:
+    if value is None:
+        return None
+    found = _LORA.fullmatch(value)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not of the form r=16 or r=16,targets=q_proj+v_proj")
+    return Lora(int(found[1]), tuple((found[2] or "").split("+")) if found[2] else ())
+
+
+def _sharding(_context: click.Context, _option: click.Parameter, value: str | None) -> Sharding | None:
+    if value is None:
+        return None
+    found = _SHARDED.fullmatch(value)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not of the form zero2:8 or fsdp:8, with the number of ranks")
+    return Sharding(int(found[1] or _STAGE_OF_FSDP), int(found[2]))
+
+
 @click.command("memory", cls=GroupedCommand)
 @click.argument("model", metavar="MODEL_OR_FILE")
 @_models(
@@ -80,13 +101,36 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
 @_steps(
     "--dtype",
     type=click.Choice(["bfloat16", "float16", "float32"]),
-    default="bfloat16",
-    show_default=True,
-    help="Type of the weights and activations.",
+    help="Type of the weights and activations.  [default: bfloat16; float32 with --autocast]",
+)
+@_steps(
+    "--autocast",
+    is_flag=True,
+    help="Compute in bfloat16 with weights in float32, as TrainingArguments(bf16=True) does.",
+)
+@_steps(
+    "--lora",
+    metavar="r=N",
+    callback=_lora,
+    help="Train adapters of peft only, such as r=16, or r=16,targets=q_proj+v_proj.",
+)
+@_steps("--bits", type=click.Choice(["4", "8"]), help="Quantise the frozen weights, beside --lora.")
+@_steps(
+    "--accumulate",
+    "accumulates",
+    is_flag=True,
+    help="Keep the gradients of earlier batches, as with gradient accumulation.",
+)
+@_steps(
+    "--shard",
+    "sharding",
+    metavar="HOW:N",
+    callback=_sharding,
+    help="Share states, gradients or weights among N ranks: zero1, zero2, zero3 or fsdp.",
 )
 @_steps(
     "--optimizer",
-    type=click.Choice(list(OPTIMIZERS)),
+    type=click.Choice([*OPTIMIZERS, ADAFACTOR]),
     default="adamw",
     show_default=True,
     help="Optimizer whose state is included.",
@@ -134,6 +178,8 @@ def memory(
     time_limit: float,
     memory_limit: float | None,
     output_format: str,
+    dtype: str | None,
+    bits: str | None,
     **question: Any,
 ) -> None:
     """Estimate the memory of a training step of a model, with and without gradient checkpointing.
@@ -143,6 +189,10 @@ def memory(
 
     The exit status is 0 if there is an estimate, and 2 if there is none.
     """
+    if question["autocast"] and dtype not in (None, "float32"):
+        raise click.UsageError(f"--autocast is for weights in float32, not in {dtype}")
+    question["dtype"] = dtype or ("float32" if question["autocast"] else "bfloat16")
+    question["bits"] = None if bits is None else int(bits)
     settings = run_settings((), python, device or "cpu", 1, time_limit, memory_limit)
     try:
         target, content = subject_of(model, config, settings.python)

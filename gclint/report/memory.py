@@ -31,7 +31,7 @@ NAMES = {"plain": "no checkpointing", "non-reentrant": "non-reentrant", "reentra
 def write(found: Estimated, stream: TextIO) -> None:
     """Write an estimate; on a terminal, long lines are wrapped at words."""
     estimate = found.estimate
-    write_lines((*_head(found), ""), stream)
+    write_lines((*_answer(estimate), *_head(found), ""), stream)
     width = width_of(stream) if stream.isatty() else _WIDEST
     console = Console(
         file=stream, highlight=False, width=width, color_system="auto" if is_coloured(stream) else None
@@ -49,6 +49,24 @@ def size(number: float) -> str:
     return f"{number:.2f} TB"
 
 
+def _answer(estimate: MemoryEstimate) -> Iterator[str]:
+    """Yield what fits the budget, if there is one."""
+    fits = {each.mode: each for each in estimate.fits if each.dimension == "batch" and not each.error}
+    plain, checkpointed = fits.get("plain"), fits.get("non-reentrant")
+    if estimate.budget is None or plain is None or checkpointed is None:
+        return
+    budget, of = size(estimate.budget), f" of {estimate.sequence:,} tokens" if estimate.sequence else ""
+    if checkpointed.largest:
+        less = f"{plain.largest:,}" if plain.largest else "not even 1"
+        yield f"{budget} fits a batch of {checkpointed.largest:,}{of} with checkpointing; without it, {less}."
+        return
+    needed = size(checkpointed.needed_bytes)
+    yield f"{budget} fits no batch{of}, also with checkpointing: 1 needs {needed}."
+    for each in estimate.helps:
+        verdict = "fits" if each.needed_bytes <= estimate.budget else "does not fit either"
+        yield f"    {each.option}: 1 needs {size(each.needed_bytes)}, which {verdict}"
+
+
 def _head(found: Estimated) -> Iterator[str]:
     estimate, environment = found.estimate, found.environment
     yield (
@@ -56,12 +74,16 @@ def _head(found: Estimated) -> Iterator[str]:
         f"torch {environment.torch}, transformers {environment.transformers}"
     )
     sequence = "" if estimate.sequence is None else f" x {estimate.sequence:,} tokens"
-    yield f"batch {estimate.batch}{sequence}, {estimate.dtype}, {estimate.parameters:,} parameters"
+    trained = "" if estimate.trained == estimate.parameters else f" ({estimate.trained:,} trained)"
+    how = f", {estimate.training}" if estimate.training else ""
+    count = f"{estimate.parameters:,} parameters{trained}"
+    yield f"batch {estimate.batch}{sequence}, {estimate.dtype}, {count}{how}"
     inputs = ", ".join(f"{name} {each}" for name, each in estimate.inputs.items() if " " in each)
     yield f"inputs: {inputs}"
     yield (
         f"weights {size(estimate.weight_bytes)}, gradients {size(estimate.gradient_bytes)}, "
         f"{estimate.optimizer} {size(estimate.optimizer_bytes)}"
+        f"{' (by formula)' if estimate.by_formula else ''}"
     )
 
 

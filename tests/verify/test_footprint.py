@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
 
-from gclint.verify.worker.estimates import Question
+from gclint.verify.worker.estimates import ADAFACTOR, Lora, Question, Sharding
 from gclint.verify.worker.modes import Mode
 
-pytestmark = pytest.mark.torch
+pytestmark = [
+    pytest.mark.torch,
+    # Libraries warn of each other's names, which change.
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
 
 _FAMILIES = [
     ("llama", "LlamaForCausalLM"),
@@ -149,3 +154,109 @@ def test_the_state_of_an_optimizer_in_bfloat16(optimizer: str, for_each: int) ->
     found = _described(trainee, question, MemoryEstimate("modeling_llama.py", "LlamaForCausalLM"))
     assert found.gradient_bytes == 2 * found.parameters
     assert found.optimizer_bytes == for_each * found.parameters
+
+
+_WAYS: dict[str, dict[str, Any]] = {
+    "autocast": {"autocast": True},
+    "LoRA": {"lora": Lora(4)},
+    "LoRA, accumulated": {"lora": Lora(4), "accumulates": True, "autocast": True},
+}
+
+
+@pytest.mark.drawn(full=8)
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
+@pytest.mark.parametrize("way", _WAYS)
+@pytest.mark.parametrize(("model", "name"), _FAMILIES[:5] + _FAMILIES[6:8] + _FAMILIES[12:13])
+def test_other_ways_to_train_keep_what_they_really_keep(model: str, name: str, way: str) -> None:
+    from gclint.verify.worker.footprint.estimate import measurements
+    from gclint.verify.worker.footprint.step import structure_of, take_step
+
+    trainee, _ = _tiny(model, name)
+    trainee = replace(trainee, question=replace(trainee.question, **_WAYS[way]))
+    blocks = structure_of(trainee).blocks
+    assert blocks
+    fake = {mode: take_step(trainee, mode, blocks, lambda kept: kept.total).left for mode in _MODES}
+    measured = list(measurements(trainee, blocks, _MODES, "cpu"))
+    assert [each.error for each in measured] == ["", "", ""]
+    assert fake == {each.mode: each.saved_bytes for each in measured}
+    assert 0 < fake["non-reentrant"] < fake["plain"]
+
+
+def _llama(**asked: Any) -> tuple[Any, Any]:
+    """Return how a small Llama is kept, and the estimate that says so."""
+    from gclint.verify.worker.estimates import MemoryEstimate
+    from gclint.verify.worker.footprint.building import trainee_of
+    from gclint.verify.worker.footprint.estimate import _described
+
+    sizes = {"vocab_size": 128, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "tie_word_embeddings": False}
+    question = Question(config={**sizes, **heads}, **asked)
+    trainee = trainee_of([_class("llama", "LlamaForCausalLM")], question)
+    return trainee, _described(trainee, question, MemoryEstimate("modeling_llama.py", "LlamaForCausalLM"))
+
+
+def test_quantised_weights_are_those_of_linear_layers_but_the_head() -> None:
+    _, whole = _llama(lora=Lora(4))
+    for bits, scales in ((4, 64 * 64 // 64), (8, 64)):
+        _, found = _llama(lora=Lora(4), bits=bits)
+        # Of each of the seven layers in a block: 64 x 64 weights in bfloat16, and scales in float32.
+        saved = 2 * 7 * (64 * 64 * 2 - 64 * 64 * bits // 8 - 4 * scales)
+        assert whole.weight_bytes - found.weight_bytes == saved
+        assert (found.gradient_bytes, found.trained) == (whole.gradient_bytes, whole.trained)
+    assert whole.trained == 2 * 7 * 2 * 64 * 4
+    # peft keeps adapters of a model in bfloat16 in float32.
+    assert whole.gradient_bytes == 4 * whole.trained
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_ranks_share_what_their_stage_says(stage: int) -> None:
+    from gclint.verify.worker.footprint.step import take_step
+
+    plain, alone = _llama()
+    shared, found = _llama(sharding=Sharding(stage, 4))
+    sizes = ("optimizer_bytes", "gradient_bytes", "weight_bytes")
+    ratios = [getattr(alone, name) / getattr(found, name) for name in sizes]
+    assert ratios[:stage] == pytest.approx([4] * stage, rel=0.01)
+    assert ratios[stage:] == [1] * (3 - stage)
+    peaks = [take_step(each, "non-reentrant", (), lambda _: None).peak_bytes for each in (plain, shared)]
+    assert (peaks[1] < peaks[0]) is (stage > 1)
+
+
+def test_a_factored_state_is_as_large_as_that_of_the_library() -> None:
+    from transformers.optimization import Adafactor
+
+    trainee, found = _llama(optimizer=ADAFACTOR)
+    model = trainee.build()
+    optimizer = Adafactor(model.parameters())
+    for each in model.parameters():
+        each.grad = each.detach().clone()
+    optimizer.step()
+    kept = [each for state in optimizer.state.values() for each in state.values() if hasattr(each, "nbytes")]
+    assert found.optimizer_bytes == sum(each.nbytes for each in kept if each.numel() > 1)
+
+
+def test_gradients_of_earlier_batches_are_there_from_the_beginning() -> None:
+    from gclint.verify.worker.footprint.step import take_step
+
+    one, found = _llama()
+    more, _ = _llama(accumulates=True)
+    peaks = [take_step(each, "non-reentrant", (), lambda _: None).peak_bytes for each in (one, more)]
+    assert 0 < peaks[1] - peaks[0] <= found.gradient_bytes
+
+
+def test_what_helps_is_named_if_nothing_fits() -> None:
+    from gclint.verify.worker.footprint.estimate import estimate
+
+    question = _llama(budget=100)[0].question
+    found = estimate("modeling_llama.py", [_class("llama", "LlamaForCausalLM")], question, "cpu")
+    needed = {each.option: each.needed_bytes for each in found.helps}
+    assert list(needed) == [
+        "--optimizer adamw-8bit",
+        "--shard zero3:8",
+        "--lora r=16",
+        "--lora r=16 --bits 4",
+    ]
+    (fit,) = [each for each in found.fits if (each.dimension, each.mode) == ("batch", "non-reentrant")]
+    # In so small a model, adapters of rank 16 are as large as the layers.
+    assert max(needed["--optimizer adamw-8bit"], needed["--shard zero3:8"]) < fit.needed_bytes
+    assert needed["--lora r=16 --bits 4"] < needed["--lora r=16"]

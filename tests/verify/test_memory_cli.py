@@ -70,6 +70,9 @@ def test_a_file_that_cannot_be_used_is_named(
         ("--batch", "0", "is not in the range"),
         ("--dtype", "int8", "is not one of"),
         ("--optimizer", "lion", "is not one of"),
+        ("--lora", "16", "is not of the form r=16 or r=16,targets=q_proj+v_proj"),
+        ("--shard", "zero4:8", "is not of the form zero2:8 or fsdp:8"),
+        ("--shard", "zero2:0", "is not of the form zero2:8 or fsdp:8"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused(
@@ -78,6 +81,12 @@ def test_an_option_that_makes_no_sense_is_refused(
     outcome = _memory(gclint, "llama", option, value)
     assert outcome.status == 2
     assert complaint in outcome.err
+
+
+def test_autocast_is_for_weights_in_float32(gclint: Gclint) -> None:
+    outcome = _memory(gclint, "llama", "--autocast", "--dtype", "bfloat16")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "--autocast is for weights in float32, not in bfloat16" in outcome.err
 
 
 def test_what_the_worker_cannot_do_is_said_in_one_line(gclint: Gclint) -> None:
@@ -97,6 +106,7 @@ def test_what_the_worker_cannot_do_is_said_in_one_line(gclint: Gclint) -> None:
         ({"fields": {"hidden_size": "wide"}}, "LlamaConfig rejects these sizes"),
         ({"model_class": "LlamaForCausalML"}, "did you mean LlamaForCausalLM?"),
         ({"dtype": "int8"}, "no floating-point type 'int8'"),
+        ({"bits": 4}, "4-bit weights are not trained themselves; add --lora"),
     ],
 )
 def test_a_question_without_an_answer(settings: dict[str, Any], complaint: str) -> None:

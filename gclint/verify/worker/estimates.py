@@ -1,7 +1,8 @@
 """Questions about the memory of a training step, and their answers, as both sides of the verifier know them.
 
 Bytes are whole bytes, sizes of tensors are in elements, and FLOPs count a multiplication and an addition as
-two. Everything is about one process that trains all parameters, without a cache and without dropout.
+two. Everything is about one process that trains all parameters, or adapters, without a cache and without
+dropout of attention weights; where weights, gradients and states are sharded, about one of the ranks.
 """
 
 from __future__ import annotations
@@ -12,6 +13,24 @@ from typing import Any, Literal
 from gclint.verify.worker.modes import Mode, Place
 
 Dimension = Literal["batch", "sequence"]
+
+
+@dataclass(frozen=True)
+class Lora:
+    """Adapters of peft on a frozen model."""
+
+    rank: int = 16
+    targets: tuple[str, ...] = ()
+    """The names of the layers that have them, as peft knows them; empty for all linear ones."""
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """What ranks share among them."""
+
+    stage: int
+    """That of ZeRO: 1 for the optimizer's state, 2 for gradients as well, and 3, or FSDP, for weights too."""
+    ranks: int
 
 
 @dataclass(frozen=True)
@@ -34,7 +53,16 @@ class Question:
     config: dict[str, Any] | None = None
     """The content of a ``config.json``; None for the defaults of the configuration class."""
     optimizer: str = "adamw"
-    """A key of :data:`OPTIMIZERS`."""
+    """One of :data:`OPTIMIZERS`, or :data:`ADAFACTOR`."""
+    autocast: bool = False
+    """Whether a model in float32 computes in bfloat16, as ``TrainingArguments(bf16=True)`` has it."""
+    lora: Lora | None = None
+    """The adapters that are trained; None to train all parameters."""
+    bits: int | None = None
+    """The bits of a frozen weight that is quantised: 4 or 8."""
+    accumulates: bool = False
+    """Whether gradients of an earlier batch are there already."""
+    sharding: Sharding | None = None
     budget: int | None = None
     """Bytes that a step may need, to find the largest batch and sequence; None not to search."""
     measure: bool = False
@@ -51,6 +79,8 @@ OPTIMIZERS: dict[str, tuple[int, int | None]] = {
 }
 """How many numbers an optimizer keeps for each parameter, and the bytes of each; None stands for those of the
 parameter, as torch's optimizers have it. ``adamw-fp32`` keeps a copy of the weights in fp32 as well."""
+ADAFACTOR = "adafactor"
+"""Keeps a row and a column for each matrix, in fp32."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +177,16 @@ class Fit:
 
 
 @dataclass(frozen=True)
+class Help:
+    """What one item needs with checkpointing if it is trained in another way."""
+
+    option: str
+    """The options of the command that say how."""
+    needed_bytes: int
+    """The peak, with the optimizer's state."""
+
+
+@dataclass(frozen=True)
 class Option:
     """The effect of a checkpointing option of the release, in non-reentrant mode."""
 
@@ -193,7 +233,13 @@ class MemoryEstimate:
     """The sizes that the configuration has, by their dotted names."""
     inputs: dict[str, str] = field(default_factory=dict)
     """The inputs of the model: names, with type and shape in words."""
+    training: str = ""
+    """How it is trained, in words, if not all parameters by one process."""
+    by_formula: bool = False
+    """Whether bytes of weights, gradients or states follow from formulas: quantised or sharded ones."""
     parameters: int = 0
+    trained: int = 0
+    """How many of the parameters are trained."""
     weight_bytes: int = 0
     """Parameters and buffers."""
     gradient_bytes: int = 0
@@ -203,6 +249,8 @@ class MemoryEstimate:
     additions: tuple[Addition, ...] = ()
     fits: tuple[Fit, ...] = ()
     budget: int | None = None
+    helps: tuple[Help, ...] = ()
+    """What may help, if not even one item fits."""
     options: tuple[Option, ...] = ()
     """Empty if the release has none."""
     measurements: tuple[Measurement, ...] = ()

@@ -5,14 +5,19 @@ from __future__ import annotations
 import copy
 import difflib
 import re
+import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
-from gclint.verify.worker.estimates import Question
+from gclint.verify.worker.estimates import Lora, Question
+from gclint.verify.worker.examination.subject import enable_checkpointing
 from gclint.verify.worker.examination.tensors import in_type
+from gclint.verify.worker.modes import Mode
 from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.attempts import trial
 from gclint.verify.worker.synthesis.configurations.defaults import (
@@ -52,14 +57,18 @@ class Trainee:
 
     situation: Situation
     dtype: torch.dtype
+    question: Question
 
     @property
     def reads_text(self) -> bool:
         """Whether the length of a text changes anything."""
         return any(name.endswith("input_ids") for name in self.inputs())
 
-    def build(self) -> Any:
-        """Return a new model in training mode, without layerdrop and without a cache."""
+    def build(self, *, is_fake: bool = False) -> Any:
+        """Return a new model in training mode, without layerdrop and without a cache.
+
+        Where tensors are fake, adapters are on the meta device at first, since peft cannot move fake ones.
+        """
         before = torch.get_default_dtype()
         torch.set_default_dtype(self.dtype)
         try:
@@ -71,7 +80,20 @@ class Trainee:
                 is_attention = "Attention" in type(module).__name__ and "drop" in name
                 if isinstance(value, float) and (is_attention or name == "layerdrop"):
                     setattr(module, name, 0.0)
+        if self.question.lora is not None:
+            model = _with_adapters(model, self.question.lora, is_fake=is_fake)
         return model.train()
+
+    def autocast(self, device: str = "cpu") -> torch.autocast:
+        """Return the context in which a forward pass runs."""
+        return torch.autocast(device, torch.bfloat16, enabled=self.question.autocast)
+
+    def checkpoint(self, model: Any, mode: Mode, **options: Any) -> None:
+        """Enable checkpointing in a model, so that all that is trained gets its gradient."""
+        if mode != "plain":
+            enable_checkpointing(model, mode, **options)
+        if mode == "reentrant" and self.question.lora is not None:
+            model.enable_input_require_grads()
 
     def inputs(self) -> dict[str, Any]:
         """Return new inputs; floating-point inputs have the type of the weights."""
@@ -114,7 +136,24 @@ def trainee_of(classes: Sequence[Any], question: Question) -> Trainee:
         if not masks:
             raise CannotEstimate(f"{model_class.__name__} takes no mask, so there is no padding")
         situation = replace(situation, plan=replace(plan, training=masks))
-    return Trainee(situation, dtype)
+    if question.bits is not None and question.lora is None:
+        raise CannotEstimate(f"{question.bits}-bit weights are not trained themselves; add --lora")
+    return Trainee(situation, dtype, question)
+
+
+def _with_adapters(model: Any, lora: Lora, *, is_fake: bool) -> Any:
+    try:
+        import peft
+    except ImportError:
+        raise CannotEstimate("peft is not installed for this interpreter, and --lora needs it") from None
+    config = peft.LoraConfig(r=lora.rank, target_modules=list(lora.targets) or "all-linear")
+    try:
+        with warnings.catch_warnings(), _disable_current_modes() if is_fake else nullcontext():
+            # It warns of what it does by itself, such as for layers that are stored the other way round.
+            warnings.simplefilter("ignore")
+            return peft.get_peft_model(model, config, low_cpu_mem_usage=is_fake)
+    except ValueError as error:
+        raise CannotEstimate(f"peft adds no such adapters: {in_a_line(error)}") from None
 
 
 def _class_of(classes: Sequence[Any], wanted: str) -> Any:

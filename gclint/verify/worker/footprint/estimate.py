@@ -13,21 +13,23 @@ from typing import Any
 import torch
 
 from gclint.verify.worker.estimates import (
-    OPTIMIZERS,
     Addition,
     BlockBytes,
     Dimension,
     Fit,
+    Help,
+    Lora,
     Measurement,
     MemoryEstimate,
     ModeEstimate,
     Option,
     Question,
+    Sharding,
 )
-from gclint.verify.worker.examination.subject import enable_checkpointing
 from gclint.verify.worker.examination.tensors import move
 from gclint.verify.worker.footprint.building import CannotEstimate, Trainee, in_a_line, trainee_of
 from gclint.verify.worker.footprint.fake import PartlyFake
+from gclint.verify.worker.footprint.keeping import Keeping
 from gclint.verify.worker.footprint.kept import Kept, Record, additions, saved, storage_of
 from gclint.verify.worker.footprint.step import Step, Structure, built, forward, structure_of, take_step
 from gclint.verify.worker.modes import CHECKPOINTED, Mode
@@ -44,6 +46,13 @@ _MOST_TOKENS = 1 << 25
 _EVERY = (1, 2, 3, 4, 6, 8)
 MODES: tuple[Mode, ...] = ("plain", *CHECKPOINTED)
 _ATTEMPTS = 8
+_KNOBS: dict[str, dict[str, Any]] = {
+    "--optimizer adamw-8bit": {"optimizer": "adamw-8bit"},
+    "--shard zero3:8": {"sharding": Sharding(3, 8)},
+    "--lora r=16": {"lora": Lora()},
+    "--lora r=16 --bits 4": {"lora": Lora(), "bits": 4},
+}
+"""What may help if not even one item fits, by the options that set it."""
 _LARGEST = 12
 """How many source lines are named at most."""
 
@@ -140,10 +149,23 @@ def notes(trainee: Trainee, question: Question, structure: Structure) -> Iterato
         yield "Conditions on computed values, such as whether one is infinite, are assumed to be false."
     if not structure.blocks:
         yield "No stack of blocks was found in this model, so single blocks are not listed."
+    whole = "All parameters are trained" if question.lora is None else "Only the adapters are trained"
     yield (
-        "All parameters are trained, without a cache and without dropout of attention weights. Tensors are "
-        "counted as torch's CPU kernels keep them, without workspaces and fragmentation."
+        f"{whole}, without a cache and without dropout of attention weights. Tensors are counted as torch's "
+        "CPU kernels keep them, without workspaces and fragmentation."
     )
+    if question.autocast:
+        yield "Operations are in float32 as torch's autocast has them on CPUs; for GPUs, a few differ."
+    if question.bits is not None:
+        yield (
+            f"Computed by formula, not run: {question.bits}-bit weights with scales in float32, and the "
+            "largest of them as it is while it computes. Activations are those of the whole weights."
+        )
+    if question.sharding is not None:
+        yield (
+            "Computed by formula, not run: the shares of the ranks, and two parts of the model that are "
+            "whole while they compute. Buffers of the communication are not counted."
+        )
 
 
 def options(trainee: Trainee, names: Sequence[str]) -> Iterator[Option]:
@@ -180,15 +202,22 @@ def _measured(trainee: Trainee, names: Sequence[str], mode: Mode, device: str) -
     is_gpu = device != "cpu"
     name = torch.cuda.get_device_name(device) if is_gpu else device
     model = trainee.build().to(device)
-    if mode != "plain":
-        enable_checkpointing(model, mode)
+    trainee.checkpoint(model, mode)
     for _ in range(2):
-        model.zero_grad()
+        if not trainee.question.accumulates:
+            model.zero_grad()
         inputs = move(trainee.inputs(), torch.device(device))
         if is_gpu:
             torch.cuda.reset_peak_memory_stats(device)
         begun = time.perf_counter()
-        saved, loss = forward(model, inputs, names, lambda kept: kept.total, is_plain=mode == "plain")
+        saved, loss = forward(
+            model,
+            inputs,
+            names,
+            lambda kept: kept.total,
+            is_plain=mode == "plain",
+            context=trainee.autocast(torch.device(device).type),
+        )
         loss.backward()
         if is_gpu:
             torch.cuda.synchronize(device)
@@ -220,12 +249,15 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
         added += new
     found = _described(trainee, question, MemoryEstimate(source, trainee.situation.model_class.__name__))
     able = [each.mode for each in modes if not each.error]
+    fitting = tuple(fits(trainee, question.budget, found.optimizer_bytes)) if question.budget else ()
+    is_too_large = any(each.mode == "non-reentrant" and not each.largest for each in fitting)
     return replace(
         found,
         modes=tuple(modes),
         additions=tuple(added),
         options=tuple(options(trainee, names)) if "non-reentrant" in able and names else (),
-        fits=tuple(fits(trainee, question.budget, found.optimizer_bytes)) if question.budget else (),
+        fits=fitting,
+        helps=tuple(helping(trainee, found)) if is_too_large else (),
         measurements=tuple(measurements(trainee, names, able, device)) if question.measure else (),
         notes=tuple(notes(trainee, question, structure)),
         seconds=time.monotonic() - started,
@@ -244,6 +276,8 @@ def runnable(trainee: Trainee) -> tuple[Trainee, Structure]:
         tried.append(plan)
         try:
             return trainee, structure_of(trainee)
+        except CannotEstimate:
+            raise
         except Exception as error:
             first = first or error
             following = next_plan(
@@ -293,11 +327,8 @@ def _described(trainee: Trainee, question: Question, empty: MemoryEstimate) -> M
     fake = PartlyFake()
     with fake:
         model = built(trainee, fake)
+    keeping = Keeping(model, question)
     parameters = list(model.parameters())
-    numbers, width = OPTIMIZERS[question.optimizer]
-    count = sum(each.numel() for each in parameters)
-    size = sum(each.numel() * each.element_size() for each in parameters)
-    state = numbers * (size if width is None else count * width)
     return replace(
         empty,
         batch=question.batch,
@@ -305,13 +336,48 @@ def _described(trainee: Trainee, question: Question, empty: MemoryEstimate) -> M
         dtype=question.dtype,
         settings=_settings(trainee.situation.config),
         inputs={name: _shape(each) for name, each in trainee.inputs().items()},
-        parameters=count,
-        weight_bytes=size + sum(each.numel() * each.element_size() for each in model.buffers()),
-        gradient_bytes=size,
+        training=", ".join(_training(question)),
+        by_formula=keeping.is_by_formula,
+        parameters=sum(each.numel() for each in parameters),
+        trained=sum(each.numel() for each in parameters if each.requires_grad),
+        weight_bytes=keeping.weight_bytes
+        + sum(each.numel() * each.element_size() for each in model.buffers()),
+        gradient_bytes=keeping.gradient_bytes,
         optimizer=question.optimizer,
-        optimizer_bytes=state,
+        optimizer_bytes=keeping.state_bytes(question.optimizer),
         budget=question.budget,
     )
+
+
+def helping(trainee: Trainee, found: MemoryEstimate) -> Iterator[Help]:
+    """Yield what a single item needs with checkpointing and another way to train, the least change first."""
+    question = trainee.question
+    for option, change in _KNOBS.items():
+        changed = replace(question, **change)
+        if changed == question:
+            continue
+        sized = replace(trainee, question=changed).sized(batch=1)
+        try:
+            needed = take_step(sized, "non-reentrant", (), lambda _kept: None).peak_bytes
+            state = _described(sized, changed, found).optimizer_bytes
+        except Exception:  # A model may have no layers for adapters.
+            continue
+        yield Help(option, needed + state)
+
+
+def _training(question: Question) -> Iterator[str]:
+    """Yield how a model is trained, if not all of it by one process."""
+    if question.autocast:
+        yield "bfloat16 autocast"
+    if question.lora is not None:
+        where = "+".join(question.lora.targets) or "all linear layers"
+        yield f"LoRA of rank {question.lora.rank} on {where}"
+    if question.bits is not None:
+        yield f"{question.bits}-bit base"
+    if question.accumulates:
+        yield "gradients accumulated"
+    if question.sharding is not None:
+        yield f"sharded as ZeRO-{question.sharding.stage} over {question.sharding.ranks} ranks"
 
 
 def _settings(config: Any, path: str = "") -> dict[str, Any]:

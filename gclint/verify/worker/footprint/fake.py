@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -21,6 +21,8 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
+
+from gclint.verify.worker.footprint.keeping import Keeping
 
 _MOST_WHOLE = 1 << 26
 """The bytes of the largest real integer or Boolean tensor."""
@@ -89,6 +91,8 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
             args = _MASKED[packet](*args)
             func = _aten.index.Tensor
         result = self._faked(func, args, kwargs)
+        if packet is _aten.native_layer_norm:
+            return _with_statistics(result, *args)
         if packet in _CHOOSING:
             return self._chosen(result, args)
         if func._schema.is_mutable and given and not isinstance(given[0], FakeTensor):
@@ -154,6 +158,17 @@ def _is_small(tensor: Tensor) -> bool:
 
 def _is_whole(tensor: Tensor) -> bool:
     return not (tensor.is_floating_point() or tensor.is_complex())
+
+
+def _with_statistics(result: Any, given: Tensor, _shape: Any, weight: Tensor | None, *_: Any) -> Any:
+    """Return the results of a norm whose weight has another type than its input, as under autocast.
+
+    The kernel keeps mean and deviation in the type of the weight, and torch's fake one in that of the input.
+    """
+    if weight is None or weight.dtype is given.dtype:
+        return result
+    output, *statistics = result
+    return (output, *(each.new_empty(each.shape, dtype=weight.dtype) for each in statistics))
 
 
 def _by_places(source: Tensor, indices: Any) -> tuple[Any, ...]:
@@ -240,8 +255,8 @@ class Meter(TorchDispatchMode):  # type: ignore[misc]
     with the square of a model's depth.
     """
 
-    def __init__(self, model: nn.Module) -> None:
-        """Begin with the weights of a model."""
+    def __init__(self, model: nn.Module, keeping: Keeping | None = None) -> None:
+        """Begin with the weights of a model, which may take less than their tensors do."""
         super().__init__()
         self.flops = 0
         self.alive = 0
@@ -253,6 +268,13 @@ class Meter(TorchDispatchMode):  # type: ignore[misc]
         self._known: dict[int, Alive] = {}
         for each in chain(model.parameters(), model.buffers()):
             self._note(each)
+        if keeping is not None:
+            for parameter in model.parameters():
+                self._take_off(parameter, keeping.weight(parameter))
+                if parameter.requires_grad:
+                    size = keeping.gradient(parameter)
+                    parameter.register_post_accumulate_grad_hook(partial(self._reduce, size))
+            self.peak = self.alive
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -265,9 +287,27 @@ class Meter(TorchDispatchMode):  # type: ignore[misc]
                 self._note(each)
         return result
 
+    def begin(self) -> None:
+        """Count anew: what is alive now was there before."""
+        self.flops, self.peak = 0, self.alive
+
     def made_in_blocks(self) -> Iterator[Alive]:
         """Yield what blocks have made and is alive now."""
         yield from (each for each in list(self._known.values()) if each.block)
+
+    def _reduce(self, size: int, parameter: Tensor) -> None:
+        """Count a gradient with this size from now on, since the rest is on other ranks."""
+        if parameter.grad is not None:
+            self._take_off(parameter.grad, size)
+
+    def _take_off(self, tensor: Tensor, size: int) -> None:
+        """Count a tensor that is alive with another size."""
+        storage = tensor.untyped_storage()
+        known = self._known.get(storage._cdata)
+        if known is not None and known.size != size:
+            self.alive += size - known.size
+            reference = weakref.ref(storage, partial(self._forget, known.storage, size))
+            self._known[known.storage] = replace(known, size=size, reference=reference)
 
     def _note(self, tensor: Tensor) -> None:
         storage = tensor.untyped_storage()

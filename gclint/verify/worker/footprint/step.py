@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -10,10 +11,10 @@ import torch
 from torch import Tensor
 
 from gclint.verify.worker.examination.blocks import BlockFinder
-from gclint.verify.worker.examination.subject import enable_checkpointing
 from gclint.verify.worker.examination.tensors import OWN, outputs_of
 from gclint.verify.worker.footprint.building import Trainee
 from gclint.verify.worker.footprint.fake import Meter, PartlyFake
+from gclint.verify.worker.footprint.keeping import Keeping
 from gclint.verify.worker.footprint.kept import Kept
 from gclint.verify.worker.modes import Mode
 
@@ -47,7 +48,7 @@ def built(trainee: Trainee, fake: PartlyFake) -> Any:
     """Return the model of a question with fake weights; ``fake`` must be entered."""
     fake.is_building = True
     try:
-        model = trainee.build()
+        model = trainee.build(is_fake=True)
         fake.convert_parameters(model)
     finally:
         fake.is_building = False
@@ -63,7 +64,7 @@ def structure_of(trainee: Trainee) -> Structure:
     with fake:
         model = built(trainee, fake)
         inputs = fake.convert(trainee.inputs())
-        with BlockFinder(model) as finder:
+        with BlockFinder(model) as finder, trainee.autocast():
             loss = loss_of(model(**inputs))
         loss.backward()
     trained = [name for name, each in model.named_parameters() if each.grad is not None]
@@ -82,15 +83,30 @@ def take_step(
     fake = PartlyFake()
     with fake:
         model = built(trainee, fake)
-        if mode != "plain":
-            enable_checkpointing(model, mode, **options)
+        trainee.checkpoint(model, mode, **options)
         inputs = fake.convert(trainee.inputs())
-        meter = Meter(model)
+        keeping = Keeping(model, trainee.question)
+        meter = Meter(model, keeping)
         with meter:
-            left, loss = forward(model, inputs, names, evaluate, is_plain=mode == "plain", meter=meter)
+            if trainee.question.accumulates:
+                _, loss = forward(
+                    model, inputs, (), lambda _kept: None, is_plain=True, context=trainee.autocast()
+                )
+                loss.backward()
+                del loss
+                meter.begin()
+            left, loss = forward(
+                model,
+                inputs,
+                names,
+                evaluate,
+                is_plain=mode == "plain",
+                meter=meter,
+                context=trainee.autocast(),
+            )
             forward_flops = meter.flops
             loss.backward()
-    return Step(left, forward_flops, meter.flops, meter.peak)
+    return Step(left, forward_flops, meter.flops, meter.peak + keeping.transient_bytes)
 
 
 def forward(
@@ -101,13 +117,14 @@ def forward(
     *,
     is_plain: bool,
     meter: Meter | None = None,
+    context: AbstractContextManager[Any] | None = None,
 ) -> tuple[_Seen, Tensor]:
     """Run a forward pass, with fake or real tensors; return what it leaves in memory, and the loss."""
     modules = dict(model.named_modules())
     kept = Kept(model, {name: modules[name] for name in names}, keeps_boundaries=not is_plain)
     if meter is not None:
         meter.where = kept.here
-    with kept:
+    with kept, context or nullcontext():
         outputs = model(**inputs)
     if meter is not None:
         kept.take_others(meter.made_in_blocks(), outputs)
