@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from gclint.verify.worker import randomness
+from gclint.verify.worker.examination.tensors import all_tensors
 from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.configurations.tree import descendants, find
 
@@ -109,7 +110,7 @@ def step(model: Any, inputs: dict[str, Any]) -> tuple[str, ...]:
     seed()
     with _running() as ran:
         outputs = [
-            each for each in tensors(model(**inputs)) if each.is_floating_point() and each.requires_grad
+            each for each in all_tensors(model(**inputs)) if each.is_floating_point() and each.requires_grad
         ]
     if not outputs:
         raise NotSynthesisable("no gradient", "no output requires grad")
@@ -128,7 +129,7 @@ def has_finite_gradients(model: Any) -> bool:
 
 def shapes(value: Any) -> list[tuple[int, ...]]:
     """Return the shapes of the tensors in ``value``."""
-    return [tuple(each.shape) for each in tensors(value)]
+    return [tuple(each.shape) for each in all_tensors(value)]
 
 
 @contextmanager
@@ -140,18 +141,6 @@ def _running() -> Iterator[set[nn.Module]]:
         yield ran
     finally:
         handle.remove()
-
-
-def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors in ``value``, including those in containers."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from tensors(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from tensors(each)
 
 
 def _idle(model: Any, ran: set[nn.Module]) -> tuple[str, ...]:
