@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from gclint.cli import CannotRun, settings_of
-from gclint.cli.options import FILE_TYPE, PATH_TYPE, POSITIVE, GroupedCommand, option_group
+from gclint.cli.options import FILE_TYPE, PATH_TYPE, POSITIVE, GroupedCommand, choice_option, option_group
 from gclint.cli.output import FormatChoice
 from gclint.cli.runs import run_settings
 from gclint.report.formats import DEFAULT, FORMATS
@@ -22,6 +22,7 @@ from gclint.verify.memory import NoEstimate, ask, subject_of, with_architecture
 from gclint.verify.worker.estimates import OPTIMIZERS, Question
 
 _SECONDS = 600.0
+_DTYPES = ("bfloat16", "float16", "float32")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) *([KMGT]?)(i?)B?", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
@@ -77,19 +78,9 @@ def _fields(_context: click.Context, _option: click.Parameter, values: Sequence[
 )
 @_steps("--seq", "sequence", metavar="N", type=click.IntRange(min=1), help="Tokens per item.  [default: 12]")
 @_steps("--padding", is_flag=True, help="Give the texts different lengths, so that there is a mask.")
-@_steps(
-    "--dtype",
-    type=click.Choice(["bfloat16", "float16", "float32"]),
-    default="bfloat16",
-    show_default=True,
-    help="Type of the weights and activations.",
-)
-@_steps(
-    "--optimizer",
-    type=click.Choice(list(OPTIMIZERS)),
-    default="adamw",
-    show_default=True,
-    help="Optimizer whose state is included.",
+@choice_option(_steps, "--dtype", _DTYPES, "Type of the weights and activations.", default=Question.dtype)
+@choice_option(
+    _steps, "--optimizer", OPTIMIZERS, "Optimizer whose state is included.", default=Question.optimizer
 )
 @_steps(
     "--budget",

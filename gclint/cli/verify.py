@@ -29,6 +29,7 @@ from gclint.cli.default_group import DefaultGroup
 from gclint.cli.options import (
     FILE_TYPE,
     GroupedCommand,
+    choice_option,
     config_option,
     option_group,
     pop_settings,
@@ -169,12 +170,10 @@ class _Output:
 )
 @_models("--shard", "part", metavar="I/N", callback=_part, default="1/1", help="Run only part I of N.")
 @run_options(_runs)
-@_runs(
-    "--executor",
-    type=click.Choice(list(EXECUTORS)),
+@choice_option(
+    *(_runs, "--executor", EXECUTORS),
+    "Run models on this machine, or on a Ray cluster (that of RAY_ADDRESS, or a running one).",
     default=RunSettings.executor,
-    show_default=True,
-    help="Run models on this machine, or on a Ray cluster (that of RAY_ADDRESS, or a running one).",
 )
 @_results(
     "--results",
