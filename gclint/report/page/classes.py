@@ -80,8 +80,7 @@ class Row:
     @property
     def saved(self) -> tuple[int, int] | None:
         """The bytes saved for backward without checkpointing and with it; None if they say nothing."""
-        costs = {cost.mode: cost.saved_bytes for cost in self.result.costs}
-        before, after = costs.get("plain"), costs.get(_CHECKPOINTED)
+        before, after = map(self.result.saved.get, ("plain", _CHECKPOINTED))
         return (before, after) if before and after is not None else None
 
     @property
@@ -190,7 +189,7 @@ def defects(site: RunSite) -> Iterator[str]:
 
 def shares(result: ClassResult) -> Iterator[tuple[Cost, float]]:
     """Yield the cost of each mode, with what it saves as a share of what is saved without checkpointing."""
-    plain = next((cost.saved_bytes for cost in result.costs if cost.mode == "plain"), 0)
+    plain = result.saved.get("plain")
     return ((cost, cost.saved_bytes / plain if plain else 0.0) for cost in result.costs)
 
 

@@ -437,6 +437,11 @@ class ClassResult:
     advice: tuple[Advice, ...] = ()
     """Which of them to use, by group."""
 
+    @property
+    def saved(self) -> dict[Mode, int]:
+        """The bytes that autograd saves for the backward pass, by mode."""
+        return {cost.mode: cost.saved_bytes for cost in self.costs}
+
     def recipe_of(self, failure: Failure) -> Recipe | None:
         """Return how to reproduce a failure, if it is known."""
         feature = scenario_named(failure.scenario).feature
