@@ -16,7 +16,7 @@ from torch import nn
 from gclint.verify.worker import randomness
 from gclint.verify.worker.examination.tensors import all_tensors
 from gclint.verify.worker.specimen import NotSynthesisable
-from gclint.verify.worker.synthesis.configurations.tree import descendants, find
+from gclint.verify.worker.synthesis.configurations.tree import along, descendants, find
 
 LARGEST = 20_000_000
 """The parameters of the largest model that is built."""
@@ -43,11 +43,9 @@ def _value(parameter: inspect.Parameter, config: Any) -> Any:
         if wanted is not None and wanted is not int and isinstance(part, wanted):
             return part
     if "grid" in parameter.name or "resolution" in parameter.name:
-        size, patch = find(config, "image_size", default=32), find(config, "patch_size", default=8)
-        count = (size[0] if isinstance(size, list | tuple) else size) // (
-            patch[0] if isinstance(patch, list | tuple) else patch
-        )
-        return (count, count)
+        side = along(find(config, "image_size", default=32), 0)
+        patch = along(find(config, "patch_size", default=8), 0)
+        return (side // patch, side // patch)
     found = find(config, parameter.name)
     # The number of the first layer, unless the configuration has a field of that name.
     return 0 if found is None else found
