@@ -18,7 +18,7 @@ from gclint.report.page.repairs import Repair
 from gclint.report.verification import Story, stories
 from gclint.verify.worker.coverage import listed
 from gclint.verify.worker.modes import CHECKPOINTED
-from gclint.verify.worker.protocol import ClassResult, Cost, Mode, RunSite
+from gclint.verify.worker.protocol import ClassResult, Cost, Mode, ObservedSite
 
 _CHECKPOINTED: Mode = "non-reentrant"
 """The mode whose memory the row shows."""
@@ -165,7 +165,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in name.split(".")]
 
 
-def sites(result: ClassResult) -> list[RunSite]:
+def sites(result: ClassResult) -> list[ObservedSite]:
     """Return the calls that run blocks; first those that matter most."""
     return sorted(
         result.sites,
@@ -173,7 +173,7 @@ def sites(result: ClassResult) -> list[RunSite]:
     )
 
 
-def defects(site: RunSite) -> Iterator[str]:
+def defects(site: ObservedSite) -> Iterator[str]:
     """Yield what is wrong with a call."""
     if site.is_trunk and not site.is_layer:
         yield "not a checkpointing layer"

@@ -191,7 +191,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class RunSite:
+class ObservedSite:
     """What one call site did with blocks of one class, over all steps."""
 
     place: Place
@@ -406,7 +406,7 @@ class ClassResult:
     """How many blocks ran in the forward pass."""
     recomputed: int = 0
     """How many of them were recomputed, in the mode that recomputed fewer."""
-    sites: tuple[RunSite, ...] = ()
+    sites: tuple[ObservedSite, ...] = ()
     costs: tuple[Cost, ...] = ()
     fingerprints: tuple[Fingerprint, ...] = ()
     recipes: tuple[Recipe, ...] = ()

@@ -25,10 +25,10 @@ from gclint.verify.worker.protocol import (
     Fingerprint,
     InputEmbedding,
     NotCompared,
+    ObservedSite,
     Outcome,
     Place,
     Recipe,
-    RunSite,
     Source,
     Stability,
     Verdict,
@@ -82,7 +82,7 @@ class Sites:
         judged = [each for name, each in self._recomputed.items() if not self._blocks[name].is_lone]
         return len(judged), sum(judged)
 
-    def facts(self) -> tuple[RunSite, ...]:
+    def facts(self) -> tuple[ObservedSite, ...]:
         """Return what is known, in the order of the source."""
         sites: dict[tuple[Place, type], _Site] = {}
         for run, kinds in self._runs:
@@ -101,9 +101,9 @@ class Sites:
         found = [self._fact(place, kind, site) for (place, kind), site in sites.items()]
         return tuple(sorted(found, key=lambda each: (each.place.path, each.place.line, each.block)))
 
-    def _fact(self, place: Place, kind: type, site: _Site) -> RunSite:
+    def _fact(self, place: Place, kind: type, site: _Site) -> ObservedSite:
         blocks = [self._blocks[call.block] for call in site.calls if call.block in self._blocks]
-        return RunSite(
+        return ObservedSite(
             place,
             kind.__name__,
             definition(kind),
