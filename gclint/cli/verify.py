@@ -62,8 +62,8 @@ from gclint.userfolder import UserFolder, key_of, own_file
 from gclint.verify import journal
 from gclint.verify.files import Audience
 from gclint.verify.process import EXECUTORS
-from gclint.verify.results import Results
-from gclint.verify.run import EnvironmentChanged, Heard, verify
+from gclint.verify.results import Results, UnusableResults
+from gclint.verify.run import Heard, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, UnknownModel, digest, installed_models, shard, target_of, targets_of
 from gclint.verify.worker.known import Known
@@ -253,7 +253,7 @@ def _errors_in_one_line(context: click.Context, results: Path | None) -> Iterato
     place = "" if results is None else f"the results so far are in {shown(results)}"
     try:
         yield
-    except (journal.UnusableResults, EnvironmentChanged, OSError) as error:
+    except (UnusableResults, OSError) as error:
         raise CannotRun(_message(error)) from None
     except KeyboardInterrupt as error:
         write_lines((f"The run was {_interrupted(results)}.",), sys.stderr)
@@ -277,7 +277,7 @@ def merge(context: click.Context, /, files: tuple[Path, ...], **flags: Any) -> N
     output = _Output.taken_from(flags, *files)
     try:
         results = journal.merge(files)
-    except (journal.UnusableResults, OSError) as error:
+    except (UnusableResults, OSError) as error:
         raise CannotRun(_message(error)) from None
     files_at_hand = _unchanged(results)
     settle_interrupted_fixes(files_at_hand)
@@ -369,7 +369,7 @@ def _journal(
             handle = folder.open(path.name, os.O_RDWR | os.O_CREAT)
         return journal.Journal(handle, path, header, resume=resume)
     except OSError as error:
-        raise journal.UnusableResults(
+        raise UnusableResults(
             f"results cannot be written to {shown(path)}: {error.strerror}; choose another file with "
             "--results"
         ) from None
