@@ -15,7 +15,7 @@ from gclint.network.model import Network
 from gclint.network.story import call_step, class_step, stack_steps
 from gclint.rule import Rule, Text
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import Place, RunSite
+from gclint.verify.worker.protocol import ObservedSite, Place
 
 
 class BlockRule(Rule):
@@ -74,11 +74,11 @@ class BlockRule(Rule):
                 obstacle = self.obstacle(network, known)
                 yield from () if obstacle is None else (obstacle.replace("{block}", info.name),)
 
-    def places(self, finding: Finding, site: RunSite) -> tuple[Place, ...]:
+    def places(self, finding: Finding, site: ObservedSite) -> tuple[Place, ...]:
         """Return the call, and the class if it is the one that the finding names."""
         return (site.place, site.definition) if finding.symbol == site.block else (site.place,)
 
-    def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
+    def evidence(self, sites: Sequence[ObservedSite], text: Text) -> Evidence | None:
         """Confirm a finding by a call site that is not recomputed."""
         if any(site.recomputed is False for site in sites):
             return Evidence.CONFIRMED
@@ -88,12 +88,12 @@ class BlockRule(Rule):
         # If a legacy branch recomputes the block, the finding says so: nothing is lost yet.
         return Evidence.UNSEEN if by_branch else Evidence.CONTRADICTED
 
-    def flags(self, site: RunSite) -> bool | None:
+    def flags(self, site: ObservedSite) -> bool | None:
         """Return whether the block is still not a layer, or not recomputed; None if it was not trained."""
         if not site.is_layer:
             return True
         return None if site.recomputed is None else not site.recomputed
 
-    def shows(self, site: RunSite) -> bool:
+    def shows(self, site: ObservedSite) -> bool:
         """Return whether the block was trained, and the base class did not recompute it."""
         return site.recomputed is False or (site.recomputed is not None and not site.is_layer)

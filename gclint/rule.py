@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gclint.network.model import Network
     from gclint.settings import Settings
     from gclint.verify.worker.cause import Cause
-    from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
+    from gclint.verify.worker.protocol import ClassResult, Failure, ObservedSite, Place
 
 _RULES = "gclint.rules"
 EVERYTHING = "ALL"
@@ -116,11 +116,11 @@ class Rule(ABC):
         """
         return ()
 
-    def places(self, finding: Finding, site: RunSite) -> tuple[Place, ...]:
+    def places(self, finding: Finding, site: ObservedSite) -> tuple[Place, ...]:
         """Return the places where ``finding`` is if it is about this call site."""
         return (site.place,)
 
-    def evidence(self, sites: Sequence[RunSite], text: Text) -> Evidence | None:
+    def evidence(self, sites: Sequence[ObservedSite], text: Text) -> Evidence | None:
         """Return what runs say about a finding whose failure none of them had; None for nothing.
 
         Args:
@@ -133,14 +133,14 @@ class Rule(ABC):
             return Evidence.UNSEEN
         return Evidence.CONTRADICTED if self.shows_in_every_run else None
 
-    def flags(self, site: RunSite) -> bool | None:
+    def flags(self, site: ObservedSite) -> bool | None:
         """Return whether a call site has the defect; None if no run can tell.
 
         The defect may do no damage there: see ``shows``.
         """
         return None
 
-    def shows(self, site: RunSite) -> bool:
+    def shows(self, site: ObservedSite) -> bool:
         """Return whether runs saw the damage of the defect at a call site, beside failures that name it."""
         return False
 

@@ -12,7 +12,7 @@ from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import RunSite
+from gclint.verify.worker.protocol import ObservedSite
 from gclint.wording import listed_code
 
 
@@ -101,11 +101,11 @@ class PositionalCache(Rule):
         """Yield the reasons why the call sites at a place are correct."""
         return reasons(network, spot.sites, "no cache is passed to `{block}` by position")
 
-    def flags(self, site: RunSite) -> bool:
+    def flags(self, site: ObservedSite) -> bool:
         """Return whether a cache was passed by position."""
         return bool(site.positional_caches)
 
-    def shows(self, site: RunSite) -> bool:
+    def shows(self, site: ObservedSite) -> bool:
         """Return whether recomputation wrote to a cache of a call that passes one by position."""
         return bool(site.positional_caches and site.rewritten_caches)
 

@@ -11,7 +11,7 @@ from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.rule import Rule, Setting
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import RunSite
+from gclint.verify.worker.protocol import ObservedSite
 from gclint.wording import listed_code
 
 _TWICE = "Trying to backward through the graph a second time"
@@ -102,7 +102,7 @@ class KeywordActivation(Rule):
         """Yield the reasons why the call sites at a place are correct."""
         return reasons(network, spot.sites, "nothing that requires grad is passed to `{block}` by keyword")
 
-    def flags(self, site: RunSite) -> bool:
+    def flags(self, site: ObservedSite) -> bool:
         """Return whether a tensor that requires grad was passed by keyword."""
         return bool(site.keyword_activations)
 

@@ -21,7 +21,7 @@ from gclint.network.model import Network
 from gclint.network.words import words_in
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import RunSite
+from gclint.verify.worker.protocol import ObservedSite
 from gclint.wording import listed_code
 
 
@@ -102,7 +102,7 @@ class NestedActivation(Rule):
             network, spot.sites, "no list, tuple or dict of tensors that require grad is passed to `{block}`"
         )
 
-    def flags(self, site: RunSite) -> bool:
+    def flags(self, site: ObservedSite) -> bool:
         """Return whether tensors that require grad were passed inside a container."""
         return bool(site.contained_activations)
 

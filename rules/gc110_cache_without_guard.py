@@ -17,13 +17,13 @@ from gclint.network.caches import has_flag
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.network.outside import FLAG
-from gclint.network.runsite import RunSite as Site
+from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, parameter_steps
 from gclint.network.words import words_in
 from gclint.releases import EVER_NEUTRALISED
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import RunSite
+from gclint.verify.worker.protocol import ObservedSite
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _TRAINING = "training"
@@ -109,11 +109,11 @@ class CacheWithoutGuard(Rule):
         """Yield for each call site why it receives no unguarded cache."""
         return dict.fromkeys(_why_guarded(network, site) for site in spot.sites)
 
-    def flags(self, site: RunSite) -> bool:
+    def flags(self, site: ObservedSite) -> bool:
         """Return whether recomputation wrote to a cache."""
         return bool(site.rewritten_caches)
 
-    def shows(self, site: RunSite) -> bool:
+    def shows(self, site: ObservedSite) -> bool:
         """Return the same: that is the damage."""
         return self.flags(site)
 
@@ -147,7 +147,7 @@ def _remedy(each: _Unguarded) -> Fix | Refusal:
 class _Unguarded:
     """A cache that a method makes and hands to a block while the model checkpoints."""
 
-    site: Site
+    site: RunSite
     block: str
     argument: Arg
     name: str
@@ -199,7 +199,7 @@ def _unguarded_caches(network: Network) -> Iterator[_Unguarded]:
                 yield _Unguarded(site, block.name, bound.arg, variable, name, *found)
 
 
-def _why_guarded(network: Network, site: Site) -> str:
+def _why_guarded(network: Network, site: RunSite) -> str:
     """Return why a call site gets no cache that is made although the model checkpoints."""
     block = next((info for info in site.blocks if info.is_checkpointing), None)
     made = _made_for_cache(network.file)
@@ -224,7 +224,7 @@ def _made_for_cache(file: SourceFile) -> set[str]:
     return found - EVER_NEUTRALISED
 
 
-def _method(site: Site) -> Definition | None:
+def _method(site: RunSite) -> Definition | None:
     start, _ = site.span(site.call)
     return next((each for each in site.owner.definition.methods() if each.start <= start < each.end), None)
 

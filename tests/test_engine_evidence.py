@@ -15,7 +15,7 @@ from gclint.run.check import CheckResult
 from gclint.settings import Settings
 from gclint.verify.worker.branches import marked
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Coverage, Failure, InputEmbedding, Place, RunSite
+from gclint.verify.worker.protocol import ClassResult, Coverage, Failure, InputEmbedding, ObservedSite, Place
 from tests.toys import NO_FIX
 
 _SOURCE = """\
@@ -45,8 +45,8 @@ def _place(path: Path, line: int, end_line: int | None = None) -> Place:
     return Place(str(path), line, end_line or line)
 
 
-def _site(path: Path, recomputed: bool | None = True, calls: int = 2) -> RunSite:
-    return RunSite(
+def _site(path: Path, recomputed: bool | None = True, calls: int = 2) -> ObservedSite:
+    return ObservedSite(
         place=_place(path, 8, 11),
         block="Block",
         definition=_place(path, 1, 3),
@@ -62,7 +62,7 @@ def _finding(path: Path, code: str, words: str) -> Finding:
     return Finding(code, "some-rule", "goes wrong", path, start, start + len(words), "Block", NO_FIX)
 
 
-def _run(path: Path, *sites: RunSite, failures: tuple[Failure, ...] = ()) -> ClassResult:
+def _run(path: Path, *sites: ObservedSite, failures: tuple[Failure, ...] = ()) -> ClassResult:
     return ClassResult(str(path), "Model", "failed", failures=failures, sites=sites)
 
 
@@ -307,7 +307,7 @@ def two(tmp_path: Path) -> Path:
     return path
 
 
-def _called(path: Path, call: str, *, tells_columns: bool = True, by_keyword: bool = False) -> RunSite:
+def _called(path: Path, call: str, *, tells_columns: bool = True, by_keyword: bool = False) -> ObservedSite:
     """Return a call of the file as a run saw it."""
     before, _, _ = _TWO.partition(_CALLS[call])
     row, line = before.count("\n") + 1, before.rpartition("\n")[2]
@@ -315,7 +315,7 @@ def _called(path: Path, call: str, *, tells_columns: bool = True, by_keyword: bo
     columns = (start, start + len(_CALLS[call])) if tells_columns else ()
     place = Place(str(path), row, row, columns)
     block = "Two" if _CALLS[call].startswith("self.two") else "One"
-    site = RunSite(place, block, Place(str(path), 1, 3), True, True, calls=1, recomputed=True)
+    site = ObservedSite(place, block, Place(str(path), 1, 3), True, True, calls=1, recomputed=True)
     return replace(site, keyword_activations=("states",) if by_keyword else ())
 
 

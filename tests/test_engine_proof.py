@@ -28,8 +28,8 @@ from gclint.verify.worker.protocol import (
     InputEmbedding,
     Mode,
     Observation,
+    ObservedSite,
     Place,
-    RunSite,
     Verdict,
 )
 from tests.toys import WordRule, replacing
@@ -45,10 +45,10 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def _site(**facts: object) -> RunSite:
+def _site(**facts: object) -> ObservedSite:
     place = Place(str(_MODELING), 1, 1)
     # The word that the toy rule finds is the symbol of its findings.
-    site = RunSite(place, "bad", place, is_layer=True, is_trunk=True, calls=2, recomputed=True)
+    site = ObservedSite(place, "bad", place, is_layer=True, is_trunk=True, calls=2, recomputed=True)
     return replace(site, **facts)  # type: ignore[arg-type]
 
 
@@ -63,7 +63,7 @@ def _verdict(*observations: Observation, mode: Mode = "reentrant", **facts: obje
     return replace(Verdict("default", mode, observations, 8, (), ("layers.0",)), **facts)  # type: ignore[arg-type]
 
 
-def _result(*verdicts: Verdict, site: RunSite | None = None, **facts: object) -> ClassResult:
+def _result(*verdicts: Verdict, site: ObservedSite | None = None, **facts: object) -> ClassResult:
     known = verdicts or (_verdict(),)
     is_failed = any(each.observations for each in known)
     result = ClassResult(
@@ -77,7 +77,7 @@ def _result(*verdicts: Verdict, site: RunSite | None = None, **facts: object) ->
     return replace(result, **facts)  # type: ignore[arg-type]
 
 
-def _earlier(*verdicts: Verdict, site: RunSite | None = None, **facts: object) -> ClassResult:
+def _earlier(*verdicts: Verdict, site: ObservedSite | None = None, **facts: object) -> ClassResult:
     """Return what a class does that has the defect."""
     return _result(*(verdicts or (_verdict(),)), site=site or _site(**_SEEN), **facts)
 

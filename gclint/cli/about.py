@@ -17,6 +17,7 @@ from click.shell_completion import get_completion_class
 from gclint.cli import CannotRun, paths_argument, rules_of, settings_of, use_extra_rules
 from gclint.cli.options import (
     GroupedCommand,
+    choice_option,
     complete_rule,
     config_option,
     option_group,
@@ -37,12 +38,8 @@ _extra_rules = setting_options(click.option, "extra-rules")
 @click.command()
 @click.argument("wanted", metavar="RULE", shell_complete=complete_rule)
 @_extra_rules
-@click.option(
-    "--output-format",
-    type=click.Choice(list(DOCUMENTS)),
-    default="full",
-    show_default=True,
-    help="Print formatted text, JSON for programs, or Markdown.",
+@choice_option(
+    click.option, "--output-format", DOCUMENTS, "Print formatted text, JSON for programs, or Markdown."
 )
 def rule(wanted: str, output_format: str, extra_rules: tuple[str, ...] | None) -> None:
     """Print the documentation of a rule.
@@ -63,13 +60,7 @@ def rule(wanted: str, output_format: str, extra_rules: tuple[str, ...] | None) -
 
 
 @click.command()
-@click.option(
-    "--output-format",
-    type=click.Choice(list(LISTS)),
-    default="full",
-    show_default=True,
-    help="Print a line per rule, or a JSON list.",
-)
+@choice_option(click.option, "--output-format", LISTS, "Print a line per rule, or a JSON list.")
 @_extra_rules
 def rules(output_format: str, extra_rules: tuple[str, ...] | None) -> None:
     """List the rules."""
@@ -84,13 +75,9 @@ _settings = option_group("Settings to try out")
 
 @click.command("config", cls=GroupedCommand)
 @paths_argument
-@click.option(
-    "--output-format",
-    "shape",
-    type=click.Choice(["full", "json"]),
-    default="full",
-    show_default=True,
-    help="Print the settings as TOML with comments, or as JSON.",
+@choice_option(
+    click.option,
+    *("--output-format", ("full", "json"), "Print the settings as TOML with comments, or as JSON.", "shape"),
 )
 @click.option("--schema", is_flag=True, help="Print a JSON schema of all settings instead.")
 @config_option(click.option)

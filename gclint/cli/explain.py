@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gclint.cli import CannotRun, baseline_at, paths_argument, rules_of, settings_of
-from gclint.cli.options import GroupedCommand, config_option, option_group, pop_settings, setting_options
+from gclint.cli.options import (
+    GroupedCommand,
+    choice_option,
+    config_option,
+    option_group,
+    pop_settings,
+    setting_options,
+)
 from gclint.finding import Position
 from gclint.report.explanation import FORMATS
 from gclint.wording import counted
@@ -32,13 +39,7 @@ _assumed = option_group("Settings to try out")
 @click.command("explain", cls=GroupedCommand)
 @click.argument("place", metavar="FILE:LINE[:COLUMN]")
 @paths_argument
-@click.option(
-    "--output-format",
-    type=click.Choice(list(FORMATS)),
-    default="full",
-    show_default=True,
-    help="Print text, or JSON for programs.",
-)
+@choice_option(click.option, "--output-format", FORMATS, "Print text, or JSON for programs.")
 @setting_options(
     _assumed, "select", "ignore", "extra-rules", "pure-functions", "target-version", "library", "baseline"
 )

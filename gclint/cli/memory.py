@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from gclint.cli import CannotRun, settings_of
-from gclint.cli.options import FILE_TYPE, PATH_TYPE, POSITIVE, GroupedCommand, option_group
+from gclint.cli.options import FILE_TYPE, PATH_TYPE, POSITIVE, GroupedCommand, choice_option, option_group
 from gclint.cli.output import FormatChoice
 from gclint.cli.runs import run_settings
 from gclint.report.formats import DEFAULT, FORMATS
@@ -22,6 +22,7 @@ from gclint.verify.memory import NoEstimate, ask, subject_of, with_architecture
 from gclint.verify.worker.estimates import ADAFACTOR, OPTIMIZERS, Lora, Question, Sharding
 
 _SECONDS = 600.0
+_DTYPES = ("bfloat16", "float16", "float32")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) *([KMGT]?)(i?)B?", re.IGNORECASE)
 _LORA = re.compile(r"r=([1-9]\d{0,4})(?:,targets=([\w.]+(?:\+[\w.]+)*))?")
 _SHARDED = re.compile(r"(?:zero([123])|fsdp):([1-9]\d{0,4})")
@@ -100,7 +101,7 @@ def _sharding(_context: click.Context, _option: click.Parameter, value: str | No
 @_steps("--padding", is_flag=True, help="Give the texts different lengths, so that there is a mask.")
 @_steps(
     "--dtype",
-    type=click.Choice(["bfloat16", "float16", "float32"]),
+    type=click.Choice(_DTYPES),
     help="Type of the weights and activations.  [default: bfloat16; float32 with --autocast]",
 )
 @_steps(
@@ -128,12 +129,12 @@ def _sharding(_context: click.Context, _option: click.Parameter, value: str | No
     callback=_sharding,
     help="Share states, gradients or weights among N ranks: zero1, zero2, zero3 or fsdp.",
 )
-@_steps(
+@choice_option(
+    _steps,
     "--optimizer",
-    type=click.Choice([*OPTIMIZERS, ADAFACTOR]),
-    default="adamw",
-    show_default=True,
-    help="Optimizer whose state is included.",
+    (*OPTIMIZERS, ADAFACTOR),
+    "Optimizer whose state is included.",
+    default=Question.optimizer,
 )
 @_steps(
     "--budget",

@@ -81,6 +81,14 @@ def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     return add
 
 
+def choice_option(
+    option: MakeOption, name: str, choices: Iterable[str], about: str, *names: str, default: str = "full"
+) -> Callable[[Any], Any]:
+    """Return a decorator that adds an option with a few values, of which one is the default, to a command."""
+    kind = click.Choice(list(choices))
+    return option(name, *names, type=kind, default=default, show_default=True, help=about)
+
+
 def setting_options(option: MakeOption, *names: str) -> Callable[[Any], Any]:
     """Return a decorator that adds the options for the settings with these names to a command."""
     return together([_option(option, BY_NAME[name]) for name in names])

@@ -142,8 +142,7 @@ def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iter
     """Yield a runner that stores its results, to resume an interrupted run, and what shows its progress."""
     from gclint.userfolder import key_of
     from gclint.verify.files import FileRunner, Journals, NothingRuns
-    from gclint.verify.journal import UnusableResults
-    from gclint.verify.run import EnvironmentChanged
+    from gclint.verify.results import UnusableResults
 
     try:
         with results_of_user() as folder, run_display(is_shown=options.is_for_people) as audience:
@@ -158,7 +157,7 @@ def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iter
             )
     except (NothingRuns, OSError) as error:
         raise CannotRun(f"nothing was repaired, because nothing could be run: {error}") from None
-    except (UnusableResults, EnvironmentChanged) as error:
+    except UnusableResults as error:
         raise CannotRun(f"nothing was repaired: {error}; run it again without --resume") from None
     except KeyboardInterrupt as error:
         click.echo("Interrupted; nothing was repaired. Run it again with --resume to continue.", err=True)

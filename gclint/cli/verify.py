@@ -29,6 +29,7 @@ from gclint.cli.default_group import DefaultGroup
 from gclint.cli.options import (
     FILE_TYPE,
     GroupedCommand,
+    choice_option,
     config_option,
     option_group,
     pop_settings,
@@ -61,8 +62,8 @@ from gclint.userfolder import UserFolder, key_of, own_file
 from gclint.verify import journal
 from gclint.verify.files import Audience
 from gclint.verify.process import EXECUTORS
-from gclint.verify.results import Results
-from gclint.verify.run import EnvironmentChanged, Heard, verify
+from gclint.verify.results import Results, UnusableResults
+from gclint.verify.run import Heard, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import (
     Target,
@@ -185,12 +186,10 @@ class _Output:
 )
 @_models("--shard", "part", metavar="I/N", callback=_part, default="1/1", help="Run only part I of N.")
 @run_options(_runs)
-@_runs(
-    "--executor",
-    type=click.Choice(list(EXECUTORS)),
+@choice_option(
+    *(_runs, "--executor", EXECUTORS),
+    "Run models on this machine, or on a Ray cluster (that of RAY_ADDRESS, or a running one).",
     default=RunSettings.executor,
-    show_default=True,
-    help="Run models on this machine, or on a Ray cluster (that of RAY_ADDRESS, or a running one).",
 )
 @_results(
     "--results",
@@ -271,7 +270,7 @@ def _errors_in_one_line(context: click.Context, results: Path | None) -> Iterato
     place = "" if results is None else f"the results so far are in {shown(results)}"
     try:
         yield
-    except (journal.UnusableResults, EnvironmentChanged, OSError) as error:
+    except (UnusableResults, OSError) as error:
         raise CannotRun(_message(error)) from None
     except KeyboardInterrupt as error:
         write_lines((f"The run was {_interrupted(results)}.",), sys.stderr)
@@ -295,7 +294,7 @@ def merge(context: click.Context, /, files: tuple[Path, ...], **flags: Any) -> N
     output = _Output.taken_from(flags, *files)
     try:
         results = journal.merge(files)
-    except (journal.UnusableResults, OSError) as error:
+    except (UnusableResults, OSError) as error:
         raise CannotRun(_message(error)) from None
     files_at_hand = _unchanged(results)
     settle_interrupted_fixes(files_at_hand)
@@ -389,7 +388,7 @@ def _journal(
             handle = folder.open(path.name, os.O_RDWR | os.O_CREAT)
         return journal.Journal(handle, path, header, resume=resume)
     except OSError as error:
-        raise journal.UnusableResults(
+        raise UnusableResults(
             f"results cannot be written to {shown(path)}: {error.strerror}; choose another file with "
             "--results"
         ) from None

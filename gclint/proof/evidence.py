@@ -17,7 +17,7 @@ from gclint.run.check import CheckResult
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.coverage import is_reached
-from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
+from gclint.verify.worker.protocol import ClassResult, Failure, ObservedSite, Place
 
 _ONLY_SEEN = "this was seen in a run, and the text alone does not say how to repair it"
 
@@ -83,7 +83,7 @@ class _Scales:
         return Weighed(tuple(in_reading_order([*weighed, *seen.values()])), hints)
 
     def _evidence(
-        self, finding: Finding, sites: Collection[RunSite], runs: Collection[ClassResult]
+        self, finding: Finding, sites: Collection[ObservedSite], runs: Collection[ClassResult]
     ) -> Evidence | None:
         rule = self._rules.get(finding.code)
         if rule is None:
@@ -125,7 +125,7 @@ class _Scales:
             for failure in run.failures
         )
 
-    def _is_about(self, rule: Rule, finding: Finding, site: RunSite) -> bool:
+    def _is_about(self, rule: Rule, finding: Finding, site: ObservedSite) -> bool:
         files = {self._project.identify(Path(place.path)) for place in (site.place, site.definition)}
         if any(site.block == heir.symbol and heir.path in files for heir in finding.heirs):
             return True
@@ -146,7 +146,7 @@ class _Scales:
         last = min(place.end_line, len(file.line_starts))
         return "\n".join(file.line(row) for row in range(place.line, last + 1))
 
-    def _about(self, rule: Rule, place: Place, sites: Iterable[RunSite]) -> list[Finding]:
+    def _about(self, rule: Rule, place: Place, sites: Iterable[ObservedSite]) -> list[Finding]:
         """Return the findings of a rule about a place where something failed."""
         here = [site for site in sites if site.place == place]
         return [
@@ -180,7 +180,7 @@ class _Scales:
         yield from next(groups, frozenset((finding,)))
 
     def _seen_only(
-        self, claims: Sequence[Rule], failure: Failure, sites: Sequence[RunSite]
+        self, claims: Sequence[Rule], failure: Failure, sites: Sequence[ObservedSite]
     ) -> Iterator[Finding]:
         """Yield findings for a failure that no other finding is about, at its places in given files."""
         explaining = [rule for rule in claims if rule.explains_all]
@@ -192,7 +192,7 @@ class _Scales:
                     yield finding
 
     def _seen(
-        self, rule: Rule, failure: Failure, place: Place, path: Path, sites: Sequence[RunSite]
+        self, rule: Rule, failure: Failure, place: Place, path: Path, sites: Sequence[ObservedSite]
     ) -> Finding:
         file = self._project.file(path)
         start = file.line_starts[place.line - 1]
@@ -220,7 +220,7 @@ def _in_bytes(file: SourceFile, offset: int) -> tuple[int, int]:
     return at.row, len(file.line(at.row)[: at.column - 1].encode(errors="surrogatepass"))
 
 
-def _is_of_another(rule: Rule, finding: Finding, place: Place, sites: Iterable[RunSite]) -> bool:
+def _is_of_another(rule: Rule, finding: Finding, place: Place, sites: Iterable[ObservedSite]) -> bool:
     """Return whether a call at a place whose columns are not known runs other blocks than the flagged one.
 
     There may be several calls on a line, and not every Python tells them apart.
@@ -315,7 +315,7 @@ def _changed(project: Project, runs: Iterable[ClassResult]) -> Iterator[Changed]
                     yield Changed(project.identify(Path(place.path)), place.line)
 
 
-def _observed(project: Project, run: ClassResult, site: RunSite) -> Observed:
+def _observed(project: Project, run: ClassResult, site: ObservedSite) -> Observed:
     causes = {each.cause for each in run.failures if each.cause and site.place in each.places}
     is_left_out = site.is_trunk and not site.is_layer and site.recomputed is False
     return Observed(

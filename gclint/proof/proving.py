@@ -25,7 +25,7 @@ from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker import modes
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.coverage import listed, unreached
-from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Mode, RunSite
+from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Mode, ObservedSite
 from gclint.wording import first_of
 
 _SHOWN = 3
@@ -314,7 +314,7 @@ class _Prover:
             for each in unit.repairs
         )
 
-    def _sites_of(self, unit: _Unit, finding: Finding, names: set[str]) -> list[RunSite]:
+    def _sites_of(self, unit: _Unit, finding: Finding, names: set[str]) -> list[ObservedSite]:
         """Return the calls that a finding is about, before the repair: those at its row, if there are any."""
         sites = self._sites(unit, self._before, names)
         heirs = {heir.symbol for heir in finding.heirs}
@@ -378,7 +378,7 @@ class _Prover:
             for failure in result.failures
         )
 
-    def _sites(self, unit: _Unit, runs: Mapping[Path, FileRun], names: set[str]) -> list[RunSite]:
+    def _sites(self, unit: _Unit, runs: Mapping[Path, FileRun], names: set[str]) -> list[ObservedSite]:
         """Return the calls of blocks of these names that are, or whose blocks are, in the unit's files."""
         paths = set(unit.paths)
         return [

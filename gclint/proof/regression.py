@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from gclint.verify.worker.protocol import ClassResult, Failure, Fingerprint, Mode, Observation, Verdict
+from gclint.verify.worker.protocol import ClassResult, Fingerprint, Mode, Observation, Verdict
 from gclint.verify.worker.scenarios import SCENARIOS, scenario_named
 from gclint.wording import first_of
 
@@ -85,7 +85,7 @@ def _other_results(before: ClassResult, after: ClassResult, *, exact: bool) -> I
         if now is None:
             text = "ran without checkpointing before, and does not any more"
             yield Regression(after.name, text, expected.scenario, "plain", kind=("plain",))
-        elif not _agree(expected, now, exact=exact):
+        elif expected.digest != now.digest and (exact or any(_apart(expected, now))):
             yield Regression(
                 after.name,
                 f"computes different values without checkpointing: {_difference(expected, now, exact=exact)}",
@@ -125,8 +125,7 @@ def _missing_runs(before: ClassResult, after: ClassResult) -> Iterator[Regressio
         # With a frozen base, a repair may be there to give a graph to what is made to require grad.
         is_frozen = scenario_named(verdict.scenario).frozen_base
         is_same = not verdict.observations and verdict.compared == now.compared and not is_frozen
-        plain = next((cost.saved_bytes for cost in after.costs if cost.mode == "plain"), None)
-        if is_same and _grows(verdict.saved_bytes, now.saved_bytes, plain):
+        if is_same and _grows(verdict.saved_bytes, now.saved_bytes, after.saved.get("plain")):
             kept, known = f"{now.saved_bytes:,}", f"{verdict.saved_bytes:,}"
             text = f"{kept} bytes are kept for the backward pass, compared to {known} before"
             yield Regression(after.name, text, *where, kind=("saved",))
@@ -175,12 +174,11 @@ def _observed(result: ClassResult) -> dict[_Key, list[Observation]]:
         key = failure.scenario, failure.mode
         # A failure that ended the process, or of a step without checkpointing, has no verdict of its own.
         if key not in told:
-            found.setdefault(key, []).append(_told(failure))
+            observation = Observation(
+                failure.check, failure.message, failure.parameters, failure.cause, failure.explanation
+            )
+            found.setdefault(key, []).append(observation)
     return found
-
-
-def _told(failure: Failure) -> Observation:
-    return Observation(failure.check, failure.message, failure.parameters, failure.cause, failure.explanation)
 
 
 def _is_as_grave(before: Observation, after: Observation) -> bool:
@@ -215,10 +213,6 @@ def _are_adapted_otherwise(expected: Fingerprint, found: Fingerprint) -> bool:
     """Return whether adapters are in other modules, such as those that only the repair makes blocks."""
     is_frozen = any(each.frozen_base for each in SCENARIOS if each.name == expected.scenario)
     return is_frozen and expected.parts.keys() != found.parts.keys()
-
-
-def _agree(expected: Fingerprint, found: Fingerprint, *, exact: bool) -> bool:
-    return expected.digest == found.digest or not (exact or list(_apart(expected, found)))
 
 
 def _apart(expected: Fingerprint, found: Fingerprint) -> Iterator[str]:

@@ -132,9 +132,8 @@ def _end(result: ClassResult, mode: Mode) -> Text:
 
 def _measures(result: ClassResult) -> Iterator[str]:
     yield f"{result.recomputed}/{result.blocks}" if result.blocks else "-"
-    costs = {cost.mode: cost.saved_bytes for cost in result.costs}
-    after = max((costs[mode] for mode in CHECKPOINTED if mode in costs), default=None)
-    before = costs.get("plain")
+    after = max((result.saved[mode] for mode in CHECKPOINTED if mode in result.saved), default=None)
+    before = result.saved.get("plain")
     yield "-" if before is None or after is None else f"{size(before)} > {size(after)}"
     yield f"{result.seconds:.1f} s"
 

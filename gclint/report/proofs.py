@@ -10,10 +10,10 @@ from gclint.code.paths import shown
 from gclint.finding import Applicability
 from gclint.proof.proving import Proof
 from gclint.verify.files import FileRun
-from gclint.verify.worker.protocol import ClassResult
+from gclint.verify.worker.protocol import ClassResult, Mode
 from gclint.wording import counted, first_of
 
-_CHECKPOINTED = "non-reentrant"
+_CHECKPOINTED: Mode = "non-reentrant"
 """The mode whose saved bytes are shown."""
 
 
@@ -96,10 +96,5 @@ def _by_name(runs: Mapping[Path, FileRun]) -> dict[str, ClassResult]:
 
 
 def _bytes(before: ClassResult, after: ClassResult) -> str:
-    saved = [
-        next((cost.saved_bytes for cost in result.costs if cost.mode == _CHECKPOINTED), None)
-        for result in (before, after)
-    ]
-    if None in saved:
-        return ""
-    return f"; keeps {saved[0]:,} bytes before, {saved[1]:,} after"
+    saved = [result.saved.get(_CHECKPOINTED) for result in (before, after)]
+    return "" if None in saved else f"; keeps {saved[0]:,} bytes before, {saved[1]:,} after"

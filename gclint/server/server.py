@@ -18,7 +18,8 @@ from pygls.lsp.server import LanguageServer
 from gclint import __version__
 from gclint.code.requirements import METADATA
 from gclint.server import actions
-from gclint.server.documents import path_of
+from gclint.server.area import Area
+from gclint.server.documents import Document, path_of
 from gclint.server.hover import hover
 from gclint.server.session import Load, Session, decides_for_others
 from gclint.settings import FILES
@@ -105,8 +106,8 @@ class Server(LanguageServer):
         elif self._turns % _TURNS_BETWEEN_COLLECTIONS == 0:
             gc.collect()
 
-    async def ready(self, uri: str) -> None:
-        """Wait until a document has been checked; fail if it has changed meanwhile."""
+    async def ready(self, uri: str) -> tuple[Document | None, Area | None]:
+        """Wait until a document has been checked, and return it with its area; fail if it has changed."""
         document = self.session.documents.get(uri)
         version = None if document is None else document.version
         while not self.session.is_ready(uri):
@@ -115,6 +116,7 @@ class Server(LanguageServer):
         document = self.session.documents.get(uri)
         if version is not None and (document is None or document.version != version):
             raise JsonRpcException("the document has changed meanwhile", _CONTENT_MODIFIED)
+        return document, None if document is None else self.session.home(document.path)
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Log an error; a message window would interrupt typing."""
@@ -211,10 +213,7 @@ def _add_requests(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, kinds)
     async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
-        uri = params.text_document.uri
-        await server.ready(uri)
-        document = server.session.documents.get(uri)
-        area = None if document is None else server.session.home(document.path)
+        document, area = await server.ready(params.text_document.uri)
         if document is None or area is None:
             return []
         if not server.session.may_change(area):
@@ -226,10 +225,7 @@ def _add_requests(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def show_documentation(params: types.HoverParams) -> types.Hover | None:
-        uri = params.text_document.uri
-        await server.ready(uri)
-        document = server.session.documents.get(uri)
-        area = None if document is None else server.session.home(document.path)
+        document, area = await server.ready(params.text_document.uri)
         return None if document is None or area is None else hover(document, area, params.position)
 
 

@@ -106,8 +106,8 @@ class FileRunner:
     """Runs files; results that the journals have already are not computed again.
 
     A file that defines no model is not imported; its run has no results. A call raises ``NothingRuns`` if
-    nothing can be run, ``OSError`` if a file cannot be read or written, and ``UnusableResults`` or
-    ``EnvironmentChanged`` if the journals cannot be used.
+    nothing can be run, ``OSError`` if a file cannot be read or written, and ``UnusableResults`` if the
+    journals cannot be used.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ from gclint import __version__
 from gclint.code.paths import shown
 from gclint.facts import read_bytes
 from gclint.userfolder import UserFolder, lock, own_folder, state_home
-from gclint.verify.results import Results
+from gclint.verify.results import Results, UnusableResults
 from gclint.verify.run import Heard
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, digest
@@ -51,10 +51,6 @@ _FOLDER = "results"
 _OWN = re.compile(r"[0-9a-f]{16}-(verify|repairs-[0-9a-f]{16})\.jsonl")
 _EXPIRED = 90 * 24 * 3600
 """After how many seconds nobody continues a run."""
-
-
-class UnusableResults(Exception):
-    """A file has no usable results, or cannot be written; the message says which file, and why."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,10 @@ _BROKEN = _AGAIN | {"verifier"}
 """These, and bugs of gclint: something went wrong."""
 
 
+class UnusableResults(Exception):
+    """A file has no results that a run can use, or cannot be written; the message says why."""
+
+
 @dataclass
 class Results:
     """All messages of the workers that are still valid."""

@@ -11,7 +11,7 @@ from gclint.code.file import SourceFile
 from gclint.facts import read_bytes
 from gclint.verify.changed import changed_places
 from gclint.verify.process import EXECUTORS
-from gclint.verify.results import Results
+from gclint.verify.results import Results, UnusableResults
 from gclint.verify.settings import GIGABYTES, RunSettings
 from gclint.verify.sources import Target, digest, overlay_of
 from gclint.verify.worker.protocol import Environment, Message, Place, Request, Source
@@ -26,10 +26,6 @@ class Heard:
     """The folder from which the worker imports packages."""
     digest: str = ""
     """The digest of the source that the message is about."""
-
-
-class EnvironmentChanged(Exception):
-    """Earlier results are from another environment, so the run cannot continue with them."""
 
 
 def verify(
@@ -53,7 +49,7 @@ def verify(
         results: what to add the results to, for a caller that needs them even if the run is interrupted.
 
     Raises:
-        EnvironmentChanged: the environment is not that of the earlier results.
+        UnusableResults: the earlier results are from another environment.
         OSError: a file cannot be read.
     """
     earlier = earlier or Results()
@@ -142,4 +138,4 @@ def _compare(earlier: Environment | None, now: Environment) -> None:
             for name, before in asdict(earlier).items()
             if name != "isolation" and before != getattr(now, name)
         )
-        raise EnvironmentChanged(f"the results are from another environment: {differences}")
+        raise UnusableResults(f"the results are from another environment: {differences}")

@@ -18,7 +18,8 @@ from gclint.proof import proving
 from gclint.userfolder import NotPrivate, cache_home, key_of, own_file, own_folder, state_home
 from gclint.verify import process
 from gclint.verify.home import temporary_home
-from gclint.verify.journal import Journal, UnusableResults, header
+from gclint.verify.journal import Journal, header
+from gclint.verify.results import UnusableResults
 from gclint.verify.settings import RunSettings
 from tests.cache.shell import documents, run
 from tests.environment import PROJECT

@@ -16,9 +16,9 @@ from gclint.verify.worker.protocol import (
     Discovered,
     Failure,
     Mode,
+    ObservedSite,
     Place,
     Progress,
-    RunSite,
     SetUp,
     Unusable,
     encode,
@@ -227,7 +227,7 @@ def test_an_endless_recursion_is_explained_by_a_keyword(
     mode: Mode, cause: str, keywords: tuple[str, ...], expected: Cause | None
 ) -> None:
     place = Place(_FILE, 7, 7)
-    site = RunSite(place, "Layer", place, True, True, 2, True, keyword_activations=keywords)
+    site = ObservedSite(place, "Layer", place, True, True, 2, True, keyword_activations=keywords)
     known = (_class("not run", sites=(site,)),)
     (failure,) = _ended(cause, _PLAIN, ("default", mode, 1.0), seconds=99.0, known=known).failures
     assert failure.cause is expected

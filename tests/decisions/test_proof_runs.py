@@ -15,8 +15,9 @@ import pytest
 from gclint.userfolder import UserFolder
 from gclint.verify import process
 from gclint.verify.files import FileRunner, Journals, NothingRuns, Runner
-from gclint.verify.journal import Header, Journal, UnusableResults, header, merge, read
-from gclint.verify.run import EnvironmentChanged, Heard, verify
+from gclint.verify.journal import Header, Journal, header, merge, read
+from gclint.verify.results import UnusableResults
+from gclint.verify.run import Heard, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, digest, target_of
 from gclint.verify.worker.estimates import MemoryEstimate, Question
@@ -336,7 +337,7 @@ def test_results_of_another_environment_are_not_continued(
     earlier = _verified()
     worker(environment=replace(_ENVIRONMENT, **changes))
     if is_another:
-        with pytest.raises(EnvironmentChanged, match=next(iter(changes))) as raised:
+        with pytest.raises(UnusableResults, match=next(iter(changes))) as raised:
             _verified(earlier)
         assert "isolation" not in str(raised.value)
     else:

@@ -23,7 +23,7 @@ from gclint.run.fix import FixResult
 from gclint.run.live import Live
 from gclint.server.hover import hover
 from gclint.settings import Settings
-from gclint.verify.worker.protocol import ClassResult, Place, RunSite
+from gclint.verify.worker.protocol import ClassResult, ObservedSite, Place
 from tests.decisions import proofs, reports
 from tests.decisions.outside import (
     BRANCHES,
@@ -204,7 +204,7 @@ def test_a_run_without_containers_contradicts_that_one_is_passed(
     start = reports.CACHE.index("layer(")
     finding = Finding(code, "a-rule", "goes wrong", path, start, start + 5, "OtterLayer", Refusal("no"))
     row = reports.CACHE[:start].count("\n") + 1
-    site = RunSite(
+    site = ObservedSite(
         Place(str(path), row, row), "OtterLayer", Place(str(path), 6, 9), True, True, calls=1, recomputed=True
     )
     run = ClassResult(str(path), "OtterModel", "failed", sites=(site,))

@@ -18,7 +18,7 @@ from gclint.run.check import CheckResult, check
 from gclint.run.fix import FixResult
 from gclint.settings import Settings
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Failure, Place, RunSite
+from gclint.verify.worker.protocol import ClassResult, Failure, ObservedSite, Place
 from tests.decisions import reports
 from tests.decisions.outside import FILE
 from tests.decisions.toy import PROTECTED, STACK, block, model, toy
@@ -100,9 +100,9 @@ def test_columns_are_forgotten_where_a_line_has_changed(tmp_path: Path) -> None:
     assert [(each.first, each.columns) for each in seen.of(path)] == [(1, ()), (3, (0, 4))]
 
 
-def _site(path: Path, row: int, *, recomputed: bool | None) -> RunSite:
+def _site(path: Path, row: int, *, recomputed: bool | None) -> ObservedSite:
     """Return a call of a block that a run came to."""
-    return RunSite(
+    return ObservedSite(
         Place(str(path), row, row),
         "OtterLayer",
         Place(str(path), 6, 9),
@@ -236,7 +236,7 @@ def test_a_failure_in_an_heir_is_about_its_base(
     finding = _about(path, "GC003", "class OtterLayer", Refusal("no"), heirs=heirs)
     place = Place(str(other), _row(row), _row(row))
     failure = _failure(Cause.KEYWORD_ACTIVATION, place)
-    sites = (RunSite(place, block, Place(str(third), 1, 1), True, True, 0, None),) if block else ()
+    sites = (ObservedSite(place, block, Place(str(third), 1, 1), True, True, 0, None),) if block else ()
     run = ClassResult(str(other), "SealModel", "failed", failures=(failure,), sites=sites)
     project = Project(Settings(), [path])
     (weighed,) = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings

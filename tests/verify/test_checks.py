@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from gclint.verify.worker.protocol import ClassResult, RunSite, decode, encode
+from gclint.verify.worker.protocol import ClassResult, ObservedSite, decode, encode
 from tests.verify.planted import FOLDER, Planted, examine_planted, imported, load_planted
 
 pytestmark = pytest.mark.torch
 
 
-def _sites(name: str) -> dict[str, RunSite]:
+def _sites(name: str) -> dict[str, ObservedSite]:
     return {site.block: site for site in examine_planted(name).sites}
 
 

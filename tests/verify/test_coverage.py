@@ -9,7 +9,7 @@ import pytest
 
 from gclint.verify.worker.branches import ENTERED, EXECUTED, LEFT, marked
 from gclint.verify.worker.coverage import listed, of_all, unreached
-from gclint.verify.worker.protocol import ClassResult, Coverage, Place, RunSite
+from gclint.verify.worker.protocol import ClassResult, Coverage, ObservedSite, Place
 
 _PATH = "/models/modeling_x.py"
 
@@ -174,7 +174,7 @@ def _result(
 ) -> ClassResult:
     branches = [each for each in marked(_MODEL).branches if each.line in missed and each.kind != "function"]
     place, block = Place(_PATH, 23, 23), Place(_PATH, 7, 14)
-    site = RunSite(place, "Block", block, is_layer=True, is_trunk=True, calls=2, recomputed=True)
+    site = ObservedSite(place, "Block", block, is_layer=True, is_trunk=True, calls=2, recomputed=True)
     within = tuple(each for each in branches if each.function in inside)
     coverage = (Coverage(_PATH, False, entered, tuple(branches)), Coverage(_PATH, True, inside, within))
     return ClassResult(_PATH, "Model", "passed", sites=(site,), coverage=coverage)

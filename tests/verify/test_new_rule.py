@@ -64,7 +64,7 @@ class Model:
         place = Place(known.source, 4, 5)
         is_wrong = Block.word != "ok"
         words = ("word",) if is_wrong else ()
-        site = RunSite(place, "Block", place, True, True, 2, True, contained_activations=words)
+        site = ObservedSite(place, "Block", place, True, True, 2, True, contained_activations=words)
         failure = Failure("loss", "reentrant", "default", "it differs", (), (place,), Cause.RANDOM_NUMBERS)
         failures = (failure,) if is_wrong else ()
         outcome = "failed" if failures else "passed"

@@ -20,10 +20,10 @@ from gclint.verify.worker.protocol import (
     Environment,
     Failure,
     Message,
+    ObservedSite,
     Place,
     Progress,
     Request,
-    RunSite,
     Source,
     Unusable,
 )
@@ -184,8 +184,8 @@ def test_what_was_known_before_the_death_is_kept_and_explains_it(tmp_path: Path)
         tmp_path,
         f"""
         from dataclasses import replace
-        from gclint.verify.worker.protocol import Failure, Place, RunSite
-        site = RunSite({place}, "Block", {place}, True, True, 2, True, keyword_activations=("memory",))
+        from gclint.verify.worker.protocol import Failure, Place, ObservedSite
+        site = ObservedSite({place}, "Block", {place}, True, True, 2, True, keyword_activations=("memory",))
         failure = Failure("gradients", "non-reentrant", "default", "they differ")
         watch.known(replace(known, sites=(site,), failures=(failure,)))
         watch.begin("default", "plain", "the backward pass")
@@ -196,7 +196,9 @@ def test_what_was_known_before_the_death_is_kept_and_explains_it(tmp_path: Path)
     )
     place_of_site = Place(result.source, 5, 6)
     assert result.sites == (
-        RunSite(place_of_site, "Block", place_of_site, True, True, 2, True, keyword_activations=("memory",)),
+        ObservedSite(
+            place_of_site, "Block", place_of_site, True, True, 2, True, keyword_activations=("memory",)
+        ),
     )
     known, death = result.failures
     assert known == Failure("gradients", "non-reentrant", "default", "they differ")

@@ -59,13 +59,13 @@ class Toy:
         import inspect
         from dataclasses import replace
         from gclint.verify.worker.cause import Cause
-        from gclint.verify.worker.protocol import Failure, Fingerprint, Place, RunSite
+        from gclint.verify.worker.protocol import Failure, Fingerprint, Place, ObservedSite
 
         is_layer = XLayer.__bases__[0].__name__ == "GradientCheckpointingLayer"
         # The line is that of the text that runs.
         line = inspect.getsourcelines(XLayer)[1]
         place = Place(known.source, line, line)
-        site = RunSite(place, "XLayer", place, is_layer, True, 2, is_layer)
+        site = ObservedSite(place, "XLayer", place, is_layer, True, 2, is_layer)
         cause = Cause.NOT_A_LAYER
         failures = () if is_layer else (
             Failure("recomputation", "reentrant", "default", "nothing is recomputed", (), (place,), cause),
@@ -95,13 +95,13 @@ class Toy:
         import inspect
         from dataclasses import replace
         from gclint.verify.worker.cause import Cause
-        from gclint.verify.worker.protocol import Failure, Fingerprint, Place, RunSite
+        from gclint.verify.worker.protocol import Failure, Fingerprint, Place, ObservedSite
 
         lines, first = inspect.getsourcelines(XModel.forward)
         line = first + next(number for number, each in enumerate(lines) if "= layer(" in each)
         lost = ("signal",) if "signal=" in lines[line - first] else ()
         place = Place(known.source, line, line)
-        site = RunSite(place, "XLayer", Place(known.source, 1, 1), True, True, 2, True, lost)
+        site = ObservedSite(place, "XLayer", Place(known.source, 1, 1), True, True, 2, True, lost)
         cause = Cause.KEYWORD_ACTIVATION
         failures = tuple(
             Failure("gradients", "reentrant", "default", "gradients are lost", (), (place,), cause)

@@ -19,7 +19,7 @@ from gclint.report.verification import Story, stories
 from gclint.verify.proven import proven_setting
 from gclint.verify.worker.coverage import listed
 from gclint.verify.worker.modes import CHECKPOINTED
-from gclint.verify.worker.protocol import ClassResult, Cost, Mode, RunSite
+from gclint.verify.worker.protocol import ClassResult, Cost, Mode, ObservedSite
 
 _CHECKPOINTED: Mode = "non-reentrant"
 """The mode whose memory the row shows."""
@@ -91,8 +91,7 @@ class Row:
     @property
     def saved(self) -> tuple[int, int] | None:
         """The bytes saved for backward without checkpointing and with it; None if they say nothing."""
-        costs = {cost.mode: cost.saved_bytes for cost in self.result.costs}
-        before, after = costs.get("plain"), costs.get(_CHECKPOINTED)
+        before, after = map(self.result.saved.get, ("plain", _CHECKPOINTED))
         return (before, after) if before and after is not None else None
 
     @property
@@ -177,7 +176,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in name.split(".")]
 
 
-def sites(result: ClassResult) -> list[RunSite]:
+def sites(result: ClassResult) -> list[ObservedSite]:
     """Return the calls that run blocks; first those that matter most."""
     return sorted(
         result.sites,
@@ -185,7 +184,7 @@ def sites(result: ClassResult) -> list[RunSite]:
     )
 
 
-def defects(site: RunSite) -> Iterator[str]:
+def defects(site: ObservedSite) -> Iterator[str]:
     """Yield what is wrong with a call."""
     if site.is_trunk and not site.is_layer:
         yield "not a checkpointing layer"
@@ -201,7 +200,7 @@ def defects(site: RunSite) -> Iterator[str]:
 
 def shares(result: ClassResult) -> Iterator[tuple[Cost, float]]:
     """Yield the cost of each mode, with what it saves as a share of what is saved without checkpointing."""
-    plain = next((cost.saved_bytes for cost in result.costs if cost.mode == "plain"), 0)
+    plain = result.saved.get("plain")
     return ((cost, cost.saved_bytes / plain if plain else 0.0) for cost in result.costs)
 
 

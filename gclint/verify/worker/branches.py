@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 _DEVICES = frozenset(("cuda", "hip", "hpu", "mlu", "mps", "musa", "npu", "tpu", "xla", "xpu"))
@@ -97,20 +98,26 @@ class Marked:
         ]
 
 
-def marked(text: str, path: str = "<text>", first: int | None = None) -> Marked:
+def marked(
+    text: str,
+    path: str = "<text>",
+    first: int | None = None,
+    watched: Mapping[tuple[int, int], int] = MappingProxyType({}),
+) -> Marked:
     """Find the branches of a text.
 
     Args:
         text: the code of a module.
         path: its file, for errors.
         first: the number of the first branch, to mark them; None to mark nothing.
+        watched: further statements to mark, by their lines, with their numbers.
 
     Raises:
         SyntaxError: it is no Python.
     """
     tree = ast.parse(text, path)
     found = Marked(tree)
-    _Marking(found, first).visit(tree)
+    _Marking(found, first, watched).visit(tree)
     ast.fix_missing_locations(tree)
     return found
 
@@ -118,9 +125,10 @@ def marked(text: str, path: str = "<text>", first: int | None = None) -> Marked:
 class _Marking(ast.NodeTransformer):
     """Notes the branches of functions, and puts marks into them, without moving lines."""
 
-    def __init__(self, found: Marked, first: int | None) -> None:
+    def __init__(self, found: Marked, first: int | None, watched: Mapping[tuple[int, int], int]) -> None:
         self._found = found
         self._first = first
+        self._watched = watched
         self._function: tuple[int, int] | None = None
         """The first and the last line of the innermost function."""
         self._around: int | None = None
@@ -131,20 +139,22 @@ class _Marking(ast.NodeTransformer):
 
     # -- what has branches
 
+    def visit(self, node: ast.AST) -> Any:
+        """Mark what has branches in functions, and the watched statements, but for those right in classes."""
+        if self._function is None and not isinstance(node, (ast.ClassDef, *_FUNCTIONS)):
+            return self.generic_visit(node)
+        number = None
+        if isinstance(node, ast.stmt) and self._function is not None and self._class is None:
+            number = self._watched.get((node.lineno, node.end_lineno or node.lineno))
+        made = super().visit(node)
+        return made if number is None else [self._noted(number, made), made]
+
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         """Tell its methods from other functions."""
         outer, self._class = self._class, node.name
         self.generic_visit(node)
         self._class = outer
         return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        """Mark where it begins."""
-        return self._followed_function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
-        """Mark where it begins."""
-        return self._followed_function(node)
 
     def _followed_function(self, node: Any) -> Any:
         function, around, owner = self._function, self._around, self._class
@@ -159,10 +169,10 @@ class _Marking(ast.NodeTransformer):
         self._function, self._around, self._class = function, around, owner
         return node
 
+    visit_FunctionDef = visit_AsyncFunctionDef = _followed_function  # noqa: N815
+
     def visit_If(self, node: ast.If) -> ast.If:
         """Mark both suites; one that is not written is an empty one."""
-        if self._function is None:
-            return self.generic_visit(node)  # type: ignore[return-value]
         test = node.test
         node.test = self.visit(node.test)
         body = self._add(node.body[0], "body", (test, *node.body), self._why(test, node.body, holds=True))
@@ -171,21 +181,7 @@ class _Marking(ast.NodeTransformer):
         node.body, node.orelse = self._suite(node.body, body), self._suite(node.orelse, other, at=node)
         return node
 
-    def visit_For(self, node: ast.For) -> Any:
-        """Mark the body."""
-        return self._followed_loop(node)
-
-    def visit_AsyncFor(self, node: ast.AsyncFor) -> Any:
-        """Mark the body."""
-        return self._followed_loop(node)
-
-    def visit_While(self, node: ast.While) -> Any:
-        """Mark the body."""
-        return self._followed_loop(node)
-
     def _followed_loop(self, node: Any) -> Any:
-        if self._function is None:
-            return self.generic_visit(node)
         deciding = node.test if isinstance(node, ast.While) else node.iter
         for name in ("target", "iter", "test"):
             if hasattr(node, name):
@@ -195,10 +191,10 @@ class _Marking(ast.NodeTransformer):
         node.orelse = self._each(node.orelse)
         return node
 
+    visit_For = visit_AsyncFor = visit_While = _followed_loop  # noqa: N815
+
     def visit_Try(self, node: Any) -> Any:
         """Mark the handlers."""
-        if self._function is None:
-            return self.generic_visit(node)
         node.body = self._each(node.body)
         for handler in node.handlers:
             number = self._add(handler.body[0], "body", (handler,), self._why(None, handler.body))
@@ -206,14 +202,10 @@ class _Marking(ast.NodeTransformer):
         node.orelse, node.finalbody = self._each(node.orelse), self._each(node.finalbody)
         return node
 
-    def visit_TryStar(self, node: Any) -> Any:
-        """Mark the handlers."""
-        return self.visit_Try(node)
+    visit_TryStar = visit_Try  # noqa: N815
 
     def visit_Match(self, node: Any) -> Any:
         """Mark the cases."""
-        if self._function is None:
-            return self.generic_visit(node)
         subject = node.subject
         node.subject = self.visit(node.subject)
         for case in node.cases:
@@ -225,8 +217,6 @@ class _Marking(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.IfExp:
         """Mark both arms."""
-        if self._function is None:
-            return self.generic_visit(node)  # type: ignore[return-value]
         test = node.test
         node.test = self.visit(node.test)
         node.body = self._arm(node.body, "body", test, self._why(test, (), holds=True))
@@ -235,8 +225,6 @@ class _Marking(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.BoolOp:
         """Mark what is called only if what is in front of it does not decide."""
-        if self._function is None:
-            return self.generic_visit(node)  # type: ignore[return-value]
         holds = isinstance(node.op, ast.And)
         first, *others = node.values
         values = [self.visit(first)]
@@ -250,8 +238,6 @@ class _Marking(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         """Mark where it begins."""
-        if self._function is None:
-            return self.generic_visit(node)  # type: ignore[return-value]
         function, around = self._function, self._around
         self._function, self._around = (node.lineno, node.end_lineno or node.lineno), None
         node.body = self._expression(node.body, self._add(node, "function", (node,)))
@@ -259,8 +245,6 @@ class _Marking(ast.NodeTransformer):
         return node
 
     def _followed_comprehension(self, node: Any) -> Any:
-        if self._function is None:
-            return self.generic_visit(node)
         node.generators = [self.visit(each) for each in node.generators]
         for name in ("key", "elt", "value"):
             item = getattr(node, name, None)
@@ -270,21 +254,7 @@ class _Marking(ast.NodeTransformer):
                 setattr(node, name, self._arm(item, "body", first) if is_called else self.visit(item))
         return node
 
-    def visit_ListComp(self, node: ast.ListComp) -> Any:
-        """Mark what is called for each item."""
-        return self._followed_comprehension(node)
-
-    def visit_SetComp(self, node: ast.SetComp) -> Any:
-        """Mark what is called for each item."""
-        return self._followed_comprehension(node)
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
-        """Mark what is called for each item."""
-        return self._followed_comprehension(node)
-
-    def visit_DictComp(self, node: ast.DictComp) -> Any:
-        """Mark what is called for each item."""
-        return self._followed_comprehension(node)
+    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = _followed_comprehension  # noqa: N815
 
     # -- marks
 
@@ -311,7 +281,8 @@ class _Marking(ast.NodeTransformer):
         return _Why(test, suite, holds=holds, defined=self._defined)
 
     def _each(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        return [self.visit(each) for each in statements]
+        made = (self.visit(each) for each in statements)
+        return [new for each in made for new in (each if isinstance(each, list) else [each])]
 
     def _suite(
         self, statements: list[ast.stmt], number: int, *, after: int = 0, at: ast.AST | None = None
@@ -322,11 +293,9 @@ class _Marking(ast.NodeTransformer):
         self._around = around
         if self._first is None:
             return inside
-        mark = ast.Expr(self._call(number))
         place = statements[min(after, len(statements) - 1)] if statements else at
         assert place is not None
-        ast.copy_location(mark, place)
-        return [*inside[:after], ast.fix_missing_locations(mark), *inside[after:]]
+        return [*inside[:after], self._noted(number + self._first, place), *inside[after:]]
 
     def _arm(self, value: ast.expr, kind: str, test: ast.expr, why: _Why | None = None) -> ast.expr:
         return self._expression(value, self._add(value, kind, (test, value), why))
@@ -342,7 +311,15 @@ class _Marking(ast.NodeTransformer):
         return ast.copy_location(both, value)
 
     def _call(self, number: int, name: str = EXECUTED) -> ast.Call:
-        return ast.Call(ast.Name(name, ast.Load()), [ast.Constant(number + (self._first or 0))], [])
+        return _call(number + (self._first or 0), name)
+
+    @staticmethod
+    def _noted(number: int, place: ast.AST) -> ast.Expr:
+        return ast.fix_missing_locations(ast.copy_location(ast.Expr(_call(number)), place))
+
+
+def _call(number: int, name: str = EXECUTED) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), [ast.Constant(number)], [])
 
 
 def _has_docstring(body: Sequence[ast.stmt]) -> int:

@@ -31,8 +31,8 @@ from gclint.verify.worker.ending import (
     Meter,
     Sample,
     end_of_exception,
-    end_of_excess,
     end_of_status,
+    frames_in,
 )
 from gclint.verify.worker.memory import limit_memory, limit_seconds, without_core_dump
 
@@ -352,7 +352,7 @@ class _Child:
         if self._is_foreign:
             end = End("tampering", "something in the pipe for results that gclint has not written")
         elif self._excess is not None:
-            end = end_of_excess(*self._excess, dump, is_idle=self._meter.is_idle)
+            end = End(*self._excess, frames_in(dump), is_idle=self._meter.is_idle)
         else:
             end = self._reported or end_of_status(self._status, dump, self.task.seconds)
         return replace(end, seconds=self._seconds)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from gclint.verify.worker.branches import Branch, Marked, marked
-from gclint.verify.worker.protocol import ClassResult, Coverage, Part, RunSite, Unreached
+from gclint.verify.worker.protocol import ClassResult, Coverage, ObservedSite, Part, Unreached
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -91,7 +91,7 @@ def _holds(node: Any, line: int, column: int) -> bool:
 def unreached(
     results: Iterable[ClassResult],
     text_of: Callable[[str], str],
-    concerns: Callable[[RunSite], bool] = lambda site: True,
+    concerns: Callable[[ObservedSite], bool] = lambda site: True,
 ) -> list[Unreached]:
     """Return the branches that no run of some classes has executed in functions that it has, in order.
 

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -227,8 +228,13 @@ class End:
 
     def place_in(self, path: str) -> Frame | None:
         """Return the innermost line of the file at ``path`` that was being executed."""
-        real = os.path.realpath(path)
-        return next((frame for frame in self.frames if os.path.realpath(frame.path) == real), None)
+        return innermost(self.frames, path)
+
+
+def innermost(frames: Iterable[Frame], path: str) -> Frame | None:
+    """Return the first of some frames that is in the file at ``path``."""
+    real = os.path.realpath(path)
+    return next((frame for frame in frames if os.path.realpath(frame.path) == real), None)
 
 
 def end_of_exception(error: BaseException) -> End:
@@ -260,14 +266,9 @@ def frames_of(error: BaseException) -> tuple[Frame, ...]:
     )
 
 
-def end_of_excess(cause: Cause, message: str, dump: str, *, is_idle: bool) -> End:
-    """Return the end of a process that was ended because it exceeded a limit."""
-    return End(cause, message, _frames(dump), is_idle=is_idle)
-
-
 def end_of_status(status: int, dump: str, seconds: float) -> End:
     """Return the end of a process that has not reported one, from its wait status."""
-    frames = _frames(dump)
+    frames = frames_in(dump)
     if not os.WIFSIGNALED(status):
         return End("exit", f"an exit of the process with status {os.waitstatus_to_exitcode(status)}", frames)
     number = os.WTERMSIG(status)
@@ -280,5 +281,6 @@ def end_of_status(status: int, dump: str, seconds: float) -> End:
     return End("killed", f"a signal from outside ({name}{cause})", frames)
 
 
-def _frames(dump: str) -> tuple[Frame, ...]:
+def frames_in(dump: str) -> tuple[Frame, ...]:
+    """Return the frames in what the interpreter's fault handler has written."""
     return tuple(Frame(path, int(line)) for path, line in _FRAME.findall(dump))

@@ -5,7 +5,6 @@ What is executed of them is noted: their branches, and the statements that a rep
 
 from __future__ import annotations
 
-import ast
 import importlib
 import importlib.util
 import linecache
@@ -15,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
-from typing import Any
 
 from gclint.verify.worker.branches import ENTERED, EXECUTED, LEFT, Marked, marked
 from gclint.verify.worker.protocol import Coverage, Place, Source
@@ -231,12 +229,11 @@ class _Watcher:
         """Compile a text with marks, or without any if it is nested too deeply for them."""
         self.text = text
         try:
-            self.marked = marked(text, path, self.first)
-            places = {
+            watched = {
                 (each.line, each.end_line): self.first - 1 - number for number, each in enumerate(self.places)
             }
-            tree: Any = _Marking(places).visit(self.marked.tree) if places else self.marked.tree
-            code: CodeType = compile(tree, path, "exec", dont_inherit=True)
+            self.marked = marked(text, path, self.first, watched)
+            code: CodeType = compile(self.marked.tree, path, "exec", dont_inherit=True)
         except (RecursionError, SyntaxError):
             self.marked = None
             code = compile(text, path, "exec", dont_inherit=True)
@@ -298,33 +295,3 @@ class _OverlayLoader(SourceFileLoader):
         """Run the code, which records what is executed by number."""
         vars(module).update({EXECUTED: executed.add, ENTERED: _entered, LEFT: _left})
         super().exec_module(module)
-
-
-class _Marking(ast.NodeTransformer):
-    """Inserts before each watched statement a statement that records it, without moving lines."""
-
-    def __init__(self, places: Mapping[tuple[int, int], int]) -> None:
-        self._places = places
-        self._depth = 0
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        """Mark the statements inside of a node."""
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        self._depth += is_function
-        self.generic_visit(node)
-        if self._depth:
-            for name in ("body", "orelse", "finalbody"):
-                statements = getattr(node, name, None)
-                if isinstance(statements, list) and not isinstance(node, ast.ClassDef):
-                    setattr(node, name, [new for each in statements for new in self._marked(each)])
-        self._depth -= is_function
-        return node
-
-    def _marked(self, statement: ast.stmt) -> list[ast.stmt]:
-        number = self._places.get((statement.lineno, statement.end_lineno or statement.lineno))
-        if number is None:
-            return [statement]
-        name = ast.Name(EXECUTED, ast.Load())
-        mark = ast.Expr(ast.Call(name, [ast.Constant(number)], []))
-        ast.copy_location(mark, statement)
-        return [ast.fix_missing_locations(mark), statement]

@@ -95,7 +95,8 @@ class _Steps:
                 if is_out_of_memory(error):
                     raise NotExaminable(
                         f"a step {practice.name} needs more memory than there is, so that nothing can be "
-                        f"compared; check with a smaller per_device_train_batch_size ({_named(error)})"
+                        "compared; check with a smaller per_device_train_batch_size "
+                        f"({type(error).__name__}: {error})"
                     ) from error
                 run.error = fault_of(error)
         if finder is not None and run.gradients:
@@ -143,10 +144,6 @@ class _Steps:
                 if each.requires_grad
             }
         )
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 @contextmanager

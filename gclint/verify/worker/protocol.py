@@ -191,7 +191,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class RunSite:
+class ObservedSite:
     """What one call site did with blocks of one class, over all steps."""
 
     place: Place
@@ -406,7 +406,7 @@ class ClassResult:
     """How many blocks ran in the forward pass."""
     recomputed: int = 0
     """How many of them were recomputed, in the mode that recomputed fewer."""
-    sites: tuple[RunSite, ...] = ()
+    sites: tuple[ObservedSite, ...] = ()
     costs: tuple[Cost, ...] = ()
     fingerprints: tuple[Fingerprint, ...] = ()
     recipes: tuple[Recipe, ...] = ()
@@ -436,6 +436,11 @@ class ClassResult:
     """The results of the requested practices."""
     advice: tuple[Advice, ...] = ()
     """Which of them to use, by group."""
+
+    @property
+    def saved(self) -> dict[Mode, int]:
+        """The bytes that autograd saves for the backward pass, by mode."""
+        return {cost.mode: cost.saved_bytes for cost in self.costs}
 
     def recipe_of(self, failure: Failure) -> Recipe | None:
         """Return how to reproduce a failure, if it is known."""

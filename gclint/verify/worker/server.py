@@ -9,14 +9,17 @@ import gc
 import json
 import os
 import platform
+import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
 from functools import partial
+from io import StringIO
 from types import ModuleType
 from typing import Any
 
 from gclint.verify.worker import ending
 from gclint.verify.worker.child import Send, Task, adopt_orphans, run
-from gclint.verify.worker.demonstration import demonstrate
 from gclint.verify.worker.ending import End
 from gclint.verify.worker.estimates import MemoryEstimate, Question
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
@@ -26,6 +29,7 @@ from gclint.verify.worker.models import CannotWork, Models
 from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import (
     ClassResult,
+    Demonstration,
     Discovered,
     Done,
     Environment,
@@ -44,6 +48,8 @@ from gclint.verify.worker.watch import Record, category, reporting
 # Seconds for which a source's process may be silent beyond the time limit of a class, and for each processor
 # on which what the class has started may run until it is noticed.
 _MARGIN, _MARGIN_OF_CORE = 30.0, 4.0
+_LONGEST = 20_000
+"""The most characters of a script's output that are kept."""
 
 
 def serve(
@@ -54,8 +60,10 @@ def serve(
         send(Unusable("models can only be run on a system with os.fork, such as Linux or macOS"))
         return
     if request.script is not None:
-        for message in demonstrate(request):
-            send(message)
+        lay_over(request.overlay)
+        script = partial(_run_script, request.script)
+        for message in _asked(script, request.seconds, request.gigabytes, Demonstration):
+            send(message if isinstance(message, Demonstration) else Unusable(f"there was {message}"))
         send(Done())
         return
     extend_search_path(request.search_path)
@@ -181,21 +189,14 @@ class _Server:
         """Estimate the memory of a class of the only source."""
         source = self._request.sources[0]
 
-        def work(send: Send, _slot: int) -> None:
+        def estimated() -> Message:
             classes = self._program.classes(self._imported(source))
-            send(encode(self._program.estimate(source, classes, question, self._devices[0])))
+            return self._program.estimate(source, classes, question, self._devices[0])
 
-        def accepts(line: str) -> bool:
-            message = message_or_none(line)
-            return isinstance(message, (MemoryEstimate, Unusable)) and message.source == source.path
-
-        task = Task(work, self._request.seconds, self._gigabytes, ending.PROCESSES, accepts=accepts)
-        for _, event in run([task], 1):
-            if isinstance(event, str):
-                answer: Any = decode(event)
-                yield answer
-            elif event.cause != "done":
-                yield Unusable(f"there is no estimate: {event.message}", source.path)
+        kinds = (MemoryEstimate, Unusable)
+        for message in _asked(estimated, self._request.seconds, self._gigabytes, *kinds, path=source.path):
+            is_end = isinstance(message, str)
+            yield Unusable(f"there is no estimate: {message}", source.path) if is_end else message
 
     def _imported(self, source: Source) -> ModuleType:
         """Import a source; called in a fork."""
@@ -241,6 +242,48 @@ class _Server:
         """Run one class; called in a fork of the fork."""
         watch = reporting(source.path, model_class.__name__, send)
         watch.known(self._program.examine(source, model_class, device, watch))
+
+
+def _asked(
+    make: Callable[[], Message],
+    seconds: float,
+    gigabytes: float | None,
+    *kinds: type,
+    path: str | None = None,
+) -> Iterator[Any]:
+    """Yield the message of one of these kinds that a function makes in a fork, or how that ended, in words.
+
+    A message about a source is about the one at ``path``.
+    """
+
+    def accepts(line: str) -> bool:
+        message = message_or_none(line)
+        return isinstance(message, kinds) and getattr(message, "source", None) == path
+
+    task = Task(
+        lambda send, _slot: send(encode(make())), seconds, gigabytes, ending.PROCESSES, accepts=accepts
+    )
+    for _, event in run([task], 1):
+        if isinstance(event, str):
+            yield decode(event)
+        elif event.cause != "done":
+            yield event.message
+
+
+def _run_script(script: str) -> Demonstration:
+    """Run a script as the main program; an error in it has no status of its own, but the status -1."""
+    printed = StringIO()
+    status: object = 0
+    with redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            exec(compile(script, "script.py", "exec"), {"__name__": "__main__"})
+        except SystemExit as end:
+            status = end.code
+        except Exception as error:
+            status = -1
+            printed.write("".join(traceback.format_exception_only(error)))
+    return Demonstration(status if isinstance(status, int) else -1, printed.getvalue()[:_LONGEST])
 
 
 def _is_outcome(line: str) -> bool:

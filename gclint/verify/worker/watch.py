@@ -14,9 +14,9 @@ from gclint.verify.worker.protocol import (
     ClassResult,
     Failure,
     Mode,
+    ObservedSite,
     Place,
     Progress,
-    RunSite,
     SetUp,
     decode,
     encode,
@@ -148,6 +148,6 @@ def _how(progress: Progress) -> str:
     return f"{how}, {progress.scenario}"
 
 
-def _explanation(sites: list[RunSite]) -> str:
+def _explanation(sites: list[ObservedSite]) -> str:
     names = sorted({name for site in sites for name in site.keyword_activations})
     return f"Tensors that require grad are passed by keyword: {', '.join(names)}."

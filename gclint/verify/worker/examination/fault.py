@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import traceback
 from dataclasses import dataclass
 
-from gclint.verify.worker.ending import FOREIGN, End, Frame
+from gclint.verify.worker.ending import FOREIGN, Frame, frames_of, innermost
 from gclint.verify.worker.protocol import Place
 
 ENDLESS = "endless recomputation"
@@ -35,17 +34,13 @@ class Fault:
 
     def place_in(self, path: str) -> Place | None:
         """Return the innermost line of the file at ``path`` that was being executed."""
-        frame = End("error", frames=self.frames).place_in(path)
+        frame = innermost(self.frames, path)
         return Place(path, frame.line, frame.line) if frame else None
 
 
 def fault_of(error: Exception) -> Fault:
     """Return the fault of an exception, which itself may hold a graph or not be picklable."""
-    frames = tuple(
-        Frame(each.filename, each.lineno or 1) for each in reversed(traceback.extract_tb(error.__traceback__))
-    )
-    kind = _KINDS.get(type(error), type(error).__name__)
-    return Fault(kind, _message(error), frames)
+    return Fault(_KINDS.get(type(error), type(error).__name__), _message(error), frames_of(error))
 
 
 def _message(error: Exception) -> str:

@@ -25,10 +25,10 @@ from gclint.verify.worker.protocol import (
     Fingerprint,
     InputEmbedding,
     NotCompared,
+    ObservedSite,
     Outcome,
     Place,
     Recipe,
-    RunSite,
     Source,
     Stability,
     Verdict,
@@ -82,11 +82,12 @@ class Sites:
         judged = [each for name, each in self._recomputed.items() if not self._blocks[name].is_lone]
         return len(judged), sum(judged)
 
-    def facts(self) -> tuple[RunSite, ...]:
+    def facts(self) -> tuple[ObservedSite, ...]:
         """Return what is known, in the order of the source."""
         sites: dict[tuple[Place, type], _Site] = {}
         for run, kinds in self._runs:
-            times = Counter(node for call in run.calls for node in _nodes(call))
+            # Each node that computes arguments of a call counts once for it.
+            times = Counter(node for call in run.calls for node in set().union(*call.graphs.values()))
             for call in run.calls:
                 site = sites.setdefault((call.place, kinds[call.block]), _Site())
                 site.calls.append(call)
@@ -100,9 +101,9 @@ class Sites:
         found = [self._fact(place, kind, site) for (place, kind), site in sites.items()]
         return tuple(sorted(found, key=lambda each: (each.place.path, each.place.line, each.block)))
 
-    def _fact(self, place: Place, kind: type, site: _Site) -> RunSite:
+    def _fact(self, place: Place, kind: type, site: _Site) -> ObservedSite:
         blocks = [self._blocks[call.block] for call in site.calls if call.block in self._blocks]
-        return RunSite(
+        return ObservedSite(
             place,
             kind.__name__,
             definition(kind),
@@ -121,11 +122,6 @@ class Sites:
         """Return whether these were recomputed; None if no run was completed, or they are not counted."""
         seen = [self._recomputed[each] for each in blocks if each in self._recomputed]
         return all(seen) if seen else None
-
-
-def _nodes(call: Call) -> frozenset[int]:
-    """Return the graph nodes that compute the arguments of a call, each once."""
-    return frozenset[int]().union(*call.graphs.values())
 
 
 def _names(groups: Iterable[Mapping[str, object] | Sequence[str]]) -> tuple[str, ...]:
@@ -169,7 +165,8 @@ class Findings:
         self.is_complete = source.complete
         """Whether to run everything that a comparison of two versions of the class needs."""
         self.stability: list[Stability] = []
-        self._executed: set[int] = set()
+        self.executed: set[int] = set()
+        """The numbers of what runs that can be judged have executed."""
         self._made_of: set[str] = set()
         self._source = source
         self._class = model_class
@@ -180,7 +177,7 @@ class Findings:
     def separate(self) -> Findings:
         """Return findings on the same class that are empty, but for what was executed."""
         made = Findings(self._source, self._class)
-        made.add_executed(self._executed)
+        made.executed |= self.executed
         return made
 
     def not_judged(self, specimen: Specimen, doubt: Doubt) -> None:
@@ -206,7 +203,7 @@ class Findings:
         self._be(idle=other._is_idle)
         self.sites.take(other.sites)
         self.add_embeddings(other._embeddings.values())
-        self._executed |= other._executed
+        self.executed |= other.executed
         self._made_of |= other._made_of
         if other._not_covered is not None:
             self.add_not_covered(other._not_covered)
@@ -215,15 +212,6 @@ class Findings:
         self._recipes = {**other._recipes, **self._recipes}
         for key in self.new_failures(other):
             self._failures[key] = other._failures[key]
-
-    @property
-    def executed(self) -> frozenset[int]:
-        """The numbers of what runs that can be judged have executed."""
-        return frozenset(self._executed)
-
-    def add_executed(self, numbers: Collection[int]) -> None:
-        """Record what a run that can be judged has executed, by number."""
-        self._executed.update(numbers)
 
     def add_classes(self, kinds: Iterable[type]) -> None:
         """Record the classes of the modules that were run."""
@@ -313,8 +301,8 @@ class Findings:
             stability=tuple(self.stability),
             made_of=tuple(sorted(self._made_of)),
             **self._comparison(),
-            executed=tuple(sorted(executed_places(self._executed), key=lambda each: (each.path, each.line))),
-            coverage=tuple(coverage(self._executed)),
+            executed=tuple(sorted(executed_places(self.executed), key=lambda each: (each.path, each.line))),
+            coverage=tuple(coverage(self.executed)),
         )
 
     def _comparison(self) -> dict[str, Any]:

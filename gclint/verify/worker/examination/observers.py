@@ -161,7 +161,7 @@ class SavedBytes:
         self._known = {each.untyped_storage().data_ptr() for each in state_tensors(model).values()}
         self._sizes: dict[int, int] = {}
         self._held: dict[int, int] = {}
-        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack)
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda tensor: tensor)
 
     @property
     def total(self) -> int:
@@ -199,7 +199,3 @@ class SavedBytes:
             if sizes is self._sizes and address not in sizes:
                 self._note(size)
             sizes[address] = size
-
-
-def _unpack(tensor: Tensor) -> Tensor:
-    return tensor

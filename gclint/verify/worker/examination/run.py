@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import Agreement, compare, deviation, is_nothing, same
+from gclint.verify.worker.examination.comparison import deviation, is_nothing, same
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.inspection.checkpoints import Replay
 from gclint.verify.worker.examination.inspection.inspector import Inspection
@@ -197,15 +197,7 @@ def noise(reference: Run, others: Iterable[Run]) -> dict[Key, float]:
 
 def differences(one: Run, other: Run) -> frozenset[Key]:
     """Return where two runs of the same kind differ."""
-    return frozenset(
-        key
-        for key, mine, yours in _pairs(one, other)
-        if not (
-            compare(mine, yours) is Agreement.SAME
-            if isinstance(mine, Tensor) and isinstance(yours, Tensor)
-            else same(mine, yours)
-        )
-    )
+    return frozenset(key for key, mine, yours in _pairs(one, other) if not same(mine, yours))
 
 
 def gradients(mine: Step, yours: Step) -> Iterator[tuple[str, Tensor, Tensor]]:

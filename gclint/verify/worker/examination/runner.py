@@ -146,8 +146,8 @@ class Rounding:
         of a bias before a normalisation.
         """
         case = self._measured(case)
-        if not _is_worthwhile(case):
-            return case
+        if not (case.near or set(case.blurred).difference(case.vanishing)):
+            return case  # Double precision would only show that a gradient is zero.
         reference, run = (self._again(each, exact=True) for each in (case.reference, case.run))
         if reference.error is not None or run.error is not None:
             return case
@@ -171,11 +171,6 @@ class Rounding:
             run.conditions, perturbed=perturbed, exact=exact or run.conditions.exact, finds_blocks=False
         )
         return self._runner.run(conditions, run.scales)
-
-
-def _is_worthwhile(case: Case) -> bool:
-    """Return whether double precision can show more than that a gradient is zero."""
-    return bool(case.near or set(case.blurred).difference(case.vanishing))
 
 
 def stability(model: nn.Module, runner: Runner, scales: Mapping[str, float]) -> Iterator[Stability]:

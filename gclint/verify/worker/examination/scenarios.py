@@ -198,7 +198,7 @@ class Scenarios:
         ``hooked`` is a plain run that failed because inputs had to require grad.
         """
         self._findings.scenarios.append(scenario.name)
-        self._findings.add_executed(reference.executed)
+        self._findings.executed |= reference.executed
         # With everything trainable, the reference is the same steps without checkpointing.
         is_ordinary = scenario.reference is None and not scenario.frozen_base
         if scenario.reference is None:
@@ -210,7 +210,7 @@ class Scenarios:
             if not (is_reported or self._findings.is_complete):
                 continue
             run = self._runner.run(Conditions(scenario, mode), reference.scales)
-            if hooked is not None and run.error is not None and _are_same(run.error, hooked.error):
+            if hooked is not None and _fails_as(run, hooked):
                 # The hook is at fault here as well; newer releases register it by themselves.
                 continue
             if run.error is not None and run.error.is_foreign:
@@ -223,7 +223,7 @@ class Scenarios:
                 run.calls += self._runner.run(plain, self._scales).calls
             case = replace(self._known_case(), reference=reference, run=run)
             self._findings.sites.add(case)
-            self._findings.add_executed(run.executed)
+            self._findings.executed |= run.executed
             if is_ordinary:
                 self._findings.sites.judge(case)
                 self._note_left_out(case)
@@ -367,7 +367,7 @@ class Scenarios:
                 continue
             run = self._runner.run(conditions, self._scales)
             if _unusable(run) is None and run.steps:
-                self._findings.add_executed(run.executed)
+                self._findings.executed |= run.executed
                 full = name if feature == "default" else f"{name}, {feature}"
                 self._findings.fingerprints.append(self._fingerprint(run, full))
 
@@ -431,8 +431,9 @@ def _ending(run: Run) -> str:
     return f"{run.stage} raises {described(run.error)}"
 
 
-def _are_same(one: Fault, other: Fault | None) -> bool:
-    return other is not None and (one.kind, one.message) == (other.kind, other.message)
+def _fails_as(one: Run, other: Run) -> bool:
+    faults = [(each.error.kind, each.error.message) for each in (one, other) if each.error is not None]
+    return len(faults) == 2 and faults[0] == faults[1]
 
 
 def _costs(run: Run) -> Iterator[Cost]:

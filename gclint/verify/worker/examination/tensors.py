@@ -57,6 +57,15 @@ def tensors_in(value: object, path: str = "", depth: int = 0) -> Iterator[tuple[
                 yield from tensors_in(each, f"{path}.{name}" if path else name, depth + 1)
 
 
+def all_tensors(value: Any) -> Iterator[Tensor]:
+    """Yield the tensors in ``value`` and in its dictionaries, lists and tuples, also those of caches."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from all_tensors(each)
+
+
 def outputs_of(value: Any) -> dict[str, Tensor]:
     """Return the tensors that a model has returned, with their paths."""
     found = tensors_in((value,) if isinstance(value, Tensor) else value)

@@ -33,7 +33,7 @@ from gclint.verify.worker.footprint.keeping import Keeping
 from gclint.verify.worker.footprint.kept import Kept, Record, additions, saved, storage_of
 from gclint.verify.worker.footprint.step import Step, Structure, built, forward, structure_of, take_step
 from gclint.verify.worker.modes import CHECKPOINTED, Mode
-from gclint.verify.worker.synthesis.configurations.tree import children, own_fields
+from gclint.verify.worker.synthesis.configurations.tree import children, is_whole, own_fields
 from gclint.verify.worker.synthesis.hints.failure import Failure
 from gclint.verify.worker.synthesis.hints.table import next_plan
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
@@ -381,11 +381,7 @@ def _training(question: Question) -> Iterator[str]:
 
 
 def _settings(config: Any, path: str = "") -> dict[str, Any]:
-    found = {
-        f"{path}{name}": value
-        for name, value in own_fields(config)
-        if isinstance(value, int) and not isinstance(value, bool)
-    }
+    found = {f"{path}{name}": value for name, value in own_fields(config) if is_whole(value)}
     for name, child in children(config):
         found |= _settings(child, f"{path}{name}.")
     return found

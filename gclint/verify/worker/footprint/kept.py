@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from operator import attrgetter
 from typing import Any
 from weakref import WeakSet
 
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 
 from gclint.verify.worker.estimates import Addition, Saved
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Observer, Region
+from gclint.verify.worker.examination.inspection.parts import captured
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import tensors_in
 from gclint.verify.worker.examination.trace import innermost_place
@@ -119,7 +121,7 @@ class Kept(Observer):
     def __enter__(self) -> Kept:
         enter = self._exit.enter_context
         enter(Checkpoints((self,)))
-        enter(torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack))
+        enter(torch.autograd.graph.saved_tensors_hooks(self._pack, attrgetter("tensor")))
         for module in self._names:
             before = module.register_forward_pre_hook(self._before, with_kwargs=True, prepend=True)
             after = module.register_forward_hook(self._after, always_call=True)
@@ -175,10 +177,6 @@ def storage_of(tensor: Tensor) -> int | None:
         return None  # Sparse tensors and those of function transforms have no storage of their own.
 
 
-def _unpack(record: Record) -> Tensor:
-    return record.tensor
-
-
 def _bound_in(function: Any) -> Iterator[Any]:
     """Yield what a function is bound to, and what it captures."""
     while isinstance(function, functools.partial):
@@ -186,11 +184,7 @@ def _bound_in(function: Any) -> Iterator[Any]:
         yield function.keywords
         function = function.func
     if inspect.isfunction(function):
-        for cell in function.__closure__ or ():
-            try:
-                yield cell.cell_contents
-            except ValueError:  # The variable has no value yet.
-                continue
+        yield from (each for _, each in captured(function))
 
 
 def additions(mode: Mode, records: Sequence[Record], kept: Kept) -> list[Addition]:

@@ -44,9 +44,9 @@ class PossibleCause:
     """Returns the explanation if there is evidence, or None."""
 
 
-def places(calls: Iterable[Call]) -> tuple[Place, ...]:
-    """Return the places of calls."""
-    return tuple(dict.fromkeys(call.place for call in calls))
+def places(seen: Iterable[Call | Checkpointed]) -> tuple[Place, ...]:
+    """Return the places of calls of blocks, or of checkpoints."""
+    return tuple(dict.fromkeys(each.place for each in seen if each.place is not None))
 
 
 def where(calls: Iterable[Call], verb: str) -> str:

@@ -160,7 +160,7 @@ def _captured_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation
     variables = dict.fromkeys(name for each in seen for name in each.captured if name not in left)
     if not variables:
         return None
-    lines = tuple(dict.fromkeys(each.place for each in seen if each.place is not None))
+    lines = places(seen)
     return Explanation(
         Cause.CAPTURED_ACTIVATION,
         f"The function that {at(lines, 'checkpoint')} reads {names(variables)}, which is not among its "
@@ -174,7 +174,7 @@ def _hidden_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     seen = [each for each in case.checkpoints if each.is_reentrant and each.returned_in and each.has_gradient]
     if not seen:
         return None
-    lines = tuple(dict.fromkeys(each.place for each in seen if each.place is not None))
+    lines = places(seen)
     containers = dict.fromkeys(each.returned_in for each in seen)
     return Explanation(
         Cause.NESTED_OUTPUT,
@@ -208,7 +208,7 @@ def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> Explanation | No
         if case.run.conditions.scenario.require_input_grads
         else ""
     )
-    lines = tuple(dict.fromkeys(each.place for each in lost if each.place is not None))[:1]
+    lines = places(lost)[:1]
     shown = f" at {line(lines[0])}" if lines else ""
     return Explanation(
         Cause.NO_INPUT_GRADIENT,

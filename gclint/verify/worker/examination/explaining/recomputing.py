@@ -18,6 +18,7 @@ from gclint.verify.worker.examination.explaining.explanation import (
     checkpoint_at,
     difference,
     first_operation,
+    places,
     writers,
 )
 from gclint.verify.worker.examination.explaining.mentions import ON_LINE, code_at
@@ -64,7 +65,7 @@ def _stored(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
         f"The block leaves tensors in {names(dict.fromkeys(name for each in seen for name in each.stored))}, "
         "and reentrant checkpointing records no gradients when it runs, so what is computed from these has "
         "none. Return them from the block, in a flat tuple of tensors, or train with `use_reentrant=False`.",
-        tuple(dict.fromkeys(each.place for each in seen if each.place is not None)),
+        places(seen),
     )
 
 

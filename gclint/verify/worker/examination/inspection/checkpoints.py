@@ -258,7 +258,7 @@ class Replays(Observer):
         """Compare the outputs in reentrant mode."""
         if region.is_reentrant and is_complete:
             self._next[region] = 0
-            for each in _returned(result):
+            for _, each in tensors_in(result):
                 self._see(region, each)
 
     def saved(self, region: Region, tensor: Tensor) -> None:
@@ -301,7 +301,3 @@ class Replays(Observer):
             return tensor.detach().clone()
         except (NotImplementedError, RuntimeError):
             return None
-
-
-def _returned(result: Any) -> Iterator[Tensor]:
-    return (each for _, each in tensors_in(result))

@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from gclint.verify.worker.examination.inspection.checkpoints import Observer, Region
 from gclint.verify.worker.examination.inspection.digest import Digest, digest, shape
+from gclint.verify.worker.examination.tensors import all_tensors
 from gclint.verify.worker.examination.trace import bound, is_asked_by_model, model_frames
 from gclint.verify.worker.protocol import Place
 
@@ -212,7 +213,7 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
 
     def _end(self, event: Event, result: Any, is_complete: bool) -> None:
         with self.quiet():
-            event.outputs = tuple(self._digest(each) for each in _tensors(result))
+            event.outputs = tuple(self._digest(each) for each in all_tensors(result))
             event.is_complete = is_complete
             # An event that ended with an exception was not closed.
             if event in self._open:
@@ -266,7 +267,7 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
             raise
         if is_in_place(name) and args:
             self._write(args[0])
-        outputs = list(_tensors(result))
+        outputs = list(all_tensors(result))
         scalar = isinstance(result, bool | int | float)
         if outputs or scalar or name.endswith("_"):
             self._made.update({id(each): each for each in outputs})
@@ -279,14 +280,16 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
                 (digest(result),) if scalar else tuple(self._digest(each) for each in outputs),
                 saved=tuple(self._saved),
                 has_graph=any(each.requires_grad for each in outputs),
-                takes_graph=any(each.requires_grad for each in _tensors((args, kwargs))),
+                takes_graph=any(each.requires_grad for each in all_tensors((args, kwargs))),
             )
             self._add(event)
         return result
 
     def _read(self, flag: str, value: Any) -> None:
         if flag == "data":
-            self._add(Event("operation", flag, _stack(), (), tuple(digest(each) for each in _tensors(value))))
+            self._add(
+                Event("operation", flag, _stack(), (), tuple(digest(each) for each in all_tensors(value)))
+            )
             return
         # The name of a node does not matter.
         answer = value if flag != "grad_fn" else value is None
@@ -322,17 +325,6 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
 
     def _digest(self, tensor: Tensor) -> Digest:
         return shape(tensor) if tensor in self._unset else digest(tensor)
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _tensors(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _tensors(each)
 
 
 def _stack() -> tuple[Place, ...]:

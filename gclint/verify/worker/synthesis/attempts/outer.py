@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
+from gclint.verify.worker.examination.tensors import all_tensors
 from gclint.verify.worker.specimen import EXTRA_LIBRARY, NotSynthesisable, Specimen
 from gclint.verify.worker.synthesis.attempts import trial
 
@@ -129,5 +130,5 @@ def _within(outer: Specimen, name: str) -> Any:
 
 def _detached(value: Any) -> Any:
     """Return a detached copy of ``value`` that shares nothing with it."""
-    memo: dict[int, Any] = {id(each): each.detach().clone() for each in trial.tensors(value)}
+    memo: dict[int, Any] = {id(each): each.detach().clone() for each in all_tensors(value)}
     return copy.deepcopy(value, memo)

@@ -14,8 +14,9 @@ import torch
 from torch import nn
 
 from gclint.verify.worker import randomness
+from gclint.verify.worker.examination.tensors import all_tensors
 from gclint.verify.worker.specimen import NotSynthesisable
-from gclint.verify.worker.synthesis.configurations.tree import descendants, find
+from gclint.verify.worker.synthesis.configurations.tree import along, descendants, find
 
 LARGEST = 20_000_000
 """The parameters of the largest model that is built."""
@@ -42,11 +43,9 @@ def _value(parameter: inspect.Parameter, config: Any) -> Any:
         if wanted is not None and wanted is not int and isinstance(part, wanted):
             return part
     if "grid" in parameter.name or "resolution" in parameter.name:
-        size, patch = find(config, "image_size", default=32), find(config, "patch_size", default=8)
-        count = (size[0] if isinstance(size, list | tuple) else size) // (
-            patch[0] if isinstance(patch, list | tuple) else patch
-        )
-        return (count, count)
+        side = along(find(config, "image_size", default=32), 0)
+        patch = along(find(config, "patch_size", default=8), 0)
+        return (side // patch, side // patch)
     found = find(config, parameter.name)
     # The number of the first layer, unless the configuration has a field of that name.
     return 0 if found is None else found
@@ -109,7 +108,7 @@ def step(model: Any, inputs: dict[str, Any]) -> tuple[str, ...]:
     seed()
     with _running() as ran:
         outputs = [
-            each for each in tensors(model(**inputs)) if each.is_floating_point() and each.requires_grad
+            each for each in all_tensors(model(**inputs)) if each.is_floating_point() and each.requires_grad
         ]
     if not outputs:
         raise NotSynthesisable("no gradient", "no output requires grad")
@@ -128,7 +127,7 @@ def has_finite_gradients(model: Any) -> bool:
 
 def shapes(value: Any) -> list[tuple[int, ...]]:
     """Return the shapes of the tensors in ``value``."""
-    return [tuple(each.shape) for each in tensors(value)]
+    return [tuple(each.shape) for each in all_tensors(value)]
 
 
 @contextmanager
@@ -140,18 +139,6 @@ def _running() -> Iterator[set[nn.Module]]:
         yield ran
     finally:
         handle.remove()
-
-
-def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors in ``value``, including those in containers."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from tensors(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from tensors(each)
 
 
 def _idle(model: Any, ran: set[nn.Module]) -> tuple[str, ...]:

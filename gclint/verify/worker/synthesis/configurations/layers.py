@@ -6,7 +6,13 @@ import re
 from typing import Any
 
 from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
-from gclint.verify.worker.synthesis.configurations.tree import children, descendants, fields_of, own_fields
+from gclint.verify.worker.synthesis.configurations.tree import (
+    children,
+    descendants,
+    fields_of,
+    is_whole,
+    own_fields,
+)
 
 _MOST = 10
 _INDICES = re.compile(r".*(layers|layer|indexes|indices|idx|idxs|_ids|layer_list|_index)")
@@ -33,10 +39,7 @@ def compress_layers(part: Any, least: int) -> None:
     counts = {
         value
         for name, value in own_fields(part)
-        if kind_of(name) is Kind.LAYERS
-        and isinstance(value, int)
-        and not isinstance(value, bool)
-        and value > least
+        if kind_of(name) is Kind.LAYERS and is_whole(value) and value > least
     } - stages
     for count in counts:
         kept = _select(part, count, least)
@@ -127,7 +130,7 @@ def _overrides(part: Any) -> dict[int, dict[str, Any]]:
 
 def _first_of_others(name: str, value: Any, count: int) -> list[int]:
     """Return the index of the first layer of another kind, in a list that is empty if ``name`` sets none."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= count:
+    if not is_whole(value) or not 0 < value <= count:
         return []
     if _SHARED.fullmatch(name):
         return [count - value]
@@ -149,9 +152,7 @@ def _is_indices(name: str, value: Any, count: int) -> bool:
     return (
         isinstance(value, list | tuple)
         and 0 < len(value) < count
-        and all(
-            isinstance(each, int) and not isinstance(each, bool) and -count <= each < count for each in value
-        )
+        and all(is_whole(each) and -count <= each < count for each in value)
         and _INDICES.fullmatch(name) is not None
         and max(value) >= 2
     )

@@ -6,7 +6,7 @@ import copy
 import inspect
 import re
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
 from gclint.verify.worker.synthesis.configurations.layers import (
@@ -22,6 +22,7 @@ from gclint.verify.worker.synthesis.configurations.tree import (
     descendants,
     fields_of,
     is_configuration_class,
+    is_whole,
     own_fields,
 )
 
@@ -157,7 +158,7 @@ def shrink(config: Any, sizes: Sizes) -> Any:
 def _factor(parts: list[Any], sizes: Sizes) -> int:
     """Return the power of two that divides the widest hidden states to about the width in ``sizes``."""
     widths = [fields_of(part).get(name) for part in parts for name in _MAIN_WIDTHS]
-    widest = max((width for width in widths if _is_int(width)), default=sizes.width)
+    widest = max((width for width in widths if is_whole(width)), default=sizes.width)
     return 1 << max(0, (widest // sizes.width).bit_length() - 1)
 
 
@@ -172,17 +173,17 @@ def _divide_widths(part: Any, original: dict[str, Any], factor: int) -> None:
 def _divided(value: Any, factor: int, least: int) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_divided(each, factor, least) for each in value)
-    return max(value // factor, min(value, least)) if _is_int(value) else value
+    return max(value // factor, min(value, least)) if is_whole(value) else value
 
 
 def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
     fields = fields_of(part)
-    widths = {value for name, value in original.items() if kind_of(name) is Kind.WIDTH and _is_int(value)}
+    widths = {value for name, value in original.items() if kind_of(name) is Kind.WIDTH and is_whole(value)}
     pyramid = isinstance(original.get("in_channels"), list | tuple)
     stages = {len(value) for name, value in original.items() if is_stages(name, value)}
     for name, value in own_fields(part):
         kind = kind_of(name)
-        if kind is None and _is_int(value) and value > sizes.width and value in widths:
+        if kind is None and is_whole(value) and value > sizes.width and value in widths:
             kind = Kind.WIDTH
         if value is True and re.fullmatch(r"use_\w*kernels?", name):
             # The kernels need a GPU, and the model requires this to be false on other machines.
@@ -197,7 +198,7 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
             continue
         if kind is None or (kind in (Kind.LAYERS, Kind.DENSE) and value != original[name]):
             continue
-        if kind is Kind.LAYERS and _is_int(value) and value in stages:
+        if kind is Kind.LAYERS and is_whole(value) and value in stages:
             continue
         fields[name] = _shrink_value(kind, value, original, sizes)
     spec = fields.get("_heterogeneity_spec")
@@ -211,7 +212,7 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
 
 def _shrink_value(kind: Kind, value: Any, original: dict[str, Any], sizes: Sizes) -> Any:
     if isinstance(value, list | tuple):
-        if kind is Kind.IMAGE and value and all(_is_int(each) for each in value):
+        if kind is Kind.IMAGE and value and all(is_whole(each) for each in value):
             return type(value)(sizes.image * (each // min(value)) for each in value)
         if all(isinstance(each, int | float | list | tuple) for each in value):
             return type(value)(_shrink_value(kind, each, original, sizes) for each in value)
@@ -222,13 +223,13 @@ def _shrink_value(kind: Kind, value: Any, original: dict[str, Any], sizes: Sizes
         return min(value, 1.0)
     if kind is Kind.SPREAD and isinstance(value, float):
         return max(value, 0.1)
-    return _shrink_number(kind, value, original, sizes) if _is_int(value) else value
+    return _shrink_number(kind, value, original, sizes) if is_whole(value) else value
 
 
 def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Sizes) -> int:
     if kind is Kind.WIDTH:
         return _shrink_width(value, original, sizes)
-    if kind is Kind.WINDOW and _is_int(original.get("patch_size")) and value > 2 * original["patch_size"]:
+    if kind is Kind.WINDOW and is_whole(original.get("patch_size")) and value > 2 * original["patch_size"]:
         # The window is in pixels.
         patch: int = original["patch_size"]
         return value // patch * min(sizes.patch, patch)
@@ -238,7 +239,7 @@ def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Size
     if kind is Kind.IMAGE_TOKENS:
         return _image_tokens(value, original, sizes)
     if kind is Kind.KEY_HEADS:
-        heads = next((v for n, v in original.items() if kind_of(n) is Kind.HEADS and _is_int(v)), value)
+        heads = next((v for n, v in original.items() if kind_of(n) is Kind.HEADS and is_whole(v)), value)
         return sizes.heads if value == heads else min(value, sizes.heads // 2)
     return min(value, _limits(value, original, sizes).get(kind, value))
 
@@ -279,16 +280,16 @@ def _least_image(original: dict[str, Any]) -> int:
     It is 0 for a model that is not a pyramid.
     """
     depths, patch = original.get("depths"), original.get("patch_size")
-    return (
-        int(patch) << len(depths) if isinstance(depths, list | tuple) and _is_int(patch) and patch <= 8 else 0
-    )
+    if isinstance(depths, list | tuple) and is_whole(patch) and patch <= 8:
+        return patch << len(depths)
+    return 0
 
 
 def _shrink_width(value: int, original: dict[str, Any], sizes: Sizes) -> int:
     base = original.get("embed_dim")
-    if _is_int(base) and base and isinstance(original.get("depths"), list | tuple) and value % base == 0:
+    if is_whole(base) and base and isinstance(original.get("depths"), list | tuple) and value % base == 0:
         return sizes.stage_width * (value // base)
-    main: int | None = next((original[name] for name in _MAIN_WIDTHS if _is_int(original.get(name))), None)
+    main: int | None = next((original[name] for name in _MAIN_WIDTHS if is_whole(original.get(name))), None)
     if sizes.multiples and main and value != main:
         if value % main == 0 and value // main <= 8:
             return sizes.width * (value // main)
@@ -312,7 +313,7 @@ def _image_tokens(value: int, original: dict[str, Any], sizes: Sizes) -> int:
     vision = original.get("vision_config")
     image, patch = (getattr(vision, name, None) for name in ("image_size", "patch_size"))
     small = (sizes.image // sizes.patch) ** 2
-    if not _is_int(image) or not _is_int(patch):
+    if not is_whole(image) or not is_whole(patch):
         return min(value, small)
     return max(1, value * small // (image // patch) ** 2)
 
@@ -326,7 +327,7 @@ def _layer_count(original: dict[str, Any], sizes: Sizes) -> int:
     """Return how many layers are needed for two of each kind in a periodic stack."""
     alternating = any(
         kind_of(name) in (Kind.PERIOD, Kind.DENSE)
-        and _is_int(value)
+        and is_whole(value)
         and value > (kind_of(name) is Kind.PERIOD)
         for name, value in original.items()
     )
@@ -337,13 +338,13 @@ def _restore_products(part: Any, original: dict[str, Any]) -> None:
     """Keep the width of a head times the number of heads the same multiple of a width as before."""
     fields = fields_of(part)
     nope, rope = fields.get("qk_nope_head_dim"), fields.get("qk_rope_head_dim")
-    latent = _is_int(nope) and _is_int(rope)
-    if _is_int(nope) and _is_int(rope) and "qk_head_dim" in fields:
+    latent = is_whole(nope) and is_whole(rope)
+    if is_whole(nope) and is_whole(rope) and "qk_head_dim" in fields:
         fields["qk_head_dim"] = nope + rope
-    widths = {n: v for n, v in original.items() if kind_of(n) is Kind.WIDTH and _is_int(v) and v >= 32}
-    heads = {n: v for n, v in original.items() if kind_of(n) is Kind.HEADS and _is_int(v) and v > 0}
+    widths = {n: v for n, v in original.items() if kind_of(n) is Kind.WIDTH and is_whole(v) and v >= 32}
+    heads = {n: v for n, v in original.items() if kind_of(n) is Kind.HEADS and is_whole(v) and v > 0}
     for name, value in original.items():
-        if kind_of(name) is not Kind.HEAD_WIDTH or not _is_int(value):
+        if kind_of(name) is not Kind.HEAD_WIDTH or not is_whole(value):
             continue
         if latent and name in ("qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim", "head_dim"):
             # The widths of the parts of a head, of which one is rotated.
@@ -372,7 +373,3 @@ def _stem(name: str) -> str:
     """Return what ``name`` is about: ``mamba`` in both ``mamba_n_heads`` and ``mamba_d_head``."""
     first = name.split("_")[0]
     return first if first in ("mamba", "linear", "ssm", "index", "indexer", "encoder", "decoder") else ""
-
-
-def _is_int(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)

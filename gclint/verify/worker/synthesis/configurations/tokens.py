@@ -17,7 +17,7 @@ def remap_tokens(parts: list[Any], vocabulary: int) -> None:
 
     Equal ids stay equal and different ones stay different, across all sub-configurations.
     """
-    values = sorted({token for part in parts for _, value in token_fields(part) for token in _ids(value)})
+    values = sorted(special_tokens(parts))
     new_ids: dict[int, int] = {}
     free = iter(number for number in range(vocabulary - 1, 0, -1) if number not in values)
     for token in values:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 _BOOKKEEPING = {
     "transformers_version", "architectures", "id2label", "label2id", "dtype", "torch_dtype", "problem_type",
@@ -30,6 +30,16 @@ def fields_of(config: Any) -> dict[str, Any]:
 def is_bookkeeping(name: str) -> bool:
     """Return whether a field of this name says how a model was loaded, and nothing about the model."""
     return name in _BOOKKEEPING
+
+
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Return whether ``value`` is a whole number."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def along(size: Any, axis: int) -> Any:
+    """Return a size along an axis; one number stands for all axes."""
+    return size[axis] if isinstance(size, list | tuple) else size
 
 
 def own_fields(config: Any) -> list[tuple[str, Any]]:

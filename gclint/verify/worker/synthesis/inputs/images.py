@@ -7,14 +7,15 @@ from typing import Any
 
 import torch
 
+from gclint.verify.worker.synthesis.configurations.tree import along
 from gclint.verify.worker.synthesis.inputs.placeholders import (
-    MERGES,
     POSITIONS,
     channel_count,
     get_vision,
     grid,
     in_blocks,
     is_packed,
+    merged_side,
     patch_side,
 )
 from gclint.verify.worker.synthesis.inputs.situation import Providers, Situation, documented, entry, layout
@@ -32,9 +33,7 @@ def side(situation: Situation) -> tuple[int, int]:
     size = get_vision(situation, "image_size", "img_size", default=situation.plan.sizes.image)
     if isinstance(size, dict):
         size = (size.get("height", 32), size.get("width", 32))
-    if not isinstance(size, list | tuple):
-        size = (size, size)
-    return int(size[0]), int(size[-1])
+    return int(along(size, 0)), int(along(size, -1))
 
 
 def _pixel_values(situation: Situation) -> torch.Tensor:
@@ -94,7 +93,7 @@ def patches(situation: Situation, name: str) -> torch.Tensor | None:
         channel_count(situation),
     )
     if in_blocks(situation):
-        merged = length * get_vision(situation, *MERGES, default=1)
+        merged = length * merged_side(situation)
         return situation.floats(name, number, merged, merged, channels)
     if is_packed(situation):
         temporal = get_vision(situation, "temporal_patch_size", "patch_temporal", default=1)
@@ -154,14 +153,13 @@ def _pixel_mask(situation: Situation) -> Any:
 
 
 def _merge_sizes(situation: Situation) -> torch.Tensor:
-    merge = get_vision(situation, *MERGES, default=1)
-    return torch.full((situation.batch,), merge if isinstance(merge, int) else merge[-1])
+    return torch.full((situation.batch,), merged_side(situation))
 
 
 def _patch_count(situation: Situation) -> int:
     size = get_vision(situation, "image_size", default=situation.plan.sizes.image)
-    height, width = (size[0], size[-1]) if isinstance(size, list | tuple) else (size, size)
-    return int(height // patch_side(situation)) * int(width // patch_side(situation))
+    patch = patch_side(situation)
+    return int(along(size, 0) // patch) * int(along(size, -1) // patch)
 
 
 def _pooled_grids(situation: Situation) -> torch.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gclint.verify.worker.synthesis.configurations.tree import children, find
+from gclint.verify.worker.synthesis.configurations.tree import along, children, find
 from gclint.verify.worker.synthesis.inputs.situation import Situation, layout
 
 if TYPE_CHECKING:
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 _GRIDS = ("image_grid_thw", "grid_thw", "video_grid_thw", "image_grid_hw")
 POSITIONS = ("pixel_position_ids", "image_position_ids", "spatial_shapes")
-MERGES = ("spatial_merge_size", "merge_size", "merge_kernel_size", "pooling_kernel_size", "downsample_factor")
+_MERGE = (
+    "spatial_merge_size",
+    "merge_size",
+    "merge_kernel_size",
+    "pooling_kernel_size",
+    "downsample_factor",
+)
 _IMAGE = (
     "image_token_id", "image_token_index", "media_token_id", "media_token_index", "image_patch_token_id",
     "img_token_id",
@@ -54,9 +60,14 @@ def grid(situation: Situation) -> list[int]:
         return [1, 8, 8]
     if in_blocks(situation):
         return [1, 2, 2]
-    merge = get_vision(situation, *MERGES, default=1)
-    merge = merge if isinstance(merge, int) else merge[-1]
-    return [1, 2 * merge, 2 * merge]
+    side = 2 * merged_side(situation)
+    return [1, side, side]
+
+
+def merged_side(situation: Situation) -> int:
+    """Return how many patches are merged into one along each side."""
+    merge: int = along(get_vision(situation, *_MERGE, default=1), -1)
+    return merge
 
 
 def is_packed(situation: Situation) -> bool:
@@ -82,8 +93,7 @@ def is_cut(situation: Situation) -> bool:
 
 def patch_side(situation: Situation) -> int:
     """Return the side of a patch in pixels."""
-    size = get_vision(situation, "patch_size", default=8)
-    return int(size[-1] if isinstance(size, list | tuple) else size)
+    return int(along(get_vision(situation, "patch_size", default=8), -1))
 
 
 def channel_count(situation: Situation) -> int:
@@ -136,14 +146,12 @@ def default_count(situation: Situation, modality: str) -> int:
     """Return a first guess of how many placeholders an image, a video or a recording needs."""
     if modality != "audio" and is_cut(situation):
         _, height, width = grid(situation)
-        merge = 1 if in_blocks(situation) else get_vision(situation, *MERGES, default=1)
-        return max(1, height * width // (merge if isinstance(merge, int) else merge[-1]) ** 2)
+        merge = 1 if in_blocks(situation) else merged_side(situation)
+        return max(1, height * width // merge**2)
     if isinstance(situation.get("num_query_tokens"), int) and modality != "audio":
         return int(situation.get("num_query_tokens"))
-    patch = situation.get("patch_size", default=8)
-    patch = patch[0] if isinstance(patch, list | tuple) else patch
-    side = situation.get("image_size", default=situation.plan.sizes.image)
-    side = side[0] if isinstance(side, list | tuple) else side
+    patch = along(situation.get("patch_size", default=8), 0)
+    side = along(situation.get("image_size", default=situation.plan.sizes.image), 0)
     merge = situation.get("spatial_merge_size", default=1)
     count = max(1, (side // patch) ** 2 // merge**2)
     if "image_token_pooling" in situation.parameters:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
 from gclint.verify.worker.synthesis.configurations.tokens import special_tokens
-from gclint.verify.worker.synthesis.configurations.tree import descendants, find
+from gclint.verify.worker.synthesis.configurations.tree import along, descendants, find, is_whole
 
 if TYPE_CHECKING:
     import torch
@@ -259,17 +259,13 @@ def dimension(situation: Situation, word: str) -> int:
     if field in ("batch_size", "batch", "bsz"):
         return situation.batch
     value = situation.get(field)
-    if isinstance(value, int) and not isinstance(value, bool):
+    if is_whole(value):
         return value
     if re.search("width|height|image", field):
-        return _side(situation, -1 if "width" in field else 0)
+        size = situation.get("image_size", default=situation.plan.sizes.image)
+        return int(along(size, -1 if "width" in field else 0))
     if re.search("seq|len", field):
         return situation.length
     if re.search("hidden|dim|embed", field):
         return situation.width()
     return 2
-
-
-def _side(situation: Situation, axis: int) -> int:
-    size = situation.get("image_size", default=situation.plan.sizes.image)
-    return int(size[axis] if isinstance(size, list | tuple) else size)
