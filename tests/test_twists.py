@@ -290,7 +290,17 @@ _RUN_BY = {
     "torch.func.functional_call(self.encoder, {}, (hidden_states,))": Applicability.UNSAFE,
     "torch.func.vmap(self.encoder)(hidden_states)": Applicability.UNSAFE,
     "anything.run(self.encoder, hidden_states)": Applicability.UNSAFE,
+    "anything.run([self.encoder], hidden_states)": Applicability.UNSAFE,
+    "anything.run({'it': (1, self.encoder)}, hidden_states)": Applicability.UNSAFE,
+    "anything.run([lambda x: self.encoder(x)], hidden_states)": Applicability.UNSAFE,
+    "anything.run([self.encoder.forward], hidden_states)": Applicability.UNSAFE,
+    "anything.Runner().run(self.encoder, hidden_states)": Applicability.UNSAFE,
+    "mask.runner.run([self.encoder], hidden_states)": Applicability.UNSAFE,
+    "self.config.run([self.encoder], hidden_states)": Applicability.UNSAFE,
     "self.encoder(hidden_states)": Applicability.SAFE,
+    "self.encoder(anything.run([self.norm], hidden_states))": Applicability.SAFE,
+    "self.encoder(anything.run([lambda x: x], hidden_states))": Applicability.SAFE,
+    "self.encoder(anything.Runner().run(self.norm, hidden_states))": Applicability.SAFE,
 }
 
 
@@ -302,7 +312,9 @@ def test_what_runs_blocks_for_a_model(call: str, tmp_path: Path) -> None:
         model(LOOP, name="ToyEncoder", base="nn.Module").replace(
             "super().__init__(config)", "super().__init__()"
         ),
-        model(f"hidden_states = {call}", init="self.encoder = ToyEncoder(config)"),
+        model(
+            f"hidden_states = {call}", init="self.encoder = ToyEncoder(config)\nself.norm = nn.LayerNorm(8)"
+        ),
     )
     assert applicability(tmp_path, text) is _RUN_BY[call]
 

@@ -21,7 +21,7 @@ from gclint.code.walk import FUNCTIONS, children, last_name, text_of, walk
 from gclint.model import known, tensors
 from gclint.model.calls import shared
 from gclint.model.frames import Frame
-from gclint.model.freezing import Freezing, objects_among
+from gclint.model.freezing import Freezing, closed_over, objects_among
 from gclint.model.gradients import is_constant
 from gclint.model.notes import Kind, Root, quoted
 from gclint.model.objects import ITERATOR
@@ -525,7 +525,7 @@ class Surroundings(Freezing):
 
     def _parts(self, blocks: frozenset[Block]) -> set[Object]:
         """Return the objects of classes with all that they hold."""
-        return self.within(self._objects[blocks])
+        return self.within(of(*self._objects[blocks]))
 
     def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Follow that items of something are used up: what blocks get is no iterator, or is noted."""
@@ -591,7 +591,7 @@ class Surroundings(Freezing):
             given += [self._method[1]] if self._method[0] is node else []
             for each in given:
                 self._hand(each, node, frame)
-        if external and not self._inside:
+        if not self._inside:
             self._see_running(call, external, node, frame)
         elif external and isinstance(node, ast.Call):
             self._see_changing(node, frame)
@@ -602,11 +602,15 @@ class Surroundings(Freezing):
         return with_roots(made, (_HOLDER,)) if self._hold_parts(parts) else made
 
     def _see_running(self, call: Call, external: str, node: ast.expr, frame: Frame) -> None:
-        """Take note of blocks in what an unknown function gets, which it may run in whatever it sets up."""
-        held = self.within(each for value in call.all() for each in objects_among(value))
+        """Take note of blocks in what something unknown gets, which it may run in whatever it sets up.
+
+        A method that gets blocks themselves is said to get them, since that may also change them.
+        """
+        held = self.within(*call.all())
+        held -= set() if external else {each for value in call.all() for each in objects_among(value)}
         blocks = self._classes(of(*(each for each in held if self.is_block([of(each)]))))
-        if blocks and external not in known.RUNNING_NOTHING | _RUNNING:
-            self.see(Matter.WITHIN, f"`{external}`", node, frame, blocks)
+        if blocks and external not in known.RUNNING_NOTHING | _RUNNING and not self._is_reading:
+            self.see(Matter.WITHIN, f"`{external or quoted(getattr(node, 'func', node))}`", node, frame, blocks)
 
     def _see_changing(self, node: ast.Call, frame: Frame) -> None:
         """Take note of an unknown function that gets a block, or a part of one, where the model is made."""
@@ -638,7 +642,7 @@ class Surroundings(Freezing):
             # What is unknown of the model is no block; others change no settings, nor views, which raises.
             elif not (is_unknown and root == OWN) and root != OF_SETTINGS and not is_view(root):
                 objects = _objects_of(value) if root in value.roots else frozenset()
-                objects = frozenset(self.within(objects)) if with_parts else objects
+                objects = frozenset(self.within(of(*objects))) if with_parts else objects
                 self._touch(root, objects, _around(Matter.HANDED, quoted(node), node, frame), frame)
 
     def _call_method(
@@ -649,7 +653,7 @@ class Surroundings(Freezing):
         )
         if is_module and name in known.MODULE_CHANGES:
             self.change(receiver, node, frame)
-            parts = frozenset(self.within(_objects_of(receiver)))
+            parts = frozenset(self.within(of(*_objects_of(receiver))))
             for root in receiver.roots:
                 self._touch(root, parts, _around(Matter.CHANGED, quoted(node), node, frame), frame)
             if name in _MODES:
@@ -880,14 +884,12 @@ def _captures(thing: Thing) -> bool:
         return not is_constant(*thing.positional, *(each for _, each in thing.named))
     if isinstance(thing, Bound):
         return False
-    if not isinstance(thing, Function) or thing.frame is None:
+    if not isinstance(thing, Function):
         return False
-    read = {each.id for each in ast.walk(thing.node) if isinstance(each, ast.Name)}
     return any(
         isinstance(each, (Tensor, Fixed, Box)) and not is_constant(of(each))
-        for frame in thing.frame.around()
-        for name in read & frame.names.keys()
-        for each in frame.names[name].things
+        for value in closed_over(thing)
+        for each in value.things
     )
 
 
