@@ -52,6 +52,26 @@ class _Twist:
     """What the block returns, if it does not return the hidden states."""
 
 
+_STEEP = {
+    "root": ("y = hidden_states.sqrt()", "y = (hidden_states + 1e-6).sqrt()"),
+    "inverse root": (
+        "y = torch.rsqrt(hidden_states)",
+        "y = hidden_states * torch.rsqrt(hidden_states.pow(2).mean(-1) + self.eps)",
+    ),
+    "logarithm": ("y = torch.log(hidden_states)", "y = torch.log(hidden_states.clamp(min=1e-6))"),
+    "entropy": ("y = hidden_states.softmax(-1)\ny = y * y.log()", "y = hidden_states.log_softmax(-1)"),
+    "power": ("y = hidden_states ** 0.5", "y = hidden_states ** 2"),
+    "power by a method": ("y = hidden_states.pow(-1)", "y = hidden_states.pow(3)"),
+    "quotient": ("y = hidden_states / mask.sum(-1)", "y = hidden_states / self.eps"),
+    "quotient in place": ("y = hidden_states * 2\ny /= y.sum(-1)", "y = hidden_states * 2\ny /= 2"),
+    "before a part": ("y = self.attention(hidden_states.log())", "y = self.attention(hidden_states)"),
+    "part of a stack": ("y = torch.stack([mask, hidden_states.acos()])", "y = hidden_states.norm(dim=-1)"),
+    "what is used as well": (
+        "y = self.attention(hidden_states).sqrt()",
+        "y = self.attention(hidden_states).sqrt()\nhidden_states = hidden_states + y",
+    ),
+}
+"""What a block computes for an output that its caller drops."""
 _TWISTS = {
     "plus": _Twist("y = +mask\ny.mul_(2)", "y = -mask\ny.mul_(2)"),
     "max": _Twist("max([mask, mask], key=id).mul_(2)", "y = max(mask.shape[0], 2)"),
@@ -141,6 +161,10 @@ _TWISTS = {
         "y = nn.functional.embedding(mask, self.attention.query.weight)",
     ),
     "mask": _Twist("y = 1", "y = 1", gives="hidden_states, mask", right_gives="hidden_states, None"),
+    **{
+        name: _Twist(wrong, right, gives="hidden_states, y", right_gives="hidden_states, y")
+        for name, (wrong, right) in _STEEP.items()
+    },
 }
 _TUPLES = "\nfor layer in self.layers:\n    hidden_states, _ = layer(hidden_states, mask)\n"
 _PASSED = "\nfor layer in self.layers:\n    hidden_states = layer(hidden_states, {})\n"
@@ -204,7 +228,7 @@ def _of_block(folder: Path, twist: _Twist, *, is_wrong: bool) -> Applicability:
     if gives:
         body = f"{statements}\nhidden_states = hidden_states + self.attention(hidden_states)\nreturn {gives}"
     takes = twist.takes if is_wrong or not twist.right_takes else twist.right_takes
-    layer = block(body, takes=takes, init=twist.init, more=twist.more)
+    layer = block(body, takes=takes, init=f"{twist.init}\nself.eps = config.eps", more=twist.more)
     return applicability(folder, toy(_BEFORE, layer, model(_TUPLES if gives else LOOP, init=STACK)))
 
 

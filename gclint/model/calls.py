@@ -56,7 +56,8 @@ _FIRST_OUTPUT = "last_hidden_state"
 """The field that comes first in every output of the library that has it; the base of them has any order."""
 _MOST_RECURSIONS = 4
 _IN_PLACE = " in place"
-_PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
+PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
+"""What registers a tensor with a module that it is assigned to."""
 _DETACHING = ("torch.autograd.Variable", "torch.autograd.variable.Variable")
 """What gives a tensor that shares the memory of another one, and gets no gradient for it."""
 CHECKPOINTS = (known.CHECKPOINT, "transformers.modeling_utils.checkpoint")
@@ -404,7 +405,7 @@ class Calls(Protocols):
             if runs or _renormalises(last, call):
                 return self.deny(call, node, frame)  # It runs what it gets, or changes its weight meanwhile.
             return of(Made(name + _IN_PLACE if _is_in_place(last, call) else name))
-        if name in _PARAMETERS:
+        if name in PARAMETERS:
             is_frozen = is_false(call.argument(1, "requires_grad"))
             return Value(CONSTANT.things, roots) if is_frozen else self.tensor((TENSOR,), roots)
         if name in _DETACHING:

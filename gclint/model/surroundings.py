@@ -610,7 +610,9 @@ class Surroundings(Freezing):
         held -= set() if external else {each for value in call.all() for each in objects_among(value)}
         blocks = self._classes(of(*(each for each in held if self.is_block([of(each)]))))
         if blocks and external not in known.RUNNING_NOTHING | _RUNNING and not self._is_reading:
-            self.see(Matter.WITHIN, f"`{external or quoted(getattr(node, 'func', node))}`", node, frame, blocks)
+            self.see(
+                Matter.WITHIN, f"`{external or quoted(getattr(node, 'func', node))}`", node, frame, blocks
+            )
 
     def _see_changing(self, node: ast.Call, frame: Frame) -> None:
         """Take note of an unknown function that gets a block, or a part of one, where the model is made."""
