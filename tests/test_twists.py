@@ -364,3 +364,89 @@ def test_what_a_model_puts_into_its_blocks(part: str, expected: Applicability, t
     replaced = f"{STACK}\nfor layer in self.layers:\n    layer.dense = {part}(8, 8)"
     text = toy(_BEFORE + _ADAPTER, layer, model(LOOP, init=replaced))
     assert applicability(tmp_path, text) is expected
+
+
+_CACHED = """
+class ToyCached(nn.Module):
+    def __init__(self, config, index):
+        super().__init__()
+        self.index = index
+        self.key = nn.Linear(8, 8)
+
+    def forward(self, states, past_key_values=None):
+        key = self.key(states)
+        if past_key_values is not None:
+            key, _ = past_key_values.update(key, key, self.index)
+        return states @ key.transpose(-1, -2) @ key
+
+
+"""
+_WITH_CACHE = "hidden_states, mask=None, past_key_values=None, use_cache=None"
+_FILLING = """
+if use_cache and past_key_values is None:
+    past_key_values = DynamicCache()
+for layer in self.layers:
+    hidden_states = layer(hidden_states, mask, past_key_values=past_key_values, use_cache=use_cache)
+return BaseModelOutputWithPast(last_hidden_state=hidden_states, past_key_values=past_key_values)
+"""
+_MADE = "past_key_values = DynamicCache()\n"
+_RUN_MODEL = "out = self.model(hidden_states, mask, past_key_values=past_key_values, use_cache=use_cache)\n"
+_AFTER = {
+    "a length": (
+        f"{_RUN_MODEL}hidden_states = out[0] * out.past_key_values.get_seq_length()",
+        f"{_RUN_MODEL}hidden_states = out[0] * hidden_states.shape[1]",
+    ),
+    "a shape": (
+        f"{_RUN_MODEL}hidden_states = out[0][:, -out.past_key_values[0][0].shape[-2]:]",
+        f"{_RUN_MODEL}hidden_states = out[0][:, -mask.shape[-2]:]",
+    ),
+    "another name": (
+        f"{_RUN_MODEL}kept = out.past_key_values\nhidden_states = out[0] * len(kept)",
+        f"{_RUN_MODEL}kept = out.past_key_values\nhidden_states = out[0]",
+    ),
+    "a cache of its own": (
+        f"{_MADE}{_RUN_MODEL}hidden_states = out[0] * past_key_values.get_seq_length()",
+        f"{_MADE}n = past_key_values.get_seq_length()\n{_RUN_MODEL}hidden_states = out[0] * n",
+    ),
+    "its truth": (
+        f"{_RUN_MODEL}if out.past_key_values:\n    hidden_states = out[0]",
+        f"{_RUN_MODEL}if out.past_key_values is not None:\n    hidden_states = out[0]",
+    ),
+    "its items": (
+        f"{_RUN_MODEL}for each in out.past_key_values:\n    hidden_states = hidden_states + each[0].mean()",
+        f"{_RUN_MODEL}for each in self.model.layers:\n    hidden_states = hidden_states + out[0]",
+    ),
+    "a second run": (
+        f"{_RUN_MODEL}hidden_states = self.model(out[0], mask, past_key_values=out.past_key_values)[0]",
+        f"{_RUN_MODEL}hidden_states = self.model(out[0], mask)[0]",
+    ),
+}
+"""What calls a model that fills a cache."""
+
+
+@pytest.mark.parametrize("name", _AFTER)
+def test_what_reads_a_cache_that_blocks_no_longer_fill(name: str, tmp_path: Path) -> None:
+    layer = block(
+        "return hidden_states + self.cached(hidden_states, past_key_values)",
+        takes=_WITH_CACHE,
+        init="self.cached = ToyCached(config, index)",
+    )
+    imports = (
+        "from transformers import DynamicCache\n"
+        "from transformers.modeling_outputs import BaseModelOutputWithPast\n"
+    )
+    inner = model(_FILLING, takes=_WITH_CACHE, init=STACK)
+    wrong, right = (
+        applicability(
+            tmp_path,
+            toy(
+                _CACHED,
+                layer,
+                inner,
+                model(each, name="ToyHead", takes=_WITH_CACHE, init="self.model = ToyModel(config)"),
+                imports=imports,
+            ),
+        )
+        for each in _AFTER[name]
+    )
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)

@@ -148,6 +148,7 @@ class Matter(str, Enum):
     CAPTURED = "gives a block a function around what requires grad"
     DIFFERENTIATED = "runs a backward pass of its own"
     ASKED = "asks for what becomes different in a checkpointing layer"
+    EMPTIED = "reads a cache after blocks were to fill it"
     AMBIENT = "may change the settings that blocks are run with"
 
 

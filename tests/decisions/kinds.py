@@ -119,6 +119,8 @@ KINDS: Mapping[str, str] = {
     "which recomputation is not in": "context",
     "and may change it before they are recomputed": "unknown around",
     "may change settings that blocks are run with": "settings around",
+    "and they put nothing into it while checkpointing": "cache read around",
+    "through unused outputs become NaN": "steep output",
     "gets an iterator": "iterator",
     "gets a function around values that require grad": "holds values",
     "then gives the block no gradients": "no gradients in",
