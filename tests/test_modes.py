@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gclint.finding import Applicability
-from tests.decisions.toy import BODY, BRANCH, FLAG, STACK, block, model, toy
+from gclint.code.project import Project
+from gclint.finding import Applicability, Fix
+from gclint.releases import releases
+from gclint.rule import all_rules
+from gclint.run.check import check
+from gclint.settings import Settings
+from tests.decisions.toy import BODY, BRANCH, FLAG, LOOP, PROTECTED, STACK, block, model, toy
 from tests.toy_models import applicability
 
 _MADE = f"{STACK}\n{FLAG}"
@@ -90,3 +95,74 @@ def test_layers_that_a_helper_makes_with_the_model(tmp_path: Path) -> None:
         ),
     )
     assert applicability(tmp_path, text) is Applicability.SAFE
+
+
+_OVERRIDE = """
+def _set_gradient_checkpointing(self, module, value=False):
+    if isinstance(module, ToyEncoder):
+        module.gradient_checkpointing = value
+"""
+_OF_FLAGS = {
+    "finds other parts": ("def modules(self):\n    return iter(())", "def parts(self):\n    return iter(())"),
+    "deletes it": ("def off(self):\n    del self.gradient_checkpointing", f"def off(self):\n    {FLAG}"),
+    "deletes it by name": (
+        "def off(self):\n    delattr(self, 'gradient_checkpointing')",
+        "def off(self):\n    return hasattr(self, 'gradient_checkpointing')",
+    ),
+    "has a buffer for it": (
+        "def off(self):\n    self.register_buffer('gradient_checkpointing', None)",
+        "def off(self):\n    self.register_buffer('checkpointing', None)",
+    ),
+}
+"""What a class does about its flag: members that are wrong, and others that are right."""
+_SETTING_IT = {
+    f"if config.deep:\n    {FLAG}": Applicability.UNSAFE,
+    f"if config.small:\n    return\n{FLAG}": Applicability.UNSAFE,
+    f"for _ in range(config.depth):\n    {FLAG}": Applicability.UNSAFE,
+    f"if config.small:\n    raise ValueError\n{FLAG}": Applicability.SAFE,
+}
+_UNNAMED = "hidden_states = layer(hidden_states, past_key_value=past_key_values)"
+
+
+def _of_rule(folder: Path, code: str, text: str) -> Applicability:
+    (folder / "modeling_toy.py").write_text(text, encoding="utf-8")
+    settings = Settings(target_version=releases(">=5.17"))
+    project = Project(settings, [folder / "modeling_toy.py"], [folder])
+    (finding,) = check(project, [rule for rule in all_rules() if code in rule.codes]).findings
+    assert isinstance(finding.remedy, Fix)
+    return finding.remedy.applicability
+
+
+def _of_cache(folder: Path, init: str, more: str = "") -> Applicability:
+    layer = block(BODY, base=PROTECTED, takes="hidden_states, past_key_value=None")
+    loop = f"for layer in self.layers:\n    {_UNNAMED}\n"
+    runs = model(loop, takes="hidden_states, past_key_values=None", init=f"{STACK}\n{init}", more=more)
+    return _of_rule(folder, "GC305", toy(layer, runs))
+
+
+def _of_override(folder: Path, more: str) -> Applicability:
+    encoder = model(LOOP, name="ToyEncoder", base="nn.Module", init=_MADE, more=more)
+    encoder = encoder.replace("super().__init__(config)", "super().__init__()")
+    runs = model(
+        "hidden_states = self.encoder(hidden_states)",
+        init="self.encoder = ToyEncoder(config)",
+        more=_OVERRIDE,
+    )
+    return _of_rule(folder, "GC301", toy(block(BODY, base=PROTECTED), encoder, runs))
+
+
+@pytest.mark.parametrize("name", _OF_FLAGS)
+def test_flags_that_the_library_may_not_find(name: str, tmp_path: Path) -> None:
+    wrong, right = (_of_override(tmp_path, more) for more in _OF_FLAGS[name])
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+@pytest.mark.parametrize("name", [each for each in _OF_FLAGS if each != "finds other parts"])
+def test_flags_that_guard_a_cache(name: str, tmp_path: Path) -> None:
+    wrong, right = (_of_cache(tmp_path, FLAG, more) for more in _OF_FLAGS[name])
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+@pytest.mark.parametrize("init", _SETTING_IT)
+def test_flags_that_are_not_always_there(init: str, tmp_path: Path) -> None:
+    assert _of_cache(tmp_path, init) is _SETTING_IT[init]

@@ -16,6 +16,7 @@ from gclint.code.paths import shown
 from gclint.code.remembered import remembered
 from gclint.code.walk import LOOPS, is_constant, is_super, last_name, walk
 from gclint.edit.group import Group, classes_around
+from gclint.edit.switching import FINDING
 from gclint.edit.users import files_beside, topic_beside, users_naming
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.model import Network
@@ -24,8 +25,6 @@ from gclint.network.outside import FLAG, LIBRARY_SWITCH
 _TRAINING = "training"
 _SETTING = frozenset(("train", "eval"))
 _WORDS = _SETTING | {_TRAINING}
-_FINDING = frozenset(("apply", "modules", "named_modules", "children", "named_children"))
-"""The methods by which torch and the library find the parts whose mode or flag they set."""
 _MAKING = "__init__"
 
 
@@ -63,8 +62,8 @@ def _of_class(info: ClassInfo, blocks: Collection[ClassInfo]) -> str | None:
         return "puts modules into evaluation mode by itself"
     if own & _WORDS or info.assigns(_TRAINING):
         return "has its own way to put modules into evaluation mode"
-    if own & _FINDING:
-        return f"has its own `{min(own & _FINDING)}`, which may leave out layers"
+    if own & FINDING:
+        return f"has its own `{min(own & FINDING)}`, which may leave out layers"
     if any(each.name != LIBRARY_SWITCH and _sets_flag(each) for each in methods):
         return f"sets `{FLAG}` of other modules"
     if not any(info in block.mro for block in blocks) and any(map(_bypasses, methods)):

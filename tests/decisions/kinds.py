@@ -121,6 +121,8 @@ KINDS: Mapping[str, str] = {
     "may change settings that blocks are run with": "settings around",
     "and they put nothing into it while checkpointing": "cache read around",
     "through unused outputs become NaN": "steep output",
+    "is not set on every way in which one is made": "flag not always there",
+    "takes `gradient_checkpointing` away": "flag taken away",
     "gets an iterator": "iterator",
     "gets a function around values that require grad": "holds values",
     "then gives the block no gradients": "no gradients in",
