@@ -11,6 +11,7 @@ from gclint.edit.branch import leaves_out_training
 from gclint.edit.differences import differences
 from gclint.edit.group import Group, classes_around, root_of, sites_of
 from gclint.edit.recomputed import stores_on_self
+from gclint.model.surroundings import OF_TYPES
 from gclint.network.evaluation.classes import ClassInfo, nodes_of, words_of
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
@@ -68,6 +69,18 @@ def _registration_doubts(info: ClassInfo) -> Iterator[str]:
             f"`{registering[0].name}.{_REGISTERING}` does not call that of its base, by which transformers "
             "5.23 and later make a class recompute"
         )
+    if registering is not None and any(
+        isinstance(node, ast.Attribute) and node.attr in OF_TYPES for node in nodes_of(registering[1])
+    ):
+        yield f"`{registering[0].name}.{_REGISTERING}` looks at the bases of `{info.name}`, which change"
+    made_by = {
+        last_name(each.value)
+        for base in info.mro
+        for each in getattr(base.definition.node, "keywords", ())
+        if each.arg == "metaclass"
+    }
+    for name in sorted(made_by - {"ABCMeta"}):
+        yield f"the metaclass `{name}` gets the bases of `{info.name}`, which change"
     own = next(
         (
             name

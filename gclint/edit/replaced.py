@@ -14,7 +14,7 @@ from gclint.code.remembered import remembered
 from gclint.code.surroundings import files_mentioning
 from gclint.edit.recomputed import classes_run
 from gclint.edit.users import files_beside, module_word, topic_beside
-from gclint.model.patches import Hook, Part, Patch, is_relied_on, may_be_run, patches
+from gclint.model.patches import ANY_PART, Hook, Part, Patch, is_relied_on, may_be_run, patches
 from gclint.model.replacements import RUN
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.importers import words_in
@@ -45,7 +45,8 @@ def replaced_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator
                 yield f"`{each.code}` on line {each.row}{where} may hook into what blocks run"
             elif isinstance(each, Part):
                 # In their own file, what it is about is followed.
-                if file is not network.file and each.name in parts:
+                is_seen = file is network.file and not each.is_given
+                if not is_seen and each.name in parts:
                     yield f"`{each.code}` on line {each.row}{where} may replace a part that blocks run"
             elif each.last not in others and _is_of(network, file, each, homes):
                 yield f"`{each.code}` on line {each.row}{where} replaces something that blocks may run"
@@ -79,7 +80,7 @@ def _is_of(network: Network, file: SourceFile, patch: Patch, homes: Collection[S
 
 
 def _parts_run(blocks: Collection[ClassInfo]) -> frozenset[str]:
-    """Return the attributes of ``self`` that methods of blocks, or of their parts, call."""
+    """Return the attributes of ``self`` that methods of blocks, or of their parts, call; any may be one."""
     classes = {each for info in blocks for each in classes_run(info)}
     called = (
         node.func
@@ -88,11 +89,11 @@ def _parts_run(blocks: Collection[ClassInfo]) -> frozenset[str]:
         for node in nodes_of(method)
         if isinstance(node, ast.Call)
     )
-    return frozenset(
+    return frozenset((ANY_PART,)) | {
         each.attr
         for each in called
         if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "self"
-    )
+    }
 
 
 @remembered

@@ -167,12 +167,14 @@ class Expressions(Calls):
     def _value_set(self, node: ast.Set, frame: Frame) -> Value:
         made = self._value_list(node, frame)
         self.hashed(made, node, frame)
+        self.identified(made, node, frame)
         return made
 
     def _key(self, node: ast.expr, frame: Frame) -> Value:
         """Follow what becomes a key of a dict."""
         key = self.value(node, frame)
         self.hashed(key, node, frame)
+        self.identified(key, node, frame)
         return key
 
     def _value_dict(self, node: ast.Dict, frame: Frame) -> Value:
@@ -224,6 +226,7 @@ class Expressions(Calls):
                 value = self.value(node.elt, inner)
             if isinstance(node, ast.SetComp):
                 self.hashed(value, node, inner)
+                self.identified(value, node, inner)
             kind = _KINDS.get(type(node), "list")
             first = self._first_of(node, inner) if isinstance(node, ast.GeneratorExp) else ()
             filled = self.led(node, kind, [value], first)
@@ -344,6 +347,7 @@ class Expressions(Calls):
         values = [self.value(each, frame) for each in (node.left, *node.comparators)]
         things = frozenset(thing for value in values for thing in value.things)
         for operator, left, right in zip(node.ops, values, values[1:], strict=False):
+            self.asked_for_parameter(left, right, node, frame)
             if isinstance(operator, (ast.Is, ast.IsNot)):
                 self._compare_identity(values[0], right, node, frame)
                 continue

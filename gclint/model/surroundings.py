@@ -125,7 +125,8 @@ _ENTERING_ALL = names("transformers.utils.ContextManagers transformers.utils.gen
 """Contexts that enter all contexts of a list."""
 _OF_LAYERS = frozenset(("gradient_checkpointing", "_gradient_checkpointing_func"))
 """The attributes that the base class gives to a block."""
-_OF_TYPES = frozenset(("__base__", "__bases__", "__mro__", "mro", "__subclasses__"))
+OF_TYPES = frozenset(("__base__", "__bases__", "__mro__", "mro", "__subclasses__"))
+"""The attributes of a class that tell its bases, or are told by them."""
 _OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__", "__wrapped__", "__func__"))
 """What tells a function from what wraps it, as releases from 5.23 do with ``forward``."""
 _SOURCES = names(
@@ -775,7 +776,7 @@ class Surroundings(Freezing):
         while waiting:
             node = waiting.pop()
             name = last_name(node) or getattr(node, "value", None)
-            if name in _OF_TYPES | _OF_FUNCTIONS or f"inspect.{name}" in _SOURCES:
+            if name in OF_TYPES | _OF_FUNCTIONS or f"inspect.{name}" in _SOURCES:
                 self.see(Matter.ASKED, quoted(node), node, frame)
             waiting += [each for each in children(node) if not isinstance(each, FUNCTIONS)]
 
@@ -785,7 +786,7 @@ class Surroundings(Freezing):
         """Return an attribute, and take note if it is one that a checkpointing layer has."""
         if (
             (name in _OF_LAYERS and self.is_block((value,)))
-            or (name in _OF_TYPES and self._may_be_block(value))
+            or (name in OF_TYPES and self._may_be_block(value))
             or (name in _OF_FUNCTIONS and any(isinstance(each, (Function, Bound)) for each in value.things))
         ):
             self.see(Matter.ASKED, quoted(node), node, frame)
