@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.code.project import Project
-from gclint.finding import Applicability, Fix
-from gclint.releases import releases
-from gclint.rule import all_rules
-from gclint.run.check import check
-from gclint.settings import Settings
+from gclint.finding import Applicability
 from tests.decisions.toy import BODY, BRANCH, FLAG, LOOP, PROTECTED, STACK, block, model, toy
 from tests.toy_models import applicability
 
@@ -124,20 +119,11 @@ _SETTING_IT = {
 _UNNAMED = "hidden_states = layer(hidden_states, past_key_value=past_key_values)"
 
 
-def _of_rule(folder: Path, code: str, text: str) -> Applicability:
-    (folder / "modeling_toy.py").write_text(text, encoding="utf-8")
-    settings = Settings(target_version=releases(">=5.17"))
-    project = Project(settings, [folder / "modeling_toy.py"], [folder])
-    (finding,) = check(project, [rule for rule in all_rules() if code in rule.codes]).findings
-    assert isinstance(finding.remedy, Fix)
-    return finding.remedy.applicability
-
-
 def _of_cache(folder: Path, init: str, more: str = "") -> Applicability:
     layer = block(BODY, base=PROTECTED, takes="hidden_states, past_key_value=None")
     loop = f"for layer in self.layers:\n    {_UNNAMED}\n"
     runs = model(loop, takes="hidden_states, past_key_values=None", init=f"{STACK}\n{init}", more=more)
-    return _of_rule(folder, "GC305", toy(layer, runs))
+    return applicability(folder, toy(layer, runs), code="GC305", target=">=5.17")
 
 
 def _of_override(folder: Path, more: str) -> Applicability:
@@ -148,7 +134,7 @@ def _of_override(folder: Path, more: str) -> Applicability:
         init="self.encoder = ToyEncoder(config)",
         more=_OVERRIDE,
     )
-    return _of_rule(folder, "GC301", toy(block(BODY, base=PROTECTED), encoder, runs))
+    return applicability(folder, toy(block(BODY, base=PROTECTED), encoder, runs), code="GC301")
 
 
 @pytest.mark.parametrize("name", _OF_FLAGS)

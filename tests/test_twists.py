@@ -13,6 +13,7 @@ from tests.toy_models import applicability
 
 _BEFORE = """
 import contextlib
+import copy
 import itertools
 import operator
 from transformers.pytorch_utils import compile_compatible_method_lru_cache
@@ -159,6 +160,28 @@ _TWISTS = {
     "renormalised by a function": _Twist(
         "y = nn.functional.embedding(mask, self.attention.query.weight, None, 1.0)",
         "y = nn.functional.embedding(mask, self.attention.query.weight)",
+    ),
+    "class of an argument": _Twist(
+        "y = 2 if isinstance(mask, nn.Parameter) else 1",
+        "y = 2 if isinstance(self.attention.query.weight, nn.Parameter) else 1",
+    ),
+    "type of an argument": _Twist("y = type(mask) is nn.Parameter", "y = type(mask) is tuple"),
+    "key of a dict": _Twist("y = {mask: 1}.get(hidden_states)", "y = {1: mask}.get(1)"),
+    "items of a set": _Twist("y = len({mask, hidden_states})", "y = len({1, 2})"),
+    "attribute of a tensor": _Twist("y = hasattr(mask, 'scale')", "y = hasattr(mask, 'shape')"),
+    "copy that may fail": _Twist(
+        "try:\n    y = copy.deepcopy(hidden_states)\nexcept RuntimeError:\n    y = 1",
+        "try:\n    y = copy.deepcopy(1)\nexcept RuntimeError:\n    y = 1",
+    ),
+    "array that may fail": _Twist(
+        "try:\n    y = hidden_states.numpy()\nexcept RuntimeError:\n    y = 1",
+        "try:\n    y = hidden_states.detach().numpy()\nexcept RuntimeError:\n    y = 1",
+    ),
+    "template": _Twist(
+        "y = len('{0.requires_grad}'.format(hidden_states))", "y = len('{0.ndim}'.format(hidden_states))"
+    ),
+    "template with names": _Twist(
+        "y = len('{x.grad_fn:>3}'.format(x=mask))", "y = len('{x:.2f}'.format(x=mask.shape[0]))"
     ),
     "mask": _Twist("y = 1", "y = 1", gives="hidden_states, mask", right_gives="hidden_states, None"),
     **{
@@ -450,3 +473,79 @@ def test_what_reads_a_cache_that_blocks_no_longer_fill(name: str, tmp_path: Path
         for each in _AFTER[name]
     )
     assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+_QUERY = "model.layers[0].attention.query"
+_GIVEN = {
+    f"nn.utils.parametrizations.spectral_norm({_QUERY})": "nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
+    f"anything.prune({_QUERY}, 'weight')": f"nn.init.normal_({_QUERY}.weight)",
+    "for each in model.modules():\n        anything.prune(each)": (
+        "for each in model.modules():\n        print(each)"
+    ),
+    "for name, each in model.layers[0].named_children():\n        anything.prune(each)": (
+        "for name, each in model.named_parameters():\n        anything.count(each)"
+    ),
+    "model.layers[0].__class__ = anything.Layer": "anything.Layer = model.layers[0].__class__",
+    "model.layers[0]._modules['attention'] = anything.part()": (
+        "anything.use(model.layers[0]._modules['attention'].query.weight)"
+    ),
+    "model.layers[0].add_module('attention', anything.part())": (
+        "model.layers[0].add_module('extra', anything.part())"
+    ),
+}
+"""What a function does to a model: what is wrong, and what only looks like it."""
+
+
+@pytest.mark.parametrize("statement", _GIVEN)
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_what_other_code_puts_into_blocks(statement: str, tmp_path: Path, *, is_beside: bool) -> None:
+    def said(each: str) -> Applicability:
+        code = f"import anything\nfrom torch import nn\n\n\ndef prepare(model):\n    {each}\n"
+        text = toy(block(_ATTENDED), model(LOOP))
+        if is_beside:
+            return applicability(tmp_path, text, {"train.py": f"from modeling_toy import ToyModel\n{code}"})
+        return applicability(tmp_path, f"{text}\n\n{code}")
+
+    assert (said(statement), said(_GIVEN[statement])) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+_ROOT = "class Root(nn.Module{}):\n    def __init_subclass__(cls, **further):\n        {}\n"
+_CALLED = "        super().__init_subclass__(**further)\n\n\n"
+_META = "class Meta(type):\n    pass\n\n\n"
+_CLASSES = {
+    "asks for its bases": (
+        _ROOT.format("", "assert cls.__bases__ == (Root,)") + _CALLED,
+        _ROOT.format("", "assert cls.__name__") + _CALLED,
+    ),
+    "asks for its order": (
+        _ROOT.format("", "assert len(cls.mro()) == 4") + _CALLED,
+        _ROOT.format("", "cls.size = 4") + _CALLED,
+    ),
+    "has a metaclass": (
+        _META + _ROOT.format(", metaclass=Meta", "pass") + _CALLED,
+        "from abc import ABCMeta\n" + _ROOT.format(", metaclass=ABCMeta", "pass") + _CALLED,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _CLASSES)
+def test_what_sees_the_bases_of_a_block(name: str, tmp_path: Path) -> None:
+    wrong, right = (
+        applicability(tmp_path, toy(before, block(_ATTENDED, base="Root"), model(LOOP)))
+        for before in _CLASSES[name]
+    )
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+@pytest.mark.parametrize("method", ["__call__", "_call_impl", "_slow_forward", "_wrapped_call_impl"])
+@pytest.mark.parametrize("code", ["GC001", "GC003"])
+def test_blocks_that_run_in_a_way_of_their_own(method: str, code: str, tmp_path: Path) -> None:
+    base = "GradientCheckpointingLayer" if code == "GC003" else "nn.Module"
+    loop = "for layer in self.layers:\n    hidden_states = layer({})"
+    loop = loop.format("hidden_states=hidden_states, mask=mask" if code == "GC003" else "hidden_states")
+
+    def said(name: str) -> Applicability:
+        more = f"def {name}(self, *args, **options):\n    return super().{method}(*args, **options)"
+        return applicability(tmp_path, toy(block(_ATTENDED, base=base, more=more), model(loop)), code=code)
+
+    assert (said(method), said("run")) == (Applicability.UNSAFE, Applicability.SAFE)

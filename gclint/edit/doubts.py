@@ -11,6 +11,7 @@ from gclint.edit.branch import leaves_out_training
 from gclint.edit.differences import differences
 from gclint.edit.group import Group, classes_around, root_of, sites_of
 from gclint.edit.recomputed import stores_on_self
+from gclint.model.replacements import CALLING
 from gclint.model.surroundings import OF_TYPES
 from gclint.network.evaluation.classes import ClassInfo, nodes_of, words_of
 from gclint.network.learned import is_decorated_unrecorded
@@ -38,8 +39,9 @@ def block_doubts(info: ClassInfo) -> list[str]:
         )
     if stores_on_self(info):
         doubts.append(f"`{info.name}.forward` assigns to attributes of `self`, which recomputation repeats")
-    if info.find_method("__call__") is not None:
-        doubts.append(f"`{info.name}` overrides `__call__`, and may bypass that of the base class")
+    for name in CALLING:
+        if info.find_method(name) is not None:
+            doubts.append(f"`{info.name}` overrides `{name}`, and may bypass that of the base class")
     doubts += _registration_doubts(info)
     forward = info.find_method("forward")
     if forward is not None and is_decorated_unrecorded(forward[1]):

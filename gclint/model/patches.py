@@ -125,7 +125,8 @@ def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iter
             if _sets_attribute(node) and path and root not in imports and not is_own:
                 is_any = path[-1] in (ANY_PART, _OF_CLASSES)
                 name = ANY_PART if is_any else path[-1]
-                yield Part(quoted(node), _row(node), name, is_imported, is_any)
+                is_given = is_any or isinstance(node, ast.Subscript)
+                yield Part(quoted(node), _row(node), name, is_imported, is_given)
         for text in _names_given(node):
             yield Patch(quoted(node), _row(node), None, tuple(text.split(".")), is_imported)
 
