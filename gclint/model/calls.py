@@ -113,7 +113,7 @@ class Calls(Protocols):
             isinstance(thing, Box) and thing.kind in known.UNCALLABLE
         ):
             return NEVER  # It raises an error.
-        return self.deny(call, node, frame)
+        return self.deny(call, node, frame, external=thing.maker if isinstance(thing, Unknown) else "")
 
     def deny(
         self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN, external: str = ""
@@ -139,7 +139,9 @@ class Calls(Protocols):
                 if isinstance(thing, Object):
                     self.spoil(thing, f"`{name}`")
                     frame.age({(thing, ANY)})
-        return unknown(f"what `{name}` gives", (root for each in call.all() for root in each.roots))
+        maker = external if external.rpartition(".")[2][:1].isupper() else ""
+        made = Unknown(f"what `{name}` gives", maker=maker)
+        return of(made, roots=(root for each in call.all() for root in each.roots))
 
     def _is_made(self, value: Value) -> bool:
         """Tell whether a value may be a module of torch."""
