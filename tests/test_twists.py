@@ -439,6 +439,10 @@ _AFTER = {
         f"{_RUN_MODEL}for each in out.past_key_values:\n    hidden_states = hidden_states + each[0].mean()",
         f"{_RUN_MODEL}for each in self.model.layers:\n    hidden_states = hidden_states + out[0]",
     ),
+    "what it is handed to": (
+        f"{_RUN_MODEL}hidden_states = anything.cut(out[0], out.past_key_values)",
+        f"{_RUN_MODEL}hidden_states = BaseModelOutputWithPast(out[0], past_key_values=out.past_key_values)[0]",
+    ),
     "a second run": (
         f"{_RUN_MODEL}hidden_states = self.model(out[0], mask, past_key_values=out.past_key_values)[0]",
         f"{_RUN_MODEL}hidden_states = self.model(out[0], mask)[0]",
@@ -455,7 +459,7 @@ def test_what_reads_a_cache_that_blocks_no_longer_fill(name: str, tmp_path: Path
         init="self.cached = ToyCached(config, index)",
     )
     imports = (
-        "from transformers import DynamicCache\n"
+        "import anything\nfrom transformers import DynamicCache\n"
         "from transformers.modeling_outputs import BaseModelOutputWithPast\n"
     )
     inner = model(_FILLING, takes=_WITH_CACHE, init=STACK)

@@ -48,7 +48,8 @@ class Emptied(Surroundings):
         super()._hold({each for each in roots if each != _CACHE}, blocks, frame)
 
     def _call_external(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
-        if name not in _LOOKING:
+        parent = name.rpartition(".")[0]
+        if name not in _LOOKING and known.OUTPUTS.isdisjoint((name, parent)):
             self._see_reading(call.all(), node, frame)
         found = super()._call_external(name, call, node, frame)
         return with_roots(found, (_CACHE,)) if name in known.CACHES and not self._inside else found
