@@ -38,6 +38,10 @@ _OF_THE_MODEL = {
         "def off(self):\n    for m in self.modules():\n        setattr(m, 'gradient_checkpointing', False)",
         "def asked(self):\n    return [each.gradient_checkpointing for each in self.layers]",
     ),
+    "sets what recomputes": (
+        "def on(self):\n    self._gradient_checkpointing_func = print",
+        "def on(self):\n    return self.is_gradient_checkpointing",
+    ),
     "makes one later": (
         "def grow(self):\n    self.layers.append(ToyLayer(self.config))",
         "def grow(self):\n    self.norms.append(nn.LayerNorm(8))",
@@ -61,6 +65,13 @@ _BESIDE = {
     "in a comprehension": ("[each.eval() for each in model.layers]", "[model.eval() for each in steps]"),
 }
 """Statements of a script beside a model."""
+_OF_OTHERS = {
+    "another layer": ("model.layers[0] = Other()", "other = model.layers[0]"),
+    "one more layer": ("model.encoder.layers.append(Other())", "model.encoder.losses.append(Other())"),
+    "another class": ("model.layers[0].__class__ = Other", "kind = model.layers[0].__class__"),
+    "what recomputes": ("model.layers[0]._gradient_checkpointing_func = print", "print(model.layers[0])"),
+}
+"""Statements of a function that gets a model."""
 
 
 def _of_model(folder: Path, more: str, script: str = "") -> Applicability:
@@ -78,6 +89,48 @@ def test_what_a_model_does_to_its_layers(name: str, tmp_path: Path) -> None:
 def test_what_a_script_beside_it_does(name: str, tmp_path: Path) -> None:
     wrong, right = (_of_model(tmp_path, "", f"{each}\n") for each in _BESIDE[name])
     assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+@pytest.mark.parametrize("name", _OF_OTHERS)
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_what_other_code_does_to_layers(name: str, tmp_path: Path, *, is_beside: bool) -> None:
+    def said(statement: str) -> Applicability:
+        code = f"class Other(nn.Module):\n    pass\n\n\ndef prepare(model):\n    {statement}\n"
+        if is_beside:
+            return _of_model(tmp_path, "", f"from torch import nn\nfrom modeling_toy import ToyModel\n{code}")
+        return applicability(tmp_path, f"{toy(block(BODY), model(BRANCH, init=_MADE))}\n\n{code}")
+
+    wrong, right = map(said, _OF_OTHERS[name])
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("[ToyLayer(config) for _ in range(2)]", Applicability.UNSAFE),
+        ("(ToyLayer(config), ToyLayer(config))", Applicability.UNSAFE),
+        ("[]\nself.layers.append(ToyLayer(config))", Applicability.UNSAFE),
+        ("[ToyLayer(config)]\nself.layers = nn.ModuleList(self.layers)", Applicability.SAFE),
+        ("nn.Sequential(ToyLayer(config), ToyLayer(config))", Applicability.SAFE),
+    ],
+)
+def test_layers_where_nothing_finds_them(made: str, expected: Applicability, tmp_path: Path) -> None:
+    text = toy(block(BODY), model(BRANCH, init=f"self.layers = {made}\n{FLAG}"))
+    assert applicability(tmp_path, text) is expected
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("self.training", Applicability.SAFE),
+        ("self.training and hidden_states.requires_grad", Applicability.UNSAFE),
+    ],
+)
+def test_branches_that_depend_on_what_requires_grad(
+    test: str, expected: Applicability, tmp_path: Path
+) -> None:
+    loop = BRANCH.replace("self.training", test)
+    assert applicability(tmp_path, toy(block(BODY), model(loop, init=_MADE))) is expected
 
 
 def test_layers_that_a_helper_makes_with_the_model(tmp_path: Path) -> None:

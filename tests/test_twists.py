@@ -441,7 +441,7 @@ _AFTER = {
     ),
     "what it is handed to": (
         f"{_RUN_MODEL}hidden_states = anything.cut(out[0], out.past_key_values)",
-        f"{_RUN_MODEL}hidden_states = BaseModelOutputWithPast(out[0], past_key_values=out.past_key_values)[0]",
+        f"{_RUN_MODEL}hidden_states = BaseModelOutputWithPast(out[0], out.past_key_values)[0]",
     ),
     "a second run": (
         f"{_RUN_MODEL}hidden_states = self.model(out[0], mask, past_key_values=out.past_key_values)[0]",

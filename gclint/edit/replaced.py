@@ -45,7 +45,7 @@ def replaced_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator
                 yield f"`{each.code}` on line {each.row}{where} may hook into what blocks run"
             elif isinstance(each, Part):
                 # In their own file, what it is about is followed.
-                is_seen = file is network.file and not each.is_given
+                is_seen = each.is_filled or (file is network.file and not each.is_given)
                 if not is_seen and each.name in parts:
                     yield f"`{each.code}` on line {each.row}{where} may replace a part that blocks run"
             elif each.last not in others and _is_of(network, file, each, homes):
@@ -54,6 +54,20 @@ def replaced_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator
         if file not in _files(network):
             for hook in _hooks(file):
                 yield f"`{hook.code}` on line {hook.row} of {shown(file.path)} may hook into what blocks run"
+
+
+def layers_replaced(network: Network, names: Collection[str]) -> Iterator[str]:
+    """Yield where other code puts something into stacks of layers, or makes layers something else.
+
+    Args:
+        network: the file that runs them.
+        names: of the attributes that hold them, and of those that the library gives to them.
+    """
+    for file in _files(network):
+        where = "" if file is network.file else f" of {shown(file.path)}"
+        for each in patches(file) if not _is_machinery(network.project, file) else ():
+            if isinstance(each, Part) and each.name in names:
+                yield f"`{each.code}` on line {each.row}{where}"
 
 
 def _hooks(file: SourceFile) -> list[Hook]:

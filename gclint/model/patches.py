@@ -85,6 +85,8 @@ class Part(NamedTuple):
     """Whether importing the file does it, and not only a call of a function."""
     is_given: bool = False
     """Whether no code that is followed shows what becomes of it."""
+    is_filled: bool = False
+    """Whether only an item of it is replaced, or added."""
 
 
 class Hook(NamedTuple):
@@ -127,6 +129,8 @@ def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iter
                 name = ANY_PART if is_any else path[-1]
                 is_given = is_any or isinstance(node, ast.Subscript)
                 yield Part(quoted(node), _row(node), name, is_imported, is_given)
+            elif _is_filling(node) and path and root not in imports and not is_own:
+                yield Part(quoted(node), _row(node), path[-1], is_imported, is_filled=True)
         for text in _names_given(node):
             yield Patch(quoted(node), _row(node), None, tuple(text.split(".")), is_imported)
 
@@ -206,6 +210,11 @@ def _sets_attribute(node: ast.AST) -> bool:
     if isinstance(node, ast.Subscript):
         return _is_namespace(node.value)
     return isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and last_name(node.func) in SETTERS)
+
+
+def _is_filling(node: ast.AST) -> bool:
+    """Tell whether a place puts an item into something, or changes which items it has."""
+    return isinstance(node, (ast.Subscript, ast.Call))
 
 
 def _given(file: SourceFile) -> Iterator[Part]:
