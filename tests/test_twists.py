@@ -553,3 +553,64 @@ def test_blocks_that_run_in_a_way_of_their_own(method: str, code: str, tmp_path:
         return applicability(tmp_path, toy(block(_ATTENDED, base=base, more=more), model(loop)), code=code)
 
     assert (said(method), said("run")) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+_HELD = """
+class Holder:
+    def __init__(self, held):
+        self.held = held
+
+    def get(self):
+        return self.held
+
+
+"""
+_MASKED = "for layer in self.layers:\n    hidden_states = layer(hidden_states, mask)\n"
+_HANDED = {
+    "anything.use(Holder({}))": "1",
+    "anything.use([Holder({})])": "1",
+    "anything.use(Holder({}).get)": "1",
+    "anything.use([lambda: {}])": "1",
+    "anything.use([partial(torch.add, {})])": "1",
+    "anything.use([{}.add_])": "torch.ones(1)",
+    "anything.STORE['held'] = {}": "1",
+    "y = anything.STORE @ {}": "1",
+    "y = math.pi * {}": "",
+}
+"""Statements that give something unknown what blocks were given, and what they may give it."""
+
+
+@pytest.mark.parametrize("statement", _HANDED)
+def test_what_something_unknown_gets_of_blocks(statement: str, tmp_path: Path) -> None:
+    before = f"import anything\nimport math\nfrom functools import partial\n{_BEFORE}{_HELD}"
+    wrong, right = (
+        applicability(
+            tmp_path, toy(before, block(_ATTENDED), model(f"{_MASKED}{statement.format(each or 'mask')}"))
+        )
+        for each in ("mask", _HANDED[statement])
+    )
+    is_known = not _HANDED[statement]
+    assert (wrong, right) == (Applicability.SAFE if is_known else Applicability.UNSAFE, Applicability.SAFE)
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["[{{'params': list({}.parameters())}}]", "dict({}.named_parameters())", "[p for p in {}.parameters()]"],
+)
+def test_what_keeps_parameters_in_something(given: str, tmp_path: Path) -> None:
+    wrong, right = (
+        applicability(
+            tmp_path,
+            toy(
+                f"import anything\n{_BEFORE}",
+                block(_ATTENDED),
+                model(
+                    f"{LOOP}self.kept.run()",
+                    init=f"{STACK}\nself.norm = nn.LayerNorm(8)\n"
+                    f"self.kept = anything.Keeper({given.format(each) if each else ''})",
+                ),
+            ),
+        )
+        for each in ("self.layers", "")
+    )
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)

@@ -140,8 +140,7 @@ class Calls(Protocols):
                     self.spoil(thing, f"`{name}`")
                     frame.age({(thing, ANY)})
         maker = external if external.rpartition(".")[2][:1].isupper() else ""
-        made = Unknown(f"what `{name}` gives", maker=maker)
-        return of(made, roots=(root for each in call.all() for root in each.roots))
+        return of(Unknown(f"what `{name}` gives", maker=maker), roots=shared(call.all()))
 
     def _is_made(self, value: Value) -> bool:
         """Tell whether a value may be a module of torch."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gclint.code.walk import last_name
@@ -55,9 +55,20 @@ class Freezing(Entries):
 
     def within(self, *values: Value) -> set[Object]:
         """Return the objects that values are, with all that they hold, or would run where they are called."""
-        found, met, waiting = set[Object](), set[Thing](), [*values]
+        return {each for value in self.reached(values) for each in objects_among(value)}
+
+    def reached(self, values: Iterable[Value], *, with_modules: bool = True) -> Iterator[Value]:
+        """Yield values with all that they hold, or would run where they are called.
+
+        Args:
+            values: the values.
+            with_modules: whether also what modules of the project hold.
+        """
+        met, waiting = set[Thing](), [*values]
         while waiting:
-            for thing in waiting.pop().things:
+            value = waiting.pop()
+            yield value
+            for thing in value.things:
                 if isinstance(thing, Fixed):
                     waiting += thing.items
                 elif isinstance(thing, Partial):
@@ -66,12 +77,12 @@ class Freezing(Entries):
                     waiting.append(thing.receiver)
                 elif isinstance(thing, (Object, Box, Function)) and thing not in met:
                     met.add(thing)
-                    if isinstance(thing, Object):
-                        found.add(thing)
+                    if isinstance(thing, Box):
+                        waiting.append(thing.item)
+                    elif isinstance(thing, Function):
+                        waiting += closed_over(thing)
+                    elif with_modules or not self.is_module(thing.kind):
                         waiting += thing.attributes.values()
-                    else:
-                        waiting += closed_over(thing) if isinstance(thing, Function) else (thing.item,)
-        return found
 
     def _freeze(self, node: ast.expr | None, frame: Frame) -> None:
         """Take note that what an expression stands for is frozen, if that is done where a model is made.

@@ -474,7 +474,22 @@ class Surroundings(Freezing):
             )
         if any(isinstance(each, External) for each in value.things):
             self._set(node, frame)
+            self._hand(given, node, frame)
         super().set_attribute(value, name, given, node, frame)
+
+    def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_same: bool = False) -> None:
+        """Assign a value to a target; what is put into something of another package, that gets."""
+        super().assign(target, value, frame, is_same=is_same)
+        if isinstance(target, ast.Subscript) and not self._inside:
+            held = self.quietly(target.value, frame).things
+            if any(isinstance(each, External) for each in held):
+                self._hand(value, target, frame)
+
+    def combine(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
+        """Return what an operator makes of two values, which is that of something unknown if one is."""
+        if any(isinstance(each, External) and each.name not in known.LITERALS for each in left.things):
+            self._hand(right, node, frame)
+        return super().combine(node, left, right, frame)
 
     def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Take note that a value is changed in place, if a block holds it."""
@@ -640,7 +655,7 @@ class Surroundings(Freezing):
     def _hand(self, value: Value, node: ast.AST, frame: Frame, *, with_parts: bool = False) -> None:
         """Take note that something unknown gets a value, or is a method ``with_parts`` of what it is of."""
         is_unknown = all(isinstance(each, Unknown) for each in value.things)
-        for root in shared((value,)):
+        for root in shared(self.reached((value,), with_modules=False)):
             if root == _HOLDER:
                 self._touch(OWN, frozenset(), _around(Matter.HANDED, quoted(node), node, frame), frame)
             # What is unknown of the model is no block; others change no settings, nor views, which raises.
