@@ -69,7 +69,6 @@ _OF_OTHERS = {
     "another layer": ("model.layers[0] = Other()", "other = model.layers[0]"),
     "one more layer": ("model.encoder.layers.append(Other())", "model.encoder.losses.append(Other())"),
     "another class": ("model.layers[0].__class__ = Other", "kind = model.layers[0].__class__"),
-    "what recomputes": ("model.layers[0]._gradient_checkpointing_func = print", "print(model.layers[0])"),
 }
 """Statements of a function that gets a model."""
 

@@ -541,6 +541,18 @@ def test_what_sees_the_bases_of_a_block(name: str, tmp_path: Path) -> None:
     assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
 
 
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("assert kind.__base__ is nn.Module", Applicability.UNSAFE),
+        ("assert kind.forward", Applicability.SAFE),
+    ],
+)
+def test_what_a_decorator_of_a_block_sees(statement: str, expected: Applicability, tmp_path: Path) -> None:
+    before = f"def register(kind):\n    {statement}\n    return kind\n\n\n@register"
+    assert applicability(tmp_path, toy(before, block(_ATTENDED), model(LOOP))) is expected
+
+
 @pytest.mark.parametrize("method", ["__call__", "_call_impl", "_slow_forward", "_wrapped_call_impl"])
 @pytest.mark.parametrize("code", ["GC001", "GC003"])
 def test_blocks_that_run_in_a_way_of_their_own(method: str, code: str, tmp_path: Path) -> None:

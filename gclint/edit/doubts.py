@@ -71,10 +71,16 @@ def _registration_doubts(info: ClassInfo) -> Iterator[str]:
             f"`{registering[0].name}.{_REGISTERING}` does not call that of its base, by which transformers "
             "5.23 and later make a class recompute"
         )
-    if registering is not None and any(
-        isinstance(node, ast.Attribute) and node.attr in OF_TYPES for node in nodes_of(registering[1])
-    ):
-        yield f"`{registering[0].name}.{_REGISTERING}` looks at the bases of `{info.name}`, which change"
+    decorating = (
+        (last_name(each.func if isinstance(each, ast.Call) else each), base.file.outline.functions)
+        for base in info.mro
+        for each in base.definition.node.decorator_list
+    )
+    looking = [] if registering is None else [(f"{registering[0].name}.{_REGISTERING}", registering[1])]
+    looking += [(name, functions[name]) for name, functions in decorating if name in functions]
+    for name, function in looking:
+        if any(isinstance(node, ast.Attribute) and node.attr in OF_TYPES for node in nodes_of(function)):
+            yield f"`{name}` looks at the bases of `{info.name}`, which change"
     made_by = {
         last_name(each.value)
         for base in info.mro

@@ -50,7 +50,7 @@ def mode_doubts(network: Network, group: Group) -> Iterator[str]:
         return
     owners = {site.owner: None for site in legacy}
     held = {name for owner in owners for name in names_holding(network, owner, group.blocks)}
-    for place in layers_replaced(network, held | {CHECKPOINT_FUNCTION, ANY_PART}) if legacy else ():
+    for place in layers_replaced(network, held | {ANY_PART}) if legacy else ():
         yield f"{place} may change which layers are recomputed, which the base class asks of each of them"
         return
     names = {block.name for block in group.blocks}

@@ -61,7 +61,7 @@ def layers_replaced(network: Network, names: Collection[str]) -> Iterator[str]:
 
     Args:
         network: the file that runs them.
-        names: of the attributes that hold them, and of those that the library gives to them.
+        names: of the attributes that hold them.
     """
     for file in _files(network):
         where = "" if file is network.file else f" of {shown(file.path)}"

@@ -174,7 +174,6 @@ class Expressions(Calls):
         """Follow what becomes a key of a dict."""
         key = self.value(node, frame)
         self.hashed(key, node, frame)
-        self.identified(key, node, frame)
         return key
 
     def _value_dict(self, node: ast.Dict, frame: Frame) -> Value:
@@ -185,7 +184,9 @@ class Expressions(Calls):
                 self.special(value, UNPACKING, node, frame)
                 values.append(self.unpacked(value))
             else:
-                values.append(self.under_any(self._key(key, frame), value))
+                under = self._key(key, frame)
+                self.identified(under, key, frame)
+                values.append(self.under_any(under, value))
         return self.filled(node, "dict", values)
 
     def under_any(self, key: Value, value: Value) -> Value:
@@ -226,7 +227,6 @@ class Expressions(Calls):
                 value = self.value(node.elt, inner)
             if isinstance(node, ast.SetComp):
                 self.hashed(value, node, inner)
-                self.identified(value, node, inner)
             kind = _KINDS.get(type(node), "list")
             first = self._first_of(node, inner) if isinstance(node, ast.GeneratorExp) else ()
             filled = self.led(node, kind, [value], first)
