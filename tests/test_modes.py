@@ -68,6 +68,10 @@ _BESIDE = {
 _OF_OTHERS = {
     "another layer": ("model.layers[0] = Other()", "other = model.layers[0]"),
     "one more layer": ("model.encoder.layers.append(Other())", "model.encoder.losses.append(Other())"),
+    "another part, whatever it is": (
+        "model.layers._modules['0'] = Other()\n    model.layers[0] = Other()",
+        "for name, each in model.backbone.named_children():\n        model.backbone._modules[name] = Other()",
+    ),
     "another class": ("model.layers[0].__class__ = Other", "kind = model.layers[0].__class__"),
 }
 """Statements of a function that gets a model."""

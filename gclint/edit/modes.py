@@ -21,7 +21,7 @@ from gclint.edit.replaced import layers_replaced
 from gclint.edit.switching import FINDING
 from gclint.edit.users import files_beside, topic_beside, users_naming
 from gclint.model.attributes import unregistered
-from gclint.model.patches import ANY_PART
+from gclint.model.patches import CLASS
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG, LIBRARY_SWITCH
@@ -50,7 +50,7 @@ def mode_doubts(network: Network, group: Group) -> Iterator[str]:
         return
     owners = {site.owner: None for site in legacy}
     held = {name for owner in owners for name in names_holding(network, owner, group.blocks)}
-    for place in layers_replaced(network, held | {ANY_PART}) if legacy else ():
+    for place in layers_replaced(network, held | {CLASS}) if legacy else ():
         yield f"{place} may change which layers are recomputed, which the base class asks of each of them"
         return
     names = {block.name for block in group.blocks}

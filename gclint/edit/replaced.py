@@ -14,7 +14,7 @@ from gclint.code.remembered import remembered
 from gclint.code.surroundings import files_mentioning
 from gclint.edit.recomputed import classes_run
 from gclint.edit.users import files_beside, module_word, topic_beside
-from gclint.model.patches import ANY_PART, Hook, Part, Patch, is_relied_on, may_be_run, patches
+from gclint.model.patches import ANY_PART, CLASS, Hook, Part, Patch, is_relied_on, may_be_run, patches
 from gclint.model.replacements import RUN
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.importers import words_in
@@ -103,7 +103,7 @@ def _parts_run(blocks: Collection[ClassInfo]) -> frozenset[str]:
         for node in nodes_of(method)
         if isinstance(node, ast.Call)
     )
-    return frozenset((ANY_PART,)) | {
+    return frozenset((ANY_PART, CLASS)) | {
         each.attr
         for each in called
         if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "self"

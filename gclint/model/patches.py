@@ -26,7 +26,8 @@ _NAMESPACES = frozenset(
 )
 ANY_PART = ""
 """The name of a part of which it is not known which one it is."""
-_OF_CLASSES = "__class__"
+CLASS = "__class__"
+"""The attribute by which an object becomes one of another class, with other parts."""
 _GOING_OVER = frozenset(("modules", "named_modules", "children", "named_children"))
 """The methods of a module that give its parts."""
 _RELIED_ON = KNOWN | frozenset(
@@ -125,10 +126,8 @@ def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iter
                 yield Patch(quoted(node), _row(node), each, path, is_imported)
             is_own = root in ("self", *file.outline.classes) and len(path) < 2
             if _sets_attribute(node) and path and root not in imports and not is_own:
-                is_any = path[-1] in (ANY_PART, _OF_CLASSES)
-                name = ANY_PART if is_any else path[-1]
-                is_given = is_any or isinstance(node, ast.Subscript)
-                yield Part(quoted(node), _row(node), name, is_imported, is_given)
+                is_given = path[-1] in (ANY_PART, CLASS) or isinstance(node, ast.Subscript)
+                yield Part(quoted(node), _row(node), path[-1], is_imported, is_given)
             elif _is_filling(node) and path and root not in imports and not is_own:
                 yield Part(quoted(node), _row(node), path[-1], is_imported, is_filled=True)
         for text in _names_given(node):
