@@ -122,20 +122,6 @@ def test_layers_where_nothing_finds_them(made: str, expected: Applicability, tmp
     assert applicability(tmp_path, text) is expected
 
 
-@pytest.mark.parametrize(
-    ("test", "expected"),
-    [
-        ("self.training", Applicability.SAFE),
-        ("self.training and hidden_states.requires_grad", Applicability.UNSAFE),
-    ],
-)
-def test_branches_that_depend_on_what_requires_grad(
-    test: str, expected: Applicability, tmp_path: Path
-) -> None:
-    loop = BRANCH.replace("self.training", test)
-    assert applicability(tmp_path, toy(block(BODY), model(loop, init=_MADE))) is expected
-
-
 def test_layers_that_a_helper_makes_with_the_model(tmp_path: Path) -> None:
     text = toy(
         block(BODY),

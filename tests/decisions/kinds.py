@@ -127,7 +127,6 @@ KINDS: Mapping[str, str] = {
     "takes `gradient_checkpointing` away": "flag taken away",
     "may change which layers are recomputed": "layers changed elsewhere",
     "where neither torch nor the library finds them": "layers not found",
-    "depends on what requires grad": "grad in condition",
     "gets an iterator": "iterator",
     "gets a function around values that require grad": "holds values",
     "then gives the block no gradients": "no gradients in",
