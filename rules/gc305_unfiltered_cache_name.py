@@ -12,6 +12,7 @@ from gclint.edit.places import argument_place
 from gclint.edit.without_cache import site_doubts
 from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
 from gclint.network.caches import has_flag, live_caches
+from gclint.network.construction import flag_doubt
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
@@ -62,7 +63,8 @@ class UnfilteredCacheName(Rule):
     `past_key_value=None if self.gradient_checkpointing and self.training else past_key_values`. It is safe in
     every release, and available only if the class that makes the call has that flag itself, and the value
     can only be a cache (see GC002). It is unsafe if the block, or the code around it, does or computes
-    something else without the cache, or if that is not known. Renaming the
+    something else without the cache, or if that is not known, or if not all objects may have the flag.
+    Renaming the
     parameter is up to its author, since other callers may use the name.
 
     ## References
@@ -143,6 +145,7 @@ def _remedy(network: Network, site: RunSite, name: str, arg: Arg) -> Fix | Refus
     start, _ = site.span(arg.value)
     repair = Repair(Part.CALL, network.file.path, *site.span(site.call))
     doubts = [doubt for info in site.blocks for doubt in site_doubts(info, (site,))]
+    doubts += filter(None, (flag_doubt(site.owner),))
     return Fix(
         f"Disable `{name}` while checkpointing",
         (Edit(network.file.path, start, start, _GUARD.format(site.scope.self_name)),),

@@ -425,9 +425,15 @@ _BASE = "from transformers.modeling_utils import PreTrainedModel\n"
 
 
 def _kind_of_fix(
-    tmp_path: Path, imports: str, settings: Settings | None = None, files: Mapping[str, str] | None = None
+    tmp_path: Path,
+    imports: str,
+    settings: Settings | None = None,
+    files: Mapping[str, str] | None = None,
+    init: str = "",
 ) -> str:
     environment = _environment(tmp_path / "environment")
+    for home in environment.rglob("transformers/__init__.py") if init else ():
+        home.write_text(f"{home.read_text(encoding='utf-8')}\n{init}", encoding="utf-8")
     text = USER.format(imports=_BASE + imports + _NEW_LAYER, model="PreTrainedModel", layer="MyLayer")
     text = text.replace("layer(hidden_states, past_key_values)", "layer(hidden_states)")
     text = text.replace(
@@ -466,11 +472,23 @@ def test_an_import_that_the_installed_release_lacks_makes_another_import_unsafe(
         "from transformers.models.otter import *",
         "try:\n    from transformers import top_k_top_p_filtering\nexcept ImportError:\n    pass",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from transformers import top_k_top_p",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING: from transformers import top_k_top_p",
         "def later():\n    from transformers import top_k_top_p_filtering",
     ],
 )
 def test_what_is_there_or_is_not_needed_says_nothing_about_the_release(tmp_path: Path, imports: str) -> None:
     assert _kind_of_fix(tmp_path, imports) == "safe: None"
+
+
+@pytest.mark.parametrize("name", ["otter_utils", "other_utils"])
+def test_modules_that_the_library_knows_by_another_name(tmp_path: Path, name: str) -> None:
+    """As the first release that did so has it: an alias is put into the table of modules by a loop."""
+    aliases = (
+        "import sys\n_ALIASES = {'otter_utils': 'utils'}\nfor old, new in _ALIASES.items():\n"
+        "    sys.modules[f'{__name__}.{old}'] = new\n"
+    )
+    found = _kind_of_fix(tmp_path, f"from transformers.{name} import is_there", init=aliases)
+    assert found.startswith("safe" if name == "otter_utils" else "unsafe: `is_there`, which is imported on")
 
 
 def test_what_a_file_imports_from_another_counts_as_well(tmp_path: Path) -> None:

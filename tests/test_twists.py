@@ -13,6 +13,7 @@ from tests.toy_models import applicability
 
 _BEFORE = """
 import contextlib
+import copy
 import itertools
 import operator
 from transformers.pytorch_utils import compile_compatible_method_lru_cache
@@ -52,6 +53,26 @@ class _Twist:
     """What the block returns, if it does not return the hidden states."""
 
 
+_STEEP = {
+    "root": ("y = hidden_states.sqrt()", "y = (hidden_states + 1e-6).sqrt()"),
+    "inverse root": (
+        "y = torch.rsqrt(hidden_states)",
+        "y = hidden_states * torch.rsqrt(hidden_states.pow(2).mean(-1) + self.eps)",
+    ),
+    "logarithm": ("y = torch.log(hidden_states)", "y = torch.log(hidden_states.clamp(min=1e-6))"),
+    "entropy": ("y = hidden_states.softmax(-1)\ny = y * y.log()", "y = hidden_states.log_softmax(-1)"),
+    "power": ("y = hidden_states ** 0.5", "y = hidden_states ** 2"),
+    "power by a method": ("y = hidden_states.pow(-1)", "y = hidden_states.pow(3)"),
+    "quotient": ("y = hidden_states / mask.sum(-1)", "y = hidden_states / self.eps"),
+    "quotient in place": ("y = hidden_states * 2\ny /= y.sum(-1)", "y = hidden_states * 2\ny /= 2"),
+    "before a part": ("y = self.attention(hidden_states.log())", "y = self.attention(hidden_states)"),
+    "part of a stack": ("y = torch.stack([mask, hidden_states.acos()])", "y = hidden_states.norm(dim=-1)"),
+    "what is used as well": (
+        "y = self.attention(hidden_states).sqrt()",
+        "y = self.attention(hidden_states).sqrt()\nhidden_states = hidden_states + y",
+    ),
+}
+"""What a block computes for an output that its caller drops."""
 _TWISTS = {
     "plus": _Twist("y = +mask\ny.mul_(2)", "y = -mask\ny.mul_(2)"),
     "max": _Twist("max([mask, mask], key=id).mul_(2)", "y = max(mask.shape[0], 2)"),
@@ -140,7 +161,33 @@ _TWISTS = {
         "y = nn.functional.embedding(mask, self.attention.query.weight, None, 1.0)",
         "y = nn.functional.embedding(mask, self.attention.query.weight)",
     ),
+    "class of an argument": _Twist(
+        "y = 2 if isinstance(mask, nn.Parameter) else 1",
+        "y = 2 if isinstance(self.attention.query.weight, nn.Parameter) else 1",
+    ),
+    "type of an argument": _Twist("y = type(mask) is nn.Parameter", "y = type(mask) is tuple"),
+    "key of a dict": _Twist("y = {mask: 1}.get(hidden_states)", "y = {1: mask}.get(1)"),
+    "items of a set": _Twist("y = len({mask, hidden_states})", "y = len({1, 2})"),
+    "attribute of a tensor": _Twist("y = hasattr(mask, 'scale')", "y = hasattr(mask, 'shape')"),
+    "copy that may fail": _Twist(
+        "try:\n    y = copy.deepcopy(hidden_states)\nexcept RuntimeError:\n    y = 1",
+        "try:\n    y = copy.deepcopy(1)\nexcept RuntimeError:\n    y = 1",
+    ),
+    "array that may fail": _Twist(
+        "try:\n    y = hidden_states.numpy()\nexcept RuntimeError:\n    y = 1",
+        "try:\n    y = hidden_states.detach().numpy()\nexcept RuntimeError:\n    y = 1",
+    ),
+    "template": _Twist(
+        "y = len('{0.requires_grad}'.format(hidden_states))", "y = len('{0.ndim}'.format(hidden_states))"
+    ),
+    "template with names": _Twist(
+        "y = len('{x.grad_fn:>3}'.format(x=mask))", "y = len('{x:.2f}'.format(x=mask.shape[0]))"
+    ),
     "mask": _Twist("y = 1", "y = 1", gives="hidden_states, mask", right_gives="hidden_states, None"),
+    **{
+        name: _Twist(wrong, right, gives="hidden_states, y", right_gives="hidden_states, y")
+        for name, (wrong, right) in _STEEP.items()
+    },
 }
 _TUPLES = "\nfor layer in self.layers:\n    hidden_states, _ = layer(hidden_states, mask)\n"
 _PASSED = "\nfor layer in self.layers:\n    hidden_states = layer(hidden_states, {})\n"
@@ -204,7 +251,7 @@ def _of_block(folder: Path, twist: _Twist, *, is_wrong: bool) -> Applicability:
     if gives:
         body = f"{statements}\nhidden_states = hidden_states + self.attention(hidden_states)\nreturn {gives}"
     takes = twist.takes if is_wrong or not twist.right_takes else twist.right_takes
-    layer = block(body, takes=takes, init=twist.init, more=twist.more)
+    layer = block(body, takes=takes, init=f"{twist.init}\nself.eps = config.eps", more=twist.more)
     return applicability(folder, toy(_BEFORE, layer, model(_TUPLES if gives else LOOP, init=STACK)))
 
 
@@ -290,7 +337,17 @@ _RUN_BY = {
     "torch.func.functional_call(self.encoder, {}, (hidden_states,))": Applicability.UNSAFE,
     "torch.func.vmap(self.encoder)(hidden_states)": Applicability.UNSAFE,
     "anything.run(self.encoder, hidden_states)": Applicability.UNSAFE,
+    "anything.run([self.encoder], hidden_states)": Applicability.UNSAFE,
+    "anything.run({'it': (1, self.encoder)}, hidden_states)": Applicability.UNSAFE,
+    "anything.run([lambda x: self.encoder(x)], hidden_states)": Applicability.UNSAFE,
+    "anything.run([self.encoder.forward], hidden_states)": Applicability.UNSAFE,
+    "anything.Runner().run(self.encoder, hidden_states)": Applicability.UNSAFE,
+    "mask.runner.run([self.encoder], hidden_states)": Applicability.UNSAFE,
+    "self.config.run([self.encoder], hidden_states)": Applicability.UNSAFE,
     "self.encoder(hidden_states)": Applicability.SAFE,
+    "self.encoder(anything.run([self.norm], hidden_states))": Applicability.SAFE,
+    "self.encoder(anything.run([lambda x: x], hidden_states))": Applicability.SAFE,
+    "self.encoder(anything.Runner().run(self.norm, hidden_states))": Applicability.SAFE,
 }
 
 
@@ -302,7 +359,9 @@ def test_what_runs_blocks_for_a_model(call: str, tmp_path: Path) -> None:
         model(LOOP, name="ToyEncoder", base="nn.Module").replace(
             "super().__init__(config)", "super().__init__()"
         ),
-        model(f"hidden_states = {call}", init="self.encoder = ToyEncoder(config)"),
+        model(
+            f"hidden_states = {call}", init="self.encoder = ToyEncoder(config)\nself.norm = nn.LayerNorm(8)"
+        ),
     )
     assert applicability(tmp_path, text) is _RUN_BY[call]
 
@@ -328,3 +387,242 @@ def test_what_a_model_puts_into_its_blocks(part: str, expected: Applicability, t
     replaced = f"{STACK}\nfor layer in self.layers:\n    layer.dense = {part}(8, 8)"
     text = toy(_BEFORE + _ADAPTER, layer, model(LOOP, init=replaced))
     assert applicability(tmp_path, text) is expected
+
+
+_CACHED = """
+class ToyCached(nn.Module):
+    def __init__(self, config, index):
+        super().__init__()
+        self.index = index
+        self.key = nn.Linear(8, 8)
+
+    def forward(self, states, past_key_values=None):
+        key = self.key(states)
+        if past_key_values is not None:
+            key, _ = past_key_values.update(key, key, self.index)
+        return states @ key.transpose(-1, -2) @ key
+
+
+"""
+_WITH_CACHE = "hidden_states, mask=None, past_key_values=None, use_cache=None"
+_FILLING = """
+if use_cache and past_key_values is None:
+    past_key_values = DynamicCache()
+for layer in self.layers:
+    hidden_states = layer(hidden_states, mask, past_key_values=past_key_values, use_cache=use_cache)
+return BaseModelOutputWithPast(last_hidden_state=hidden_states, past_key_values=past_key_values)
+"""
+_MADE = "past_key_values = DynamicCache()\n"
+_RUN_MODEL = "out = self.model(hidden_states, mask, past_key_values=past_key_values, use_cache=use_cache)\n"
+_AFTER = {
+    "a length": (
+        f"{_RUN_MODEL}hidden_states = out[0] * out.past_key_values.get_seq_length()",
+        f"{_RUN_MODEL}hidden_states = out[0] * hidden_states.shape[1]",
+    ),
+    "a shape": (
+        f"{_RUN_MODEL}hidden_states = out[0][:, -out.past_key_values[0][0].shape[-2]:]",
+        f"{_RUN_MODEL}hidden_states = out[0][:, -mask.shape[-2]:]",
+    ),
+    "another name": (
+        f"{_RUN_MODEL}kept = out.past_key_values\nhidden_states = out[0] * len(kept)",
+        f"{_RUN_MODEL}kept = out.past_key_values\nhidden_states = out[0]",
+    ),
+    "a cache of its own": (
+        f"{_MADE}{_RUN_MODEL}hidden_states = out[0] * past_key_values.get_seq_length()",
+        f"{_MADE}n = past_key_values.get_seq_length()\n{_RUN_MODEL}hidden_states = out[0] * n",
+    ),
+    "its truth": (
+        f"{_RUN_MODEL}if out.past_key_values:\n    hidden_states = out[0]",
+        f"{_RUN_MODEL}if out.past_key_values is not None:\n    hidden_states = out[0]",
+    ),
+    "its items": (
+        f"{_RUN_MODEL}for each in out.past_key_values:\n    hidden_states = hidden_states + each[0].mean()",
+        f"{_RUN_MODEL}for each in self.model.layers:\n    hidden_states = hidden_states + out[0]",
+    ),
+    "what it is handed to": (
+        f"{_RUN_MODEL}hidden_states = anything.cut(out[0], out.past_key_values)",
+        f"{_RUN_MODEL}hidden_states = BaseModelOutputWithPast(out[0], out.past_key_values)[0]",
+    ),
+    "a second run": (
+        f"{_RUN_MODEL}hidden_states = self.model(out[0], mask, past_key_values=out.past_key_values)[0]",
+        f"{_RUN_MODEL}hidden_states = self.model(out[0], mask)[0]",
+    ),
+}
+"""What calls a model that fills a cache."""
+
+
+@pytest.mark.parametrize("name", _AFTER)
+def test_what_reads_a_cache_that_blocks_no_longer_fill(name: str, tmp_path: Path) -> None:
+    layer = block(
+        "return hidden_states + self.cached(hidden_states, past_key_values)",
+        takes=_WITH_CACHE,
+        init="self.cached = ToyCached(config, index)",
+    )
+    imports = (
+        "import anything\nfrom transformers import DynamicCache\n"
+        "from transformers.modeling_outputs import BaseModelOutputWithPast\n"
+    )
+    inner = model(_FILLING, takes=_WITH_CACHE, init=STACK)
+    wrong, right = (
+        applicability(
+            tmp_path,
+            toy(
+                _CACHED,
+                layer,
+                inner,
+                model(each, name="ToyHead", takes=_WITH_CACHE, init="self.model = ToyModel(config)"),
+                imports=imports,
+            ),
+        )
+        for each in _AFTER[name]
+    )
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+_QUERY = "model.layers[0].attention.query"
+_GIVEN = {
+    f"nn.utils.parametrizations.spectral_norm({_QUERY})": "nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
+    f"anything.prune({_QUERY}, 'weight')": f"nn.init.normal_({_QUERY}.weight)",
+    "for each in model.modules():\n        anything.prune(each)": (
+        "for each in model.modules():\n        print(each)"
+    ),
+    "for name, each in model.layers[0].named_children():\n        anything.prune(each)": (
+        "for name, each in model.named_parameters():\n        anything.count(each)"
+    ),
+    "model.layers[0].__class__ = anything.Layer": "anything.Layer = model.layers[0].__class__",
+    "model.layers[0]._modules['attention'] = anything.part()": (
+        "anything.use(model.layers[0]._modules['attention'].query.weight)"
+    ),
+    "model.layers[0].add_module('attention', anything.part())": (
+        "model.layers[0].add_module('extra', anything.part())"
+    ),
+}
+"""What a function does to a model: what is wrong, and what only looks like it."""
+
+
+@pytest.mark.parametrize("statement", _GIVEN)
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_what_other_code_puts_into_blocks(statement: str, tmp_path: Path, *, is_beside: bool) -> None:
+    def said(each: str) -> Applicability:
+        code = f"import anything\nfrom torch import nn\n\n\ndef prepare(model):\n    {each}\n"
+        text = toy(block(_ATTENDED), model(LOOP))
+        if is_beside:
+            return applicability(tmp_path, text, {"train.py": f"from modeling_toy import ToyModel\n{code}"})
+        return applicability(tmp_path, f"{text}\n\n{code}")
+
+    assert (said(statement), said(_GIVEN[statement])) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+_ROOT = "class Root(nn.Module{}):\n    def __init_subclass__(cls, **further):\n        {}\n"
+_CALLED = "        super().__init_subclass__(**further)\n\n\n"
+_META = "class Meta(type):\n    pass\n\n\n"
+_CLASSES = {
+    "asks for its bases": (
+        _ROOT.format("", "assert cls.__bases__ == (Root,)") + _CALLED,
+        _ROOT.format("", "assert cls.__name__") + _CALLED,
+    ),
+    "asks for its order": (
+        _ROOT.format("", "assert len(cls.mro()) == 4") + _CALLED,
+        _ROOT.format("", "cls.size = 4") + _CALLED,
+    ),
+    "has a metaclass": (
+        _META + _ROOT.format(", metaclass=Meta", "pass") + _CALLED,
+        "from abc import ABCMeta\n" + _ROOT.format(", metaclass=ABCMeta", "pass") + _CALLED,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _CLASSES)
+def test_what_sees_the_bases_of_a_block(name: str, tmp_path: Path) -> None:
+    wrong, right = (
+        applicability(tmp_path, toy(before, block(_ATTENDED, base="Root"), model(LOOP)))
+        for before in _CLASSES[name]
+    )
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("assert kind.__base__ is nn.Module", Applicability.UNSAFE),
+        ("assert kind.forward", Applicability.SAFE),
+    ],
+)
+def test_what_a_decorator_of_a_block_sees(statement: str, expected: Applicability, tmp_path: Path) -> None:
+    before = f"def register(kind):\n    {statement}\n    return kind\n\n\n@register"
+    assert applicability(tmp_path, toy(before, block(_ATTENDED), model(LOOP))) is expected
+
+
+@pytest.mark.parametrize("method", ["__call__", "_call_impl", "_slow_forward", "_wrapped_call_impl"])
+@pytest.mark.parametrize("code", ["GC001", "GC003"])
+def test_blocks_that_run_in_a_way_of_their_own(method: str, code: str, tmp_path: Path) -> None:
+    base = "GradientCheckpointingLayer" if code == "GC003" else "nn.Module"
+    loop = "for layer in self.layers:\n    hidden_states = layer({})"
+    loop = loop.format("hidden_states=hidden_states, mask=mask" if code == "GC003" else "hidden_states")
+
+    def said(name: str) -> Applicability:
+        more = f"def {name}(self, *args, **options):\n    return super().{method}(*args, **options)"
+        return applicability(tmp_path, toy(block(_ATTENDED, base=base, more=more), model(loop)), code=code)
+
+    assert (said(method), said("run")) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+_HELD = """
+class Holder:
+    def __init__(self, held):
+        self.held = held
+
+    def get(self):
+        return self.held
+
+
+"""
+_MASKED = "for layer in self.layers:\n    hidden_states = layer(hidden_states, mask)\n"
+_HANDED = {
+    "anything.use(Holder({}))": "1",
+    "anything.use([Holder({})])": "1",
+    "anything.use(Holder({}).get)": "1",
+    "anything.use([lambda: {}])": "1",
+    "anything.use([partial(torch.add, {})])": "1",
+    "anything.use([{}.add_])": "torch.ones(1)",
+    "anything.STORE['held'] = {}": "1",
+    "y = anything.STORE @ {}": "1",
+    "y = math.pi * {}": "",
+}
+"""Statements that give something unknown what blocks were given, and what they may give it."""
+
+
+@pytest.mark.parametrize("statement", _HANDED)
+def test_what_something_unknown_gets_of_blocks(statement: str, tmp_path: Path) -> None:
+    before = f"import anything\nimport math\nfrom functools import partial\n{_BEFORE}{_HELD}"
+    wrong, right = (
+        applicability(
+            tmp_path, toy(before, block(_ATTENDED), model(f"{_MASKED}{statement.format(each or 'mask')}"))
+        )
+        for each in ("mask", _HANDED[statement])
+    )
+    is_known = not _HANDED[statement]
+    assert (wrong, right) == (Applicability.SAFE if is_known else Applicability.UNSAFE, Applicability.SAFE)
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["[{{'params': list({}.parameters())}}]", "dict({}.named_parameters())", "[p for p in {}.parameters()]"],
+)
+def test_what_keeps_parameters_in_something(given: str, tmp_path: Path) -> None:
+    wrong, right = (
+        applicability(
+            tmp_path,
+            toy(
+                f"import anything\n{_BEFORE}",
+                block(_ATTENDED),
+                model(
+                    f"{LOOP}self.kept.run()",
+                    init=f"{STACK}\nself.norm = nn.LayerNorm(8)\n"
+                    f"self.kept = anything.Keeper({given.format(each) if each else ''})",
+                ),
+            ),
+        )
+        for each in ("self.layers", "")
+    )
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)

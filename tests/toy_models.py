@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gclint.code.project import Project
 from gclint.finding import Applicability, Fix
+from gclint.releases import releases
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
@@ -86,18 +87,27 @@ def reported(folder: Path, files: Mapping[str, str]) -> list[str]:
     return [finding.symbol for finding in result.findings]
 
 
-def applicability(folder: Path, first: str, others: Mapping[str, str] | None = None) -> Applicability:
-    """Return how safe the fix is of the only block in a file that is no checkpointing layer.
+def applicability(
+    folder: Path,
+    first: str,
+    others: Mapping[str, str] | None = None,
+    code: str = "GC001",
+    target: str | None = None,
+) -> Applicability:
+    """Return how safe the fix is of the only finding of a rule in a file.
 
     Args:
         folder: where to write files.
         first: the text of ``modeling_toy.py``, which alone is given.
         others: further files beside it.
+        code: of the rule; by default, that of blocks that are no checkpointing layers.
+        target: the releases that the code may run with.
     """
     given = folder / "modeling_toy.py"
     for name, text in {given.name: first, **(others or {})}.items():
         (folder / name).write_text(text, encoding="utf-8")
-    rules = [rule for rule in all_rules() if "GC001" in rule.codes]
-    (finding,) = check(Project(Settings(), [given], [folder]), rules).findings
+    rules = [rule for rule in all_rules() if code in rule.codes]
+    settings = Settings() if target is None else Settings(target_version=releases(target))
+    (finding,) = check(Project(settings, [given], [folder]), rules).findings
     assert isinstance(finding.remedy, Fix), finding.remedy
     return finding.remedy.applicability

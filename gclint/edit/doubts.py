@@ -11,6 +11,8 @@ from gclint.edit.branch import leaves_out_training
 from gclint.edit.differences import differences
 from gclint.edit.group import Group, classes_around, root_of, sites_of
 from gclint.edit.recomputed import stores_on_self
+from gclint.model.replacements import CALLING
+from gclint.model.surroundings import OF_TYPES
 from gclint.network.evaluation.classes import ClassInfo, nodes_of, words_of
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
@@ -37,8 +39,9 @@ def block_doubts(info: ClassInfo) -> list[str]:
         )
     if stores_on_self(info):
         doubts.append(f"`{info.name}.forward` assigns to attributes of `self`, which recomputation repeats")
-    if info.find_method("__call__") is not None:
-        doubts.append(f"`{info.name}` overrides `__call__`, and may bypass that of the base class")
+    for name in CALLING:
+        if info.find_method(name) is not None:
+            doubts.append(f"`{info.name}` overrides `{name}`, and may bypass that of the base class")
     doubts += _registration_doubts(info)
     forward = info.find_method("forward")
     if forward is not None and is_decorated_unrecorded(forward[1]):
@@ -68,6 +71,24 @@ def _registration_doubts(info: ClassInfo) -> Iterator[str]:
             f"`{registering[0].name}.{_REGISTERING}` does not call that of its base, by which transformers "
             "5.23 and later make a class recompute"
         )
+    decorating = (
+        (last_name(each.func if isinstance(each, ast.Call) else each), base.file.outline.functions)
+        for base in info.mro
+        for each in base.definition.node.decorator_list
+    )
+    looking = [] if registering is None else [(f"{registering[0].name}.{_REGISTERING}", registering[1])]
+    looking += [(name, functions[name]) for name, functions in decorating if name in functions]
+    for name, function in looking:
+        if any(isinstance(node, ast.Attribute) and node.attr in OF_TYPES for node in nodes_of(function)):
+            yield f"`{name}` looks at the bases of `{info.name}`, which change"
+    made_by = {
+        last_name(each.value)
+        for base in info.mro
+        for each in getattr(base.definition.node, "keywords", ())
+        if each.arg == "metaclass"
+    }
+    for name in sorted(made_by - {"ABCMeta"}):
+        yield f"the metaclass `{name}` gets the bases of `{info.name}`, which change"
     own = next(
         (
             name

@@ -16,16 +16,19 @@ from gclint.code.paths import shown
 from gclint.code.remembered import remembered
 from gclint.code.walk import LOOPS, is_constant, is_super, last_name, walk
 from gclint.edit.group import Group, classes_around
+from gclint.edit.receivers import names_holding
+from gclint.edit.replaced import layers_replaced
+from gclint.edit.switching import FINDING
 from gclint.edit.users import files_beside, topic_beside, users_naming
+from gclint.model.attributes import unregistered
+from gclint.model.patches import CLASS
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.model import Network
-from gclint.network.outside import FLAG, LIBRARY_SWITCH
+from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG, LIBRARY_SWITCH
 
 _TRAINING = "training"
 _SETTING = frozenset(("train", "eval"))
 _WORDS = _SETTING | {_TRAINING}
-_FINDING = frozenset(("apply", "modules", "named_modules", "children", "named_children"))
-"""The methods by which torch and the library find the parts whose mode or flag they set."""
 _MAKING = "__init__"
 
 
@@ -45,6 +48,18 @@ def mode_doubts(network: Network, group: Group) -> Iterator[str]:
             "class may not recompute it"
         )
         return
+    owners = {site.owner: None for site in legacy}
+    held = {name for owner in owners for name in names_holding(network, owner, group.blocks)}
+    for place in layers_replaced(network, held | {CLASS}) if legacy else ():
+        yield f"{place} may change which layers are recomputed, which the base class asks of each of them"
+        return
+    names = {block.name for block in group.blocks}
+    for owner in owners:
+        if not names.isdisjoint(unregistered(network.project, owner.file, owner.name)):
+            yield (
+                f"`{owner.name}` holds layers where neither torch nor the library finds them, so that they "
+                "are not enabled"
+            )
 
 
 def _setting_modes(network: Network) -> Iterator[SourceFile]:
@@ -63,10 +78,10 @@ def _of_class(info: ClassInfo, blocks: Collection[ClassInfo]) -> str | None:
         return "puts modules into evaluation mode by itself"
     if own & _WORDS or info.assigns(_TRAINING):
         return "has its own way to put modules into evaluation mode"
-    if own & _FINDING:
-        return f"has its own `{min(own & _FINDING)}`, which may leave out layers"
+    if own & FINDING:
+        return f"has its own `{min(own & FINDING)}`, which may leave out layers"
     if any(each.name != LIBRARY_SWITCH and _sets_flag(each) for each in methods):
-        return f"sets `{FLAG}` of other modules"
+        return f"sets `{FLAG}` of other modules, or `{CHECKPOINT_FUNCTION}`"
     if not any(info in block.mro for block in blocks) and any(map(_bypasses, methods)):
         return "sets attributes past `nn.Module`, which may hide layers"
     names = {block.name for block in blocks}
@@ -94,12 +109,12 @@ def _sets_by_name(node: ast.AST, name: str) -> bool:
 
 
 def _sets_flag(method: Definition) -> bool:
-    """Return whether a method sets the flag of something else than its own object, or may do so."""
+    """Return whether a method sets the flag of something else than its own object, or what that runs."""
     for node in nodes_of(method):
-        if isinstance(node, ast.Attribute) and node.attr == FLAG and not isinstance(node.ctx, ast.Load):
-            if not _is_own(node.value, method):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            if node.attr == CHECKPOINT_FUNCTION or (node.attr == FLAG and not _is_own(node.value, method)):
                 return True
-        elif _sets_by_name(node, FLAG):
+        elif _sets_by_name(node, FLAG) or _sets_by_name(node, CHECKPOINT_FUNCTION):
             return True
     return False
 

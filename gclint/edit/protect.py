@@ -96,7 +96,8 @@ def _is_new(network: Network, group: Group) -> bool:
 CONDITIONS: tuple[tuple[str, _Doubts], ...] = (
     (
         "the block keeps running statistics (recomputation updates them twice), `forward` assigns to `self`, "
-        "or the block defines the flag itself, or an `__init_subclass__` that does not call its base's",
+        "or the block defines the flag itself, or an `__init_subclass__` that does not call its base's, or a "
+        "metaclass, a decorator or such a method sees its bases",
         _of_blocks(block_doubts),
     ),
     (
@@ -127,7 +128,7 @@ CONDITIONS: tuple[tuple[str, _Doubts], ...] = (
     (
         "the layers of a legacy branch may be in another mode than what runs them, or not get its flag: code "
         "puts parts of a model into evaluation mode, makes layers when checkpointing may already be enabled, "
-        "or has its own way to find parts",
+        "puts others in their place, or has its own way to find parts",
         mode_doubts,
     ),
     ("blocks are compiled when they are made", compiled_doubts),
@@ -148,7 +149,8 @@ _UNKNOWN: tuple[tuple[str, _Doubts], ...] = (
     ),
     (
         "it is not known what all that `forward` runs changes, keeps or reads: a function of another "
-        "package, or an attribute that someone else sets",
+        "package, or an attribute that someone else sets, or it returns more than the hidden states, through "
+        "an operation whose derivative may be infinite",
         _of_new(_of_blocks(unknown_doubts)),
     ),
     (
@@ -162,9 +164,10 @@ _UNKNOWN: tuple[tuple[str, _Doubts], ...] = (
     ),
     (
         "the code around such a block changes in place what it was given or holds, gives that to something "
-        "unknown, changes settings that it is run with, or asks for what becomes different in a "
-        "checkpointing layer; it runs the block in a context manager of its own, in a `try`, or inside of a "
-        "transform; or it passes it an iterator, a function around a gradient, or nothing that requires grad",
+        "unknown, changes settings that it is run with, reads a cache that it fills, or asks for what "
+        "becomes different in a checkpointing layer; it runs the block in a context manager of its own, in a "
+        "`try`, or inside of a transform; or it passes it an iterator, a function around a gradient, or "
+        "nothing that requires grad",
         _of_new(lambda network, group: surrounding_doubts(network, group.blocks)),
     ),
 )

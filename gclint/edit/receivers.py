@@ -23,6 +23,7 @@ from gclint.edit.users import files_beside, topic_beside, users_naming
 from gclint.finding import Refusal
 from gclint.model.attributes import spaces_of
 from gclint.model.callees import CHANGING, Form, Forms, default, moved
+from gclint.model.replacements import CALLING
 from gclint.network.activation import SiteBinding, bind_site
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, nodes_of
 from gclint.network.evaluation.values import ExternalInstance
@@ -153,9 +154,10 @@ def _unknown(site: RunSite) -> set[str]:
 
 def _block_doubts(info: ClassInfo, forms: Forms | None) -> Iterator[str]:
     """Yield why a class may take other arguments than its ``forward`` seems to; None for what fits that."""
-    calling = info.find_method("__call__")
-    if calling is not None and calling[0].name != CHECKPOINTING_BASE:
-        yield f"`{calling[0].name}` overrides `__call__`, which may take other arguments than `forward`"
+    for name in CALLING:
+        calling = info.find_method(name)
+        if calling is not None and calling[0].name != CHECKPOINTING_BASE:
+            yield f"`{calling[0].name}` overrides `{name}`, which may take other arguments than `forward`"
     spaces = spaces_of(info.module.library.project)
     other = None if forms is None else moved(spaces, info.file, info.name, forms)
     if other is not None:

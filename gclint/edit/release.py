@@ -77,7 +77,7 @@ def import_doubts(network: Network) -> Iterator[str]:
 def _missing(network: Network, file: SourceFile, seen: set[Path]) -> Iterator[str]:
     """Yield what a file, or one that it imports, imports from transformers although it is not there."""
     project = network.project
-    for statement in (each for each in file.outline.imports if not each.indent):
+    for statement in (each for each in file.outline.imports if each.is_always_run):
         source = statement.module
         for item in statement.items:
             module, name = (item.path, None) if source is None else (source, item.path)
@@ -97,8 +97,12 @@ def _is_there(network: Network, user: SourceFile, module: str, name: str | None)
     """Return whether the installed library may have what a file imports from it."""
     project = network.project
     file = project.module(user, module, 0)
-    if file is None or name is None or name == "*":
-        return file is not None
+    if file is None:  # The package may know it by another name, under which it is imported.
+        package, _, last = module.rpartition(".")
+        around = project.module(user, package, 0) if package else None
+        return around is not None and last in _known_names(around)
+    if name is None or name == "*":
+        return True
     if file.tree is None or not _known_names(file).isdisjoint((name, "__getattr__")):
         return True
     if project.module(user, f"{module}.{name}", 0) is not None:

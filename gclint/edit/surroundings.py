@@ -38,6 +38,10 @@ _WORDS: Mapping[Matter, str] = {
         "`{what}` on {where} runs a backward pass inside of the model, which reentrant checkpointing does "
         "not support"
     ),
+    Matter.EMPTIED: (
+        "`{what}` on {where} reads a cache after the blocks have run, and they put nothing into it while "
+        "checkpointing"
+    ),
     Matter.AMBIENT: (
         "`{what}` on {where} may change settings that blocks are run with, and they are recomputed later"
     ),

@@ -19,7 +19,7 @@ from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
 from gclint.model.looking import is_handed_on, is_only_looked_into, is_singled_out
 from gclint.model.usage import READING_BY_NAME
-from gclint.network.construction import flag_settings
+from gclint.network.construction import flag_doubt, flag_settings
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
 from gclint.network.model import Network
 from gclint.network.outside import LIBRARY_SWITCH
@@ -29,6 +29,8 @@ from gclint.network.support import models_running
 from gclint.network.switch import other_switch
 from gclint.network.switch_uses import uses_of
 
+FINDING = frozenset(("apply", "modules", "named_modules", "children", "named_children"))
+"""The methods by which torch and the library find the parts whose mode or flag they set."""
 _WORDS = sorted(READING_BY_NAME)
 _MOST_FILES = 40
 
@@ -74,11 +76,18 @@ def override_doubts(override: OldOverride) -> list[str]:
             f"{others[0]}, where it is off today"
         )
     doubts += [_used(override, place) for place in islice(uses_of(override), 1)]
-    doubts += [
-        f"only this override sets `{info.name}.gradient_checkpointing`; first set it to False in `__init__`"
-        for info in override.named or ()
-        if not any(setting.is_librarys for setting in flag_settings(info))
-    ]
+    for info in (override.model, *override.parts):
+        own = FINDING.intersection(method.name for method in info.methods())
+        if own:
+            doubts.append(f"`{info.name}` has its own `{min(own)}`, which may leave out layers")
+    for info in override.named or ():
+        if not any(setting.is_librarys for setting in flag_settings(info)):
+            doubts.append(
+                f"only this override sets `{info.name}.gradient_checkpointing`; first set it to False in "
+                "`__init__`"
+            )
+        else:
+            doubts += filter(None, (flag_doubt(info),))
     return doubts
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from gclint.code.file import SourceFile
 from gclint.code.project import Project
+from gclint.model import known
 from gclint.model.interpreter import Interpreter
 from gclint.model.objects import TooLong
 from gclint.model.spaces import Space, Spaces
-from gclint.model.values import Call, Class, Function, unknown
+from gclint.model.values import NEVER, Box, Call, Class, Fixed, Function, Object, Thing, of, unknown
 
 _ANYTHING = unknown("an argument")
 _ROUNDS = 6
@@ -36,6 +38,34 @@ def let_go(project: Project) -> None:
 def new_spaces(project: Project) -> Spaces:
     """Return the modules of a project as if none of them had been followed."""
     return Spaces(project, _follow, _reading)
+
+
+def unregistered(project: Project, file: SourceFile, name: str) -> frozenset[str]:
+    """Return the names of the classes whose objects a module of a class has where torch finds no modules.
+
+    Args:
+        project: the files of a run.
+        file: what defines the class.
+        name: of the class, at the module's level.
+    """
+    space = new_spaces(project).of(file)
+    reader = Interpreter(space.spaces, is_quiet=True)
+    known_ones, others = set[Thing](), set[Thing]()
+    try:
+        for kind in (space.value(name) or NEVER).things:
+            made = reader.make_anyhow(kind, space.frame).things if isinstance(kind, Class) else ()
+            values = [
+                value for each in made if isinstance(each, Object) for value in each.attributes.values()
+            ]
+            for thing in {each for value in values for each in value.things}:
+                is_pile = isinstance(thing, Fixed) or (
+                    isinstance(thing, Box) and thing.kind not in known.STACKS
+                )
+                inside = {each for one in reader.inside(of(thing)) for each in one.things}
+                (others if is_pile else known_ones).update(inside)
+    except (TooLong, RecursionError):
+        return frozenset()  # That is noticed where it matters.
+    return frozenset(each.kind.node.name for each in others - known_ones if isinstance(each, Object))
 
 
 def _follow(space: Space) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Sequence
 
 from gclint.code.names import names
@@ -20,6 +21,7 @@ from gclint.model.values import (
     NEVER,
     NONE,
     OF_SETTINGS,
+    OWN,
     PLAIN,
     TENSOR,
     Attributes,
@@ -56,7 +58,8 @@ _FIRST_OUTPUT = "last_hidden_state"
 """The field that comes first in every output of the library that has it; the base of them has any order."""
 _MOST_RECURSIONS = 4
 _IN_PLACE = " in place"
-_PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
+PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
+"""What registers a tensor with a module that it is assigned to."""
 _DETACHING = ("torch.autograd.Variable", "torch.autograd.variable.Variable")
 """What gives a tensor that shares the memory of another one, and gets no gradient for it."""
 CHECKPOINTS = (known.CHECKPOINT, "transformers.modeling_utils.checkpoint")
@@ -110,7 +113,7 @@ class Calls(Protocols):
             isinstance(thing, Box) and thing.kind in known.UNCALLABLE
         ):
             return NEVER  # It raises an error.
-        return self.deny(call, node, frame)
+        return self.deny(call, node, frame, external=thing.maker if isinstance(thing, Unknown) else "")
 
     def deny(
         self, call: Call, node: ast.expr, frame: Frame, kind: Kind = Kind.UNKNOWN, external: str = ""
@@ -136,7 +139,8 @@ class Calls(Protocols):
                 if isinstance(thing, Object):
                     self.spoil(thing, f"`{name}`")
                     frame.age({(thing, ANY)})
-        return unknown(f"what `{name}` gives", (root for each in call.all() for root in each.roots))
+        maker = external if external.rpartition(".")[2][:1].isupper() else ""
+        return of(Unknown(f"what `{name}` gives", maker=maker), roots=shared(call.all()))
 
     def _is_made(self, value: Value) -> bool:
         """Tell whether a value may be a module of torch."""
@@ -374,6 +378,7 @@ class Calls(Protocols):
             self.written(each, node, frame)
         if name in ("isinstance", "issubclass"):
             self.instances_asked(join(call.positional[1:2]), node, frame)
+            self.asked_for_parameter(join(call.positional[:1]), join(call.positional[1:2]), node, frame)
         if name == "functools.reduce" and len(call.positional) > 1:
             return self._reduced(call, node, frame)
         if name not in known.MAKERS and parent not in known.TABLES:
@@ -404,7 +409,7 @@ class Calls(Protocols):
             if runs or _renormalises(last, call):
                 return self.deny(call, node, frame)  # It runs what it gets, or changes its weight meanwhile.
             return of(Made(name + _IN_PLACE if _is_in_place(last, call) else name))
-        if name in _PARAMETERS:
+        if name in PARAMETERS:
             is_frozen = is_false(call.argument(1, "requires_grad"))
             return Value(CONSTANT.things, roots) if is_frozen else self.tensor((TENSOR,), roots)
         if name in _DETACHING:
@@ -427,6 +432,8 @@ class Calls(Protocols):
             return self.tensor(call.all())
         if name == "type" and len(call.all()) == 1:
             return join(of(each.kind) if isinstance(each, Object) else PLAIN for each in call.all()[0].things)
+        if name.startswith("numpy."):
+            self._refuse(join(call.all()), node, frame)
         if name in known.ARRAYS:
             return CONSTANT  # Unlike a number, it can be changed in place.
         if name in known.FUNCTIONS or name in known.ERRORS:
@@ -644,7 +651,21 @@ class Calls(Protocols):
         given = self.special(call.positional[0], ("__next__",), node, frame)
         return join((self.item(call.positional[0]), given, *call.positional[1:]))
 
+    def asked_for_parameter(self, asked: Value, kinds: Value, node: ast.expr, frame: Frame) -> None:
+        """Note what asks for a parameter, of which recomputation may see a copy that is none."""
+        names_asked = {
+            each.name for one in self.inside(kinds) for each in one.things if isinstance(each, External)
+        }
+        if not names_asked.isdisjoint(PARAMETERS) and OWN not in asked.roots:
+            self.identified(TENSOR, node, frame)
+
+    def _refuse(self, value: Value, node: ast.expr, frame: Frame) -> None:
+        """Note what raises an error for a tensor that requires grad, where that is handled."""
+        if self.caught and not is_constant(value):
+            self.note(_name(node), node, frame, Kind.GRADIENTS)
+
     def _call_deepcopy(self, call: Call, node: ast.expr, frame: Frame) -> Value:
+        self._refuse(join(call.positional[:1]), node, frame)
         for each in call.all():
             for inside in self.inside(each, is_deep=True):
                 self.special(inside, _COPYING, node, frame, PLAIN)
@@ -716,8 +737,8 @@ class Calls(Protocols):
             text = of_method(Value(frozenset((thing,))), name, call.positional)
             if text is not None:
                 return text
-        for each in call.all() if name == "format" and isinstance(thing, (Constant, Plain)) else ():
-            self.written(each, node, frame)
+        if name == "format" and isinstance(thing, (Constant, Plain)):
+            self._formatted(getattr(thing, "value", ""), call, node, frame)
         if isinstance(thing, Constant) and name in known.READING_METHODS:
             return PLAIN
         if isinstance(thing, (Plain, Setting)) and name in known.READING_METHODS:
@@ -738,6 +759,15 @@ class Calls(Protocols):
             return self._call_of_tensor(receiver, name, call, roots, node, frame)
         return self.deny(call, node, frame)
 
+    def _formatted(self, template: object, call: Call, node: ast.expr, frame: Frame) -> None:
+        """Follow what becomes a text, and the attributes that a template reads of it."""
+        for each in call.all():
+            self.written(each, node, frame)
+        for field in _FIELD.findall(template) if isinstance(template, str) else ():
+            given = join(call.all())
+            for name in field.split(".")[1:]:
+                given = self.attribute(given, name.partition("[")[0], node, frame)
+
     def _ask_back(self, receiver: Value, name: str, call: Call, node: ast.expr, frame: Frame) -> None:
         """Follow what a method of Python's or torch's objects calls of what it gets, and of what it has."""
         for each in call.all():
@@ -755,6 +785,8 @@ class Calls(Protocols):
         if out is not None:
             self.change(Value(roots=shared((out,))), node, frame)
             self.mix(out, (TENSOR,))
+        if name == "numpy":
+            self._refuse(receiver, node, frame)
         if name in known.SHARING or name in tensors.NO_METHODS:
             return self.deny(call, node, frame)  # It may be a method of something else.
         if _draws_with_its_own(call):
@@ -875,6 +907,8 @@ _GIVING_ITERATORS = ("itertools", "itertools.chain")
 """Where functions are that give an iterator over items of what they get."""
 _TENSORS = names("parameters named_parameters buffers named_buffers state_dict")
 """Methods of modules that give an iterator over tensors, or a dict of them."""
+_FIELD = re.compile(r"\{([^{}:!]*)")
+"""Matches what a field of a template reads."""
 _WRITING = frozenset(("str", "repr", "ascii", "format"))
 """Functions that make texts."""
 _SUMS = frozenset(("sum", "operator.add", "operator.mul"))

@@ -167,6 +167,7 @@ class Expressions(Calls):
     def _value_set(self, node: ast.Set, frame: Frame) -> Value:
         made = self._value_list(node, frame)
         self.hashed(made, node, frame)
+        self.identified(made, node, frame)
         return made
 
     def _key(self, node: ast.expr, frame: Frame) -> Value:
@@ -183,7 +184,9 @@ class Expressions(Calls):
                 self.special(value, UNPACKING, node, frame)
                 values.append(self.unpacked(value))
             else:
-                values.append(self.under_any(self._key(key, frame), value))
+                under = self._key(key, frame)
+                self.identified(under, key, frame)
+                values.append(self.under_any(under, value))
         return self.filled(node, "dict", values)
 
     def under_any(self, key: Value, value: Value) -> Value:
@@ -344,6 +347,7 @@ class Expressions(Calls):
         values = [self.value(each, frame) for each in (node.left, *node.comparators)]
         things = frozenset(thing for value in values for thing in value.things)
         for operator, left, right in zip(node.ops, values, values[1:], strict=False):
+            self.asked_for_parameter(left, right, node, frame)
             if isinstance(operator, (ast.Is, ast.IsNot)):
                 self._compare_identity(values[0], right, node, frame)
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gclint.code.walk import last_name
@@ -15,13 +15,17 @@ from gclint.model.reading import ANY
 from gclint.model.spaces import Spaces
 from gclint.model.values import (
     CONSTANT,
+    Bound,
     Box,
     Call,
     Constant,
     Fixed,
+    Function,
     Made,
     Method,
     Object,
+    Partial,
+    Super,
     Thing,
     Value,
     of,
@@ -49,17 +53,36 @@ class Freezing(Entries):
         self._taken_from: dict[str, ast.expr] = {}
         """What the variables of loops over parts or parameters go over."""
 
-    def within(self, objects: Iterable[Object]) -> set[Object]:
-        """Return objects with all that they hold."""
-        found, waiting = set[Object](), [of(each) for each in objects]
+    def within(self, *values: Value) -> set[Object]:
+        """Return the objects that values are, with all that they hold, or would run where they are called."""
+        return {each for value in self.reached(values) for each in objects_among(value)}
+
+    def reached(self, values: Iterable[Value], *, with_modules: bool = True) -> Iterator[Value]:
+        """Yield values with all that they hold, or would run where they are called.
+
+        Args:
+            values: the values.
+            with_modules: whether also what modules of the project hold.
+        """
+        met, waiting = set[Thing](), [*values]
         while waiting:
-            for thing in waiting.pop().things:
-                if isinstance(thing, Object) and thing not in found:
-                    found.add(thing)
-                    waiting += thing.attributes.values()
-                elif isinstance(thing, (Box, Fixed)):
-                    waiting.append(self.item(of(thing)))
-        return found
+            value = waiting.pop()
+            yield value
+            for thing in value.things:
+                if isinstance(thing, Fixed):
+                    waiting += thing.items
+                elif isinstance(thing, Partial):
+                    waiting += (thing.function, *thing.positional, *(each for _, each in thing.named))
+                elif isinstance(thing, (Bound, Method, Super)):
+                    waiting.append(thing.receiver)
+                elif isinstance(thing, (Object, Box, Function)) and thing not in met:
+                    met.add(thing)
+                    if isinstance(thing, Box):
+                        waiting.append(thing.item)
+                    elif isinstance(thing, Function):
+                        waiting += closed_over(thing)
+                    elif with_modules or not self.is_module(thing.kind):
+                        waiting += thing.attributes.values()
 
     def _freeze(self, node: ast.expr | None, frame: Frame) -> None:
         """Take note that what an expression stands for is frozen, if that is done where a model is made.
@@ -74,7 +97,7 @@ class Freezing(Entries):
         if not making:
             return
         frozen = [] if node is None else self.parts_of(node, frame)
-        for thing, name in frozen or [(each, ANY) for each in self.within(objects_among(making[-1]))]:
+        for thing, name in frozen or [(each, ANY) for each in self.within(making[-1])]:
             if name not in self._frozen[thing]:
                 self._frozen[thing].add(name)
                 self.spaces.version += 1
@@ -89,8 +112,7 @@ class Freezing(Entries):
                 node = left.pop(node.id)
             else:
                 break
-        inside = (thing for each in self.inside(self.quietly(node, frame)) for thing in each.things)
-        found = [(each, ANY) for each in self.within(each for each in inside if isinstance(each, Object))]
+        found = [(each, ANY) for each in self.within(self.quietly(node, frame))]
         if isinstance(node, ast.Attribute):
             found += [(each, node.attr) for each in objects_among(self.quietly(node.value, frame))]
         return found
@@ -155,6 +177,13 @@ class Freezing(Entries):
             self._taken_from.update({name: source for name, times in bound.items() if times == 1})
         super()._follow_for(node, frame)
         self._taken_from = before
+
+
+def closed_over(function: Function) -> Iterator[Value]:
+    """Yield what an inner function reads of the functions around it."""
+    frames = () if function.frame is None else function.frame.around()
+    read = {each.id for each in ast.walk(function.node) if isinstance(each, ast.Name)} if frames else ()
+    yield from (frame.names[name] for frame in frames for name in frame.names.keys() & read)
 
 
 def objects_among(value: Value) -> list[Object]:

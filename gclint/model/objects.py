@@ -972,6 +972,11 @@ def is_operation(name: str) -> bool:
     )
 
 
+def is_of_tensors(name: str) -> bool:
+    """Tell whether a tensor has an attribute of this name, whatever it was computed from."""
+    return is_operation(name) or name in _FIGURES or name in _SAME or name in known.ABOUT_GRADIENTS
+
+
 def _last(node: ast.expr) -> str:
     target = node.func if isinstance(node, ast.Call) else node
     return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")

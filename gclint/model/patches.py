@@ -7,20 +7,29 @@ block, or while a file is imported.
 from __future__ import annotations
 
 import ast
+import sys
 from collections import defaultdict
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import NamedTuple
 
 from gclint.code.file import SourceFile
 from gclint.code.outline import ImportedName
 from gclint.code.remembered import remembered
-from gclint.code.walk import FUNCTIONS, last_name, walk
+from gclint.code.walk import FUNCTIONS, children, last_name, text_of, walk
 from gclint.model import known, tensors
 from gclint.model.notes import quoted
 from gclint.model.spaces import KNOWN
 from gclint.model.usage import FILLING, SETTERS, Usage, usage_of
 
-_NAMESPACES = frozenset(("__dict__", "__code__", "__defaults__", "__kwdefaults__", "__globals__"))
+_NAMESPACES = frozenset(
+    ("__dict__", "__code__", "__defaults__", "__kwdefaults__", "__globals__", "_modules", "_parameters")
+)
+ANY_PART = ""
+"""The name of a part of which it is not known which one it is."""
+CLASS = "__class__"
+"""The attribute by which an object becomes one of another class, with other parts."""
+_GOING_OVER = frozenset(("modules", "named_modules", "children", "named_children"))
+"""The methods of a module that give its parts."""
 _RELIED_ON = KNOWN | frozenset(
     (
         "builtins",
@@ -65,13 +74,20 @@ class Patch(NamedTuple):
 
 
 class Part(NamedTuple):
-    """An attribute that something gets which is neither imported, nor ``self``, nor a class of the file."""
+    """An attribute that something gets which is neither imported, nor ``self``, nor a class of the file.
+
+    Or one that a function of another package gets, of which nothing is known, outside of all classes.
+    """
 
     code: str
     row: int
     name: str
     is_imported: bool
     """Whether importing the file does it, and not only a call of a function."""
+    is_given: bool = False
+    """Whether no code that is followed shows what becomes of it."""
+    is_filled: bool = False
+    """Whether only an item of it is replaced, or added."""
 
 
 class Hook(NamedTuple):
@@ -93,6 +109,7 @@ def patches(file: SourceFile) -> tuple[Patch | Part | Hook, ...]:
         *_patches(file, usage, in_functions),
         *(Hook(each, 1, is_imported=True) for each in imported if each.startswith(_OF_ALL)),
         *_hooks(usage, in_functions),
+        *_given(file),
     )
 
 
@@ -109,7 +126,10 @@ def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iter
                 yield Patch(quoted(node), _row(node), each, path, is_imported)
             is_own = root in ("self", *file.outline.classes) and len(path) < 2
             if _sets_attribute(node) and path and root not in imports and not is_own:
-                yield Part(quoted(node), _row(node), path[-1], is_imported)
+                is_given = path[-1] in (ANY_PART, CLASS) or isinstance(node, ast.Subscript)
+                yield Part(quoted(node), _row(node), path[-1], is_imported, is_given)
+            elif _is_filling(node) and path and root not in imports and not is_own:
+                yield Part(quoted(node), _row(node), path[-1], is_imported, is_filled=True)
         for text in _names_given(node):
             yield Patch(quoted(node), _row(node), None, tuple(text.split(".")), is_imported)
 
@@ -162,7 +182,8 @@ def _replaced(node: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
     if isinstance(node, ast.Attribute):
         yield from _chain(node)
     elif isinstance(node, ast.Subscript):
-        yield from _chain(node.value)
+        for root, path in _chain(node.value):
+            yield root, (*path, text_of(node.slice) or ANY_PART) if _is_namespace(node.value) else path
     elif isinstance(node, ast.Call):
         for holder, name in zip(node.args, node.args[1:], strict=False):
             text = getattr(name, "value", None)
@@ -173,7 +194,9 @@ def _replaced(node: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
                     yield root, path
         if isinstance(node.func, ast.Attribute) and node.func.attr not in known.READING_METHODS:
             is_filled = node.func.attr in FILLING or _is_namespace(node.func.value)
-            yield from _chain(node.func.value) if is_filled else ()
+            named = [text_of(each) or ANY_PART for each in node.args[:1] if node.func.attr in SETTERS]
+            for root, path in _chain(node.func.value) if is_filled or named else ():
+                yield root, (*path, *named)
 
 
 def _is_function_of(node: ast.AST, module: str) -> bool:
@@ -183,7 +206,56 @@ def _is_function_of(node: ast.AST, module: str) -> bool:
 
 
 def _sets_attribute(node: ast.AST) -> bool:
+    if isinstance(node, ast.Subscript):
+        return _is_namespace(node.value)
     return isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and last_name(node.func) in SETTERS)
+
+
+def _is_filling(node: ast.AST) -> bool:
+    """Tell whether a place puts an item into something, or changes which items it has."""
+    return isinstance(node, (ast.Subscript, ast.Call))
+
+
+def _given(file: SourceFile) -> Iterator[Part]:
+    """Yield the parts of something that functions of other packages get outside of classes."""
+    imports = {each.bound: each for each in file.outline.all_imported() if not each.level}
+    waiting: list[tuple[ast.AST, bool]] = [] if file.tree is None else [(file.tree.module, False)]
+    parts: dict[str, str] = {}
+    while waiting:
+        node, is_inside = waiting.pop()
+        if isinstance(node, (ast.For, ast.comprehension)):
+            source = node.iter
+            is_call = isinstance(source, ast.Call) and last_name(source.func) in _GOING_OVER
+            names = [ANY_PART] if is_call else [path[-1] for _, path in _chain(source) if path]
+            bound = (each.id for each in walk(node.target) if isinstance(each, ast.Name))
+            parts |= {each: name for each in bound for name in names}
+        elif isinstance(node, ast.Call) and _may_change_parts(node, imports):
+            for each in (*node.args, *(one.value for one in node.keywords)):
+                for root, path in _chain(each):
+                    name = path[-1] if path else parts.get(root)
+                    if root not in imports and name is not None:
+                        yield Part(quoted(node), _row(node), name, not is_inside, is_given=True)
+        inner = is_inside or isinstance(node, FUNCTIONS)
+        # Last in, first out: what a loop binds is known in its body.
+        waiting += [
+            (each, inner) for each in reversed([*children(node)]) if not isinstance(each, ast.ClassDef)
+        ]
+
+
+def _may_change_parts(node: ast.Call, imports: Mapping[str, ImportedName]) -> bool:
+    """Tell whether a call is of a function of another package of which nothing is known."""
+    for root, path in _chain(node.func):
+        each = imports.get(root)
+        if each is None or each.module.partition(".")[0] in sys.stdlib_module_names:
+            return False
+        full = ".".join(filter(None, (each.module if each.name or not path else root, each.name, *path)))
+        parent, _, last = full.rpartition(".")
+        return not (
+            full in known.FUNCTIONS
+            or parent in (*known.TORCH, "torch.nn", "torch.nn.init")
+            or last[:1].isupper()
+        )
+    return False
 
 
 def _names_given(node: ast.AST) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.notes import Kind
-from gclint.model.objects import Objects
+from gclint.model.objects import Objects, is_argument, is_of_tensors
 from gclint.model.values import (
     NEVER,
     PLAIN,
@@ -187,6 +187,13 @@ class Protocols(Objects):
             for each in self.inside(key):
                 self.special(each, _KEYS, node, frame)
 
+    def identified(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Note what depends on which object a tensor is, of which recomputation may see a copy."""
+        if self.is_running and any(
+            isinstance(each, Tensor) or is_argument(each) for one in self.inside(value) for each in one.things
+        ):
+            self.note("depends on which object a tensor is, and recomputation may see a copy", node, frame)
+
     def written(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Follow the methods by which something becomes a text; that of a tensor tells of its gradient."""
         for each in self.inside(value):
@@ -275,6 +282,8 @@ class Protocols(Objects):
     def has_attribute(self, value: Value, name: str, node: ast.AST, frame: Frame) -> None:
         """Follow what runs when an object is only asked whether it has an attribute."""
         for thing in value.things:
+            if (isinstance(thing, Tensor) or is_argument(thing)) and not is_of_tensors(name):
+                self.note(f"asks for `{name}` of a tensor, which copies do not have", node, frame)
             if isinstance(thing, Object):
                 own = Value(frozenset((thing,)), value.roots)
                 found = self.find(thing.kind, name)

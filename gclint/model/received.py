@@ -12,12 +12,13 @@ from gclint.code.names import names
 from gclint.code.project import Project
 from gclint.model import known
 from gclint.model.attributes import new_spaces
+from gclint.model.emptied import Emptied
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.notes import Kind, Root
 from gclint.model.objects import TooLong
 from gclint.model.spaces import Space, Spaces
-from gclint.model.surroundings import Around, Block, Surroundings
+from gclint.model.surroundings import Around, Block
 from gclint.model.values import (
     NEVER,
     NONE,
@@ -152,7 +153,7 @@ class _Effects:
         self.recorded |= other.recorded
 
 
-class _Recorder(Surroundings):
+class _Recorder(Emptied):
     """Follows all of a module, and records calls of some classes."""
 
     def __init__(self, space: Space, blocks: frozenset[ast.ClassDef]) -> None:

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 
 from gclint.code.file import SourceFile
 from gclint.model import known
-from gclint.model.calls import defaults_of
+from gclint.model.calls import PARAMETERS, defaults_of
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.interpreter import Interpreter
-from gclint.model.notes import Kind, Note, Root
+from gclint.model.notes import Kind, Note, Root, quoted
 from gclint.model.objects import TooLong
 from gclint.model.received import argument
 from gclint.model.spaces import Spaces
+from gclint.model.steepness import Steepness, steep
 from gclint.model.values import (
     NEVER,
     NONE,
@@ -38,7 +39,6 @@ from gclint.releases import EVER_NEUTRALISED
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _ROUNDS = 4
-_PARAMETERS = frozenset(("torch.nn.Parameter", "torch.nn.parameter.Parameter"))
 
 
 def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
@@ -80,7 +80,11 @@ def unknowns(spaces: Spaces, file: SourceFile, name: str) -> tuple[Note, ...]:
         what = "returns a parameter or a part of one, which reentrant checkpointing makes a result"
         returned.append(note(what, forward))
     found = (*_causes(reader.notes), *returned)
-    return found or tuple(note(each, forward) for each in _stopping(spaces, kinds[0]))
+    if not found:
+        found = tuple(note(each, forward) for each in _stopping(spaces, kinds[0]))
+    if not found and any(any(_behind(thing)) for result, _ in results for thing in result.things):
+        found = tuple(_causes(_unused(spaces, kinds[0])))
+    return found
 
 
 class _Frozen(Interpreter):
@@ -95,7 +99,7 @@ class _Frozen(Interpreter):
 
     def _call_external(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         found = super()._call_external(name, call, node, frame)
-        return _without_gradient(found) if name in _PARAMETERS else found
+        return _without_gradient(found) if name in PARAMETERS else found
 
 
 def _without_gradient(value: Value) -> Value:
@@ -116,6 +120,23 @@ def _stopping(spaces: Spaces, kind: Class) -> Iterator[str]:
             "may return something through which no gradient flows to what it is given, and reentrant "
             "checkpointing raises where no parameter requires grad"
         )
+
+
+def _unused(spaces: Spaces, kind: Class) -> Iterator[Note]:
+    """Yield operations through which a class's ``forward`` gives only what a caller may leave unused."""
+    results = _results(Steepness(spaces, is_quiet=True), kind, _given)
+    try:
+        things = [thing for result, _ in results for thing in result.things]
+    except (TooLong, RecursionError):
+        return  # It was followed before.
+    used = steep(of(each) for thing in things for each in _in_front(thing))
+    for node, space in steep(of(each) for thing in things for each in _behind(thing)) - used:
+        what = (
+            f"returns what `{quoted(node)}` gives behind the hidden states, and where its derivative is "
+            "infinite, the zeros that reentrant checkpointing hands back through unused outputs become NaN"
+        )
+        row = space.file.position(space.offset(node)).row
+        yield Note(Kind.UNKNOWN, what, f"{kind.node.name}.forward", space.file, row)
 
 
 def _causes(notes: Iterable[Note]) -> list[Note]:

@@ -13,7 +13,9 @@ from gclint.model.interpreter import Interpreter
 from gclint.model.spaces import Space, Spaces
 from gclint.model.values import NEVER, Class, Function
 
-RUN = frozenset(("forward", "__call__", "_call_impl"))
+CALLING = ("__call__", "_call_impl", "_slow_forward", "_wrapped_call_impl")
+"""The methods by which a module gets to run its ``forward``."""
+RUN = frozenset(("forward", *CALLING))
 """The methods that a run of a module goes through."""
 _SETTERS = frozenset(("setattr", "__setattr__"))
 _OF_PARTS = "set_submodule"
@@ -29,6 +31,7 @@ WORDS = (
     '"forward"',
     "'forward'",
     "_call_impl",
+    "_slow_forward",
     ".__call__",
 )
 """Of these, every text that replaces a ``forward`` has one, unless blanks stand around a dot."""

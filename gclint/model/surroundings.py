@@ -21,7 +21,7 @@ from gclint.code.walk import FUNCTIONS, children, last_name, text_of, walk
 from gclint.model import known, tensors
 from gclint.model.calls import shared
 from gclint.model.frames import Frame
-from gclint.model.freezing import Freezing, objects_among
+from gclint.model.freezing import Freezing, closed_over, objects_among
 from gclint.model.gradients import is_constant
 from gclint.model.notes import Kind, Root, quoted
 from gclint.model.objects import ITERATOR
@@ -125,7 +125,8 @@ _ENTERING_ALL = names("transformers.utils.ContextManagers transformers.utils.gen
 """Contexts that enter all contexts of a list."""
 _OF_LAYERS = frozenset(("gradient_checkpointing", "_gradient_checkpointing_func"))
 """The attributes that the base class gives to a block."""
-_OF_TYPES = frozenset(("__base__", "__bases__", "__mro__", "mro", "__subclasses__"))
+OF_TYPES = frozenset(("__base__", "__bases__", "__mro__", "mro", "__subclasses__"))
+"""The attributes of a class that tell its bases, or are told by them."""
 _OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__", "__wrapped__", "__func__"))
 """What tells a function from what wraps it, as releases from 5.23 do with ``forward``."""
 _SOURCES = names(
@@ -148,6 +149,7 @@ class Matter(str, Enum):
     CAPTURED = "gives a block a function around what requires grad"
     DIFFERENTIATED = "runs a backward pass of its own"
     ASKED = "asks for what becomes different in a checkpointing layer"
+    EMPTIED = "reads a cache after blocks were to fill it"
     AMBIENT = "may change the settings that blocks are run with"
 
 
@@ -472,7 +474,22 @@ class Surroundings(Freezing):
             )
         if any(isinstance(each, External) for each in value.things):
             self._set(node, frame)
+            self._hand(given, node, frame)
         super().set_attribute(value, name, given, node, frame)
+
+    def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_same: bool = False) -> None:
+        """Assign a value to a target; what is put into something of another package, that gets."""
+        super().assign(target, value, frame, is_same=is_same)
+        if isinstance(target, ast.Subscript) and not self._inside:
+            held = self.quietly(target.value, frame).things
+            if any(isinstance(each, External) for each in held):
+                self._hand(value, target, frame)
+
+    def combine(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
+        """Return what an operator makes of two values, which is that of something unknown if one is."""
+        if any(isinstance(each, External) and each.name not in known.LITERALS for each in left.things):
+            self._hand(right, node, frame)
+        return super().combine(node, left, right, frame)
 
     def change(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Take note that a value is changed in place, if a block holds it."""
@@ -525,7 +542,7 @@ class Surroundings(Freezing):
 
     def _parts(self, blocks: frozenset[Block]) -> set[Object]:
         """Return the objects of classes with all that they hold."""
-        return self.within(self._objects[blocks])
+        return self.within(of(*self._objects[blocks]))
 
     def consume(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Follow that items of something are used up: what blocks get is no iterator, or is noted."""
@@ -591,7 +608,7 @@ class Surroundings(Freezing):
             given += [self._method[1]] if self._method[0] is node else []
             for each in given:
                 self._hand(each, node, frame)
-        if external and not self._inside:
+        if not self._inside:
             self._see_running(call, external, node, frame)
         elif external and isinstance(node, ast.Call):
             self._see_changing(node, frame)
@@ -602,11 +619,17 @@ class Surroundings(Freezing):
         return with_roots(made, (_HOLDER,)) if self._hold_parts(parts) else made
 
     def _see_running(self, call: Call, external: str, node: ast.expr, frame: Frame) -> None:
-        """Take note of blocks in what an unknown function gets, which it may run in whatever it sets up."""
-        held = self.within(each for value in call.all() for each in objects_among(value))
+        """Take note of blocks in what something unknown gets, which it may run in whatever it sets up.
+
+        A method that gets blocks themselves is said to get them, since that may also change them.
+        """
+        held = self.within(*call.all())
+        held -= set() if external else {each for value in call.all() for each in objects_among(value)}
         blocks = self._classes(of(*(each for each in held if self.is_block([of(each)]))))
-        if blocks and external not in known.RUNNING_NOTHING | _RUNNING:
-            self.see(Matter.WITHIN, f"`{external}`", node, frame, blocks)
+        if blocks and external not in known.RUNNING_NOTHING | _RUNNING and not self._is_reading:
+            self.see(
+                Matter.WITHIN, f"`{external or quoted(getattr(node, 'func', node))}`", node, frame, blocks
+            )
 
     def _see_changing(self, node: ast.Call, frame: Frame) -> None:
         """Take note of an unknown function that gets a block, or a part of one, where the model is made."""
@@ -632,13 +655,13 @@ class Surroundings(Freezing):
     def _hand(self, value: Value, node: ast.AST, frame: Frame, *, with_parts: bool = False) -> None:
         """Take note that something unknown gets a value, or is a method ``with_parts`` of what it is of."""
         is_unknown = all(isinstance(each, Unknown) for each in value.things)
-        for root in shared((value,)):
+        for root in shared(self.reached((value,), with_modules=False)):
             if root == _HOLDER:
                 self._touch(OWN, frozenset(), _around(Matter.HANDED, quoted(node), node, frame), frame)
             # What is unknown of the model is no block; others change no settings, nor views, which raises.
             elif not (is_unknown and root == OWN) and root != OF_SETTINGS and not is_view(root):
                 objects = _objects_of(value) if root in value.roots else frozenset()
-                objects = frozenset(self.within(objects)) if with_parts else objects
+                objects = frozenset(self.within(of(*objects))) if with_parts else objects
                 self._touch(root, objects, _around(Matter.HANDED, quoted(node), node, frame), frame)
 
     def _call_method(
@@ -649,7 +672,7 @@ class Surroundings(Freezing):
         )
         if is_module and name in known.MODULE_CHANGES:
             self.change(receiver, node, frame)
-            parts = frozenset(self.within(_objects_of(receiver)))
+            parts = frozenset(self.within(of(*_objects_of(receiver))))
             for root in receiver.roots:
                 self._touch(root, parts, _around(Matter.CHANGED, quoted(node), node, frame), frame)
             if name in _MODES:
@@ -768,7 +791,7 @@ class Surroundings(Freezing):
         while waiting:
             node = waiting.pop()
             name = last_name(node) or getattr(node, "value", None)
-            if name in _OF_TYPES | _OF_FUNCTIONS or f"inspect.{name}" in _SOURCES:
+            if name in OF_TYPES | _OF_FUNCTIONS or f"inspect.{name}" in _SOURCES:
                 self.see(Matter.ASKED, quoted(node), node, frame)
             waiting += [each for each in children(node) if not isinstance(each, FUNCTIONS)]
 
@@ -778,7 +801,7 @@ class Surroundings(Freezing):
         """Return an attribute, and take note if it is one that a checkpointing layer has."""
         if (
             (name in _OF_LAYERS and self.is_block((value,)))
-            or (name in _OF_TYPES and self._may_be_block(value))
+            or (name in OF_TYPES and self._may_be_block(value))
             or (name in _OF_FUNCTIONS and any(isinstance(each, (Function, Bound)) for each in value.things))
         ):
             self.see(Matter.ASKED, quoted(node), node, frame)
@@ -880,14 +903,12 @@ def _captures(thing: Thing) -> bool:
         return not is_constant(*thing.positional, *(each for _, each in thing.named))
     if isinstance(thing, Bound):
         return False
-    if not isinstance(thing, Function) or thing.frame is None:
+    if not isinstance(thing, Function):
         return False
-    read = {each.id for each in ast.walk(thing.node) if isinstance(each, ast.Name)}
     return any(
         isinstance(each, (Tensor, Fixed, Box)) and not is_constant(of(each))
-        for frame in thing.frame.around()
-        for name in read & frame.names.keys()
-        for each in frame.names[name].things
+        for value in closed_over(thing)
+        for each in value.things
     )
 
 

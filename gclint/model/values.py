@@ -41,6 +41,8 @@ class Unknown:
     """Whether it is an argument of a ``forward``, where a tensor is given."""
     is_constant: bool = False
     """Whether it is known to require no grad."""
+    maker: str = ""
+    """The class of another package that has made it, of which nothing is known."""
 
 
 @dataclass(frozen=True)

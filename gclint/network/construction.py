@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
 from gclint.code.naming import MODEL_BASE
-from gclint.code.walk import assigned
+from gclint.code.remembered import remembered
+from gclint.code.walk import assigned, is_constant, is_super, last_name, walk
+from gclint.model.notes import quoted
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.outside import FLAG
 
 _CONSTRUCTOR = "__init__"
+_ASSIGNING = (ast.Assign, ast.AnnAssign)
+_BY_NAME = frozenset(("getattr", "hasattr", "setattr", "get"))
+"""Functions that get the name of a flag, and leave it in its place."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,8 @@ class FlagSetting:
     """The method that contains it; None for the class body."""
     code: str
     """The code of the value."""
+    is_certain: bool = False
+    """Whether it is run for each object, whatever the settings are."""
 
     @property
     def is_librarys(self) -> bool:
@@ -38,6 +45,30 @@ def flag_settings(info: ClassInfo) -> Iterator[FlagSetting]:
     """Yield the statements of a class and its bases that set the flag."""
     for base in info.mro:
         yield from own_flag_settings(info, base)
+
+
+def flag_doubt(info: ClassInfo) -> str | None:
+    """Return why an object of a class may not have the library's flag, or not as a plain attribute."""
+    for file in dict.fromkeys(base.file for base in info.mro if base.name != MODEL_BASE):
+        node = _taking_away(file)
+        if node is not None:
+            return f"`{quoted(node)}` on line {node.lineno} of `{file.path.name}` takes `{FLAG}` away"
+    if any(each.is_librarys and each.is_certain for each in flag_settings(info)):
+        return None
+    return f"`{info.name}.{FLAG}` is not set on every way in which one is made"
+
+
+@remembered
+def _taking_away(file: SourceFile) -> ast.Attribute | ast.Call | None:
+    """Return where a file deletes flags, or has a call do something with them that is not known."""
+    for node in () if file.tree is None or not mentions(file.text, FLAG) else walk(file.tree.module):
+        if isinstance(node, ast.Call):
+            is_given = any(is_constant(each, FLAG) for each in node.args)
+            if is_given and last_name(node.func) not in _BY_NAME:
+                return node
+        elif isinstance(node, ast.Attribute) and node.attr == FLAG and isinstance(node.ctx, ast.Del):
+            return node
+    return None
 
 
 def own_flag_settings(info: ClassInfo, base: ClassInfo) -> Iterator[FlagSetting]:
@@ -56,13 +87,48 @@ def own_flag_settings(info: ClassInfo, base: ClassInfo) -> Iterator[FlagSetting]
             scope = info.scope(method, base.module)
             for binding in scope.bindings(f"{scope.self_name}.{FLAG}"):
                 start = file.places.start(binding.value)
-                yield FlagSetting(file, start, method.name, file.source(binding.value))
+                is_certain = method.name == _CONSTRUCTOR and binding.value in _always_run(info, base)
+                yield FlagSetting(file, start, method.name, file.source(binding.value), is_certain)
 
 
 def _in_body(base: ClassInfo) -> Iterator[FlagSetting]:
     """Yield the assignments in the class body."""
     file = base.file
+    plain = {each.value for each in base.definition.node.body if isinstance(each, _ASSIGNING)}
     for node in Body.of_definition(base.definition).own_nodes:
         for target, value in assigned(node):
             if isinstance(target, ast.Name) and target.id == FLAG:
-                yield FlagSetting(file, file.places.start(target), None, file.source(value))
+                yield FlagSetting(file, file.places.start(target), None, file.source(value), value in plain)
+
+
+def _always_run(info: ClassInfo, base: ClassInfo) -> set[ast.expr | None]:
+    """Return what ``__init__`` of a base assigns that is run whenever an object of a class is made."""
+    names = [each.name for each in info.mro]
+    for number, each in enumerate(info.mro[: names.index(base.name) + 1]):
+        making = each.definition.method(_CONSTRUCTOR)
+        if making is None:
+            continue
+        body = making.function.body
+        leaving = (place for place, one in enumerate(body) if any(map(_is_return, walk(one))))
+        body = body[: next(leaving, len(body))]
+        if each is base:
+            return {one.value for one in body if isinstance(one, _ASSIGNING)}
+        further = names[number + 1 : names.index(base.name) + 1]
+        if not any(_calls_base(one, each.name, further) for one in body):
+            break  # That of the base need not be run.
+    return set()
+
+
+def _is_return(node: ast.AST) -> bool:
+    return isinstance(node, ast.Return)
+
+
+def _calls_base(statement: ast.stmt, name: str, further: Sequence[str]) -> bool:
+    """Tell whether a statement calls ``__init__`` of what follows a class, or of one of some bases."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    function = call.func if isinstance(call, ast.Call) else None
+    if not isinstance(function, ast.Attribute) or function.attr != _CONSTRUCTOR:
+        return False
+    if not isinstance(function.value, ast.Call):
+        return last_name(function.value) in further
+    return is_super(function.value) and all(last_name(each) == name for each in function.value.args[:1])

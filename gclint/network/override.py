@@ -57,17 +57,19 @@ class OldOverride:
             if isinstance(value, ClassValue)
         )
 
+    @property
+    def parts(self) -> list[ClassInfo]:
+        """The parts of the model and of its heirs."""
+        models = [self.model, *subclasses(self.model.module.library.project, self.model)]
+        return sorted({part for model in models for part in model.all_parts}, key=lambda each: each.name)
+
     def unnamed(self) -> Iterator[str]:
         """Yield descriptions of the classes that the library would enable, but the override does not.
 
         Checkpointing layers are not included, since leaving them out is the defect.
         """
         named = self.named or ()
-        project = self.model.module.library.project
-        models = [self.model, *subclasses(project, self.model)]
-        for info in sorted(
-            {part for model in models for part in model.all_parts}, key=lambda each: each.name
-        ):
+        for info in self.parts:
             is_named = any(each in info.mro for each in named)
             if not is_named and not info.is_checkpointing and any(flag_settings(info)):
                 yield f"`{info.name}`"

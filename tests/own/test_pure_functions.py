@@ -58,6 +58,9 @@ def test_a_reason_names_the_option_that_makes_a_function_known(gclint: Run) -> N
     assert not _safe(out)
     assert "unless `--pure-functions kernels_x.fused` says that it changes nothing" in out
     assert "unless `--pure-functions kernels_x.ops.gate` says" in out
+    assert (
+        "calls `self.norm`, of which nothing is known, unless `--pure-functions kernels_x.FusedNorm`" in out
+    )
 
 
 @pytest.mark.parametrize("left_out", [None, *_ALL])
