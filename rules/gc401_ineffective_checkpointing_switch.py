@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from gclint.code.walk import last_name, walk
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
-from gclint.model.scripts import ITEM, Done, class_of_model, is_literally, is_model
+from gclint.model.scripts import ITEM, Done, Script, class_of_model, is_literally, is_model
 from gclint.model.values import Returned
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
@@ -30,6 +30,8 @@ _FUNCTIONS = frozenset((*ENABLING, PREPARING))
 """The methods and functions that enable checkpointing."""
 _ARGUMENTS = frozenset((*ENABLED, "use_gradient_checkpointing"))
 """The arguments of functions that may do so."""
+_CONFIG = ("config",)
+_SAVING = frozenset(("push_to_hub", "save_pretrained", "to_dict", "to_json_file"))
 _FLAG = "gradient_checkpointing"
 _CALL = "gradient_checkpointing_enable()"
 
@@ -47,8 +49,8 @@ class IneffectiveCheckpointingSwitch(Rule):
     - a method is called that models of transformers do not have, such as `enable_gradient_checkpointing()`,
       or `gradient_checkpointing_enable()` of a single layer.
 
-    Where it is not known what the model is, or where the script enables checkpointing for the same model in
-    another line, nothing is reported.
+    Where it is not known what the model is, where a line of the script does enable checkpointing, or where the
+    attribute is set after training, or for a model that is not trained, nothing is reported.
 
     ## Why is this bad?
 
@@ -143,7 +145,7 @@ def _switches(network: Network) -> Iterator[tuple[Done, Returned, str]]:
             if part.path[-1:] == (ITEM,):
                 what = f"`{_FLAG}` is set on layers of `{kind}`, which have no checkpoint function: "
                 yield done, model, f"{what}the forward pass raises an `AttributeError`"
-            elif part.path in ((), ("config",)):
+            elif part.path in ((), _CONFIG):
                 where = f"the configuration of `{kind}`, which is made already" if part.path else f"`{kind}`"
                 yield (
                     done,
@@ -169,10 +171,22 @@ def _exempt(network: Network, done: Done, model: Returned) -> str | None:
             return f"the script asks whether there is a method `{done.name}`"
         if done.is_tried:
             return "the script handles the error"
-    elif (
-        done.receiver is not None and done.receiver.path == ("config",) and any(script.taking(done.receiver))
-    ):
+        return None
+    if done.receiver is not None and done.receiver.path == _CONFIG and any(script.taking(done.receiver)):
         return "something else gets the configuration, perhaps to make another model of it"
+    return _not_trained(script, done, model)
+
+
+def _not_trained(script: Script, done: Done, model: Returned) -> str | None:
+    """Return why an attribute that is set may have another purpose than to train with checkpointing."""
+    about = [*script.about([model])]
+    if any(each.receiver and each.receiver.path == _CONFIG and each.name in _SAVING for each in about):
+        return "the configuration is saved, and a model that is loaded with it checkpoints"
+    trained = (each for each in script.called("train") if not is_model(each.receiver))
+    if any(each.node in done.before for each in trained):
+        return "it is set after training"
+    if "eval" in {each.name for each in about} and "train" not in {each.name for each in about}:
+        return "the model is only evaluated"
     return None
 
 

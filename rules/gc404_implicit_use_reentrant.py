@@ -83,7 +83,7 @@ class ImplicitUseReentrant(Rule):
 
 
 def _calls(network: Network) -> Iterator[Done]:
-    """Yield the calls of checkpoint functions in the file, each as it passes the argument, if it ever does."""
+    """Yield the calls of checkpoint functions in the file, with the argument where they ever pass it."""
     for found in network.script.places(*_FUNCTIONS) if network.script else ():
         done = next((each for each in found if _may_pass(network, each)), found[0])
         if done.file is network.file and isinstance(done.node, ast.Call):

@@ -36,7 +36,6 @@ from gclint.model.values import (
     Returned,
     Thing,
     Value,
-    join,
     of,
     unknown,
 )
@@ -251,15 +250,14 @@ class _Reader(CacheValues):
         return super()._enter(function, call, inner)
 
     def resolved(self, value: Value) -> Value:
-        """Return a value with what is imported in place of the imports; that of packages by its name."""
-        known = [
-            each
-            for each in value.things
-            if isinstance(each, Imported) and not each.level and each.module.partition(".")[0] in PACKAGES
-        ]
-        external = [External(".".join(filter(None, (each.module, each.name)))) for each in known]
-        kept = super().resolved(Value(value.things.difference(known), value.roots))
-        return join((kept, of(*external))) if external else kept
+        """Return a value with what is imported by its name, in place of the imports.
+
+        Other modules are not followed: what a finding rests on stands in the script itself.
+        """
+        imported = [each for each in value.things if isinstance(each, Imported)]
+        names = (("." * each.level + each.module, each.name) for each in imported)
+        external = (External(".".join(filter(None, parts))) for parts in names)
+        return Value(value.things.difference(imported).union(external), value.roots) if imported else value
 
     # -- what is recorded
 
@@ -274,8 +272,9 @@ class _Reader(CacheValues):
         *,
         is_certain: bool = True,
     ) -> None:
-        marks = frame.names if receiver is None and name.partition(".")[0] in _TOLD_APART else ()
-        earlier = (thing for key in marks if key.startswith(_MARK) for thing in frame.names[key].things)
+        is_asked = where is self.script.set or (receiver is None and name.partition(".")[0] in _TOLD_APART)
+        marks = (each for each in frame.names if is_asked and each.startswith(_MARK))
+        earlier = (thing for key in marks for thing in frame.names[key].things)
         before = frozenset(each.node for each in earlier if isinstance(each, Returned))
         done = Done(name, receiver, node, frame.space.file, call, before, is_certain, self.caught > 0)
         found = where.setdefault((node, name), [])
@@ -377,9 +376,8 @@ class _Reader(CacheValues):
 
     def given_loosely(self, name: str, loose: Sequence[Value]) -> list[Value]:
         """Return what a parameter may get of what a call unpacks."""
-        return super().given_loosely(
-            name, [super().unpacked(each) if _is_dict(each) else each for each in loose]
-        )
+        taken = [CacheValues.unpacked(self, each) if _is_dict(each) else each for each in loose]
+        return super().given_loosely(name, taken)
 
 
 def _is_one(found: Sequence[Done]) -> bool:
