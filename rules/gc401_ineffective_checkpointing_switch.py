@@ -49,7 +49,7 @@ class IneffectiveCheckpointingSwitch(Rule):
     - a method is called that models of transformers do not have, such as `enable_gradient_checkpointing()`,
       or `gradient_checkpointing_enable()` of a single layer.
 
-    Where it is not known what the model is, where a line of the script does enable checkpointing, or where the
+    Where it is not known what the model is, where a line of the script enables checkpointing, or where the
     attribute is set after training, or for a model that is not trained, nothing is reported.
 
     ## Why is this bad?
