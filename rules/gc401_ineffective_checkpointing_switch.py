@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from gclint.code.walk import last_name, walk
+from gclint.code.walk import is_constant, last_name, walk
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.model.scripts import ITEM, Done, Script, class_of_model, is_literally, is_model
 from gclint.model.values import Returned
@@ -26,8 +26,8 @@ _NO_METHODS = frozenset(
     )
 )
 """Methods that models of other libraries have, or that no model has."""
-_FUNCTIONS = frozenset((*ENABLING, PREPARING))
-"""The methods and functions that enable checkpointing."""
+_FUNCTION = "_gradient_checkpointing_func"
+"""What enabling gives each layer; with it, the attribute of a layer has an effect."""
 _ARGUMENTS = frozenset((*ENABLED, "use_gradient_checkpointing"))
 """The arguments of functions that may do so."""
 _CONFIG = ("config",)
@@ -127,7 +127,8 @@ def _switches(network: Network) -> Iterator[tuple[Done, Returned, str]]:
     script = network.script
     if script is None:
         return
-    for done in (*script.called(*_NO_METHODS, *ENABLING), *script.assigned()):
+    for found in (*script.places(*_NO_METHODS, *ENABLING), *script.assigned(_FLAG)):
+        done = next((each for each in found if each.receiver is None), found[0])
         part = done.receiver
         model = None if part is None else Returned(part.name, part.node)
         if part is None or model is None or not is_model(model) or done.file is not network.file:
@@ -193,8 +194,10 @@ def _not_trained(script: Script, done: Done, model: Returned) -> str | None:
 def _enables(node: ast.AST) -> bool:
     """Return whether a node may be a part of what enables checkpointing, for this or another model."""
     if isinstance(node, ast.keyword):
-        return node.arg in _ARGUMENTS
-    return isinstance(node, (ast.Name, ast.Attribute)) and last_name(node) in _FUNCTIONS
+        return node.arg in _ARGUMENTS and not is_constant(node.value, False)
+    if isinstance(node, ast.Call) and last_name(node.func) == PREPARING:
+        return not any(each.arg in _ARGUMENTS for each in node.keywords)
+    return isinstance(node, (ast.Name, ast.Attribute)) and last_name(node) in (*ENABLING, _FUNCTION)
 
 
 def _remedy(network: Network, done: Done) -> Fix | Refusal:

@@ -58,7 +58,7 @@ _MARK = " called "
 """How names of variables begin, which no code can have, for the calls that may have been made."""
 _DEEPEST = 8
 _ROUNDS = 4
-_MOST_STEPS = 60_000
+_MOST_STEPS = 40_000
 _UNKNOWN = unknown("an argument")
 
 
@@ -117,9 +117,11 @@ class Script:
             if found[0].name in names and all(each.is_certain for each in found):
                 yield found
 
-    def assigned(self) -> Iterator[Done]:
-        """Yield the assignments of attributes to what is always the same thing."""
-        yield from (found[0] for found in self.set.values() if _is_one(found))
+    def assigned(self, name: str) -> Iterator[Sequence[Done]]:
+        """Yield all that may get an attribute of a name, at each place where it is assigned."""
+        for found in self.set.values():
+            if found[0].name == name and all(each.is_certain for each in found):
+                yield found
 
     def about(self, things: Iterable[Returned]) -> Iterator[Done]:
         """Yield all that may be called or assigned of some things, or of their parts."""
@@ -295,7 +297,7 @@ class _Reader(CacheValues):
         return super()._call_external(name, call, node, frame)
 
     def _call(self, thing: Thing, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
-        self._is_certain = len(function.things) == 1
+        self._is_certain = _are_alike(function)
         if not isinstance(thing, Returned):
             return super()._call(thing, function, call, node, frame)
         if not thing.path:
@@ -332,7 +334,7 @@ class _Reader(CacheValues):
         """Assign an attribute, and record that."""
         for each in value.things:
             receiver = each if isinstance(each, Returned) else None
-            certain = len(value.things) == 1
+            certain = _are_alike(value)
             self._record(self.script.set, name, receiver, Call((given,)), node, frame, is_certain=certain)
         super().set_attribute(value, name, given, node, frame)
 
@@ -378,6 +380,16 @@ class _Reader(CacheValues):
         """Return what a parameter may get of what a call unpacks."""
         taken = [CacheValues.unpacked(self, each) if _is_dict(each) else each for each in loose]
         return super().given_loosely(name, taken)
+
+
+def _are_alike(value: Value) -> bool:
+    """Return whether a value is one thing, or the same part of one of several models of transformers."""
+    returned = [each for each in value.things if isinstance(each, Returned)]
+    return len(value.things) == 1 or (
+        len(returned) == len(value.things)
+        and len({each.path for each in returned}) == 1
+        and all(is_model(Returned(each.name, each.node)) for each in returned)
+    )
 
 
 def _is_one(found: Sequence[Done]) -> bool:
