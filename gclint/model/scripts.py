@@ -217,6 +217,8 @@ class _Reader(CacheValues):
         self.script = Script(self._certain)
         self._begun = set[ast.AST]()
         """The functions that were entered."""
+        self._decorated: list[Value] = []
+        """The functions and classes of which an unknown decorator may make something else."""
         self._is_certain = True
         """Whether nothing else may be called by the call that is being followed."""
 
@@ -225,8 +227,9 @@ class _Reader(CacheValues):
         nodes = () if space.tree is None else walk(space.tree)
         used = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
         # What may be called here comes last, since only the others can be known to be called from elsewhere.
-        for name in sorted(space.names(), key=used.__contains__):
-            for thing in (space.value(name) or NEVER).things:
+        named = [space.value(name) or NEVER for name in sorted(space.names(), key=used.__contains__)]
+        for value in [*named, *self._decorated]:
+            for thing in value.things:
                 if isinstance(thing, Function) and thing.space is space and thing.node not in self._begun:
                     self.run_function(thing, space)
                 elif isinstance(thing, Class) and thing.space is space:
@@ -250,6 +253,13 @@ class _Reader(CacheValues):
             box = self.box(further, "dict")
             self._certain[box] = {each: None for each in self._certain.get(box, passed) if each in passed}
         return super()._enter(function, call, inner)
+
+    def decorated(self, value: Value, decorators: Sequence[ast.expr], frame: Frame) -> Value:
+        """Return what decorators make of a function or class, which is followed all the same."""
+        made = super().decorated(value, decorators, frame)
+        if made != value and frame is frame.space.frame and value not in self._decorated:
+            self._decorated.append(value)
+        return made
 
     def resolved(self, value: Value) -> Value:
         """Return a value with what is imported by its name, in place of the imports.
