@@ -10,6 +10,7 @@ from gclint.model.values import Value
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.network.training import ENABLING, OPTIONS, USE_REENTRANT, is_at, non_reentrant, step, trainings
+from gclint.releases import Releases
 from gclint.rule import Rule
 
 _FIND = "find_unused_parameters"
@@ -30,16 +31,19 @@ class ReentrantWithUnusedParameters(Rule):
     - `DistributedDataParallel(model, find_unused_parameters=True)` around a model of transformers whose
       checkpointing is enabled with `"use_reentrant": True`.
 
-    Only values that are known count. With `static_graph=True`, DeepSpeed or FSDP, nothing is reported.
+    Without `gradient_checkpointing_kwargs`, checkpointing is reentrant with releases of transformers before
+    5.0, except for trl. Only values that are known count. With `static_graph=True`, DeepSpeed or FSDP,
+    nothing is reported.
 
     ## Why is this bad?
 
     To find unused parameters, DistributedDataParallel traverses the graph of the forward pass, which does
     not contain what a reentrant checkpoint runs. It takes these parameters for unused, and the backward
-    pass marks them as ready a second time. Ran with transformers 5.23.0 and torch 2.13.0, under `torchrun`:
-    the first backward pass raises "Expected to mark a variable ready only once", for every model that was
-    run. With non-reentrant checkpointing, the same script trains: rows `R/find-unused` and `N/find-unused`
-    of the set-ups of `gclint verify --scenario ddp`.
+    pass marks them as ready a second time. Ran with transformers 4.57.6 and 5.23.0 under
+    `torchrun`, on Llama, and as rows of the verifier on other models: the first backward pass raises
+    "Expected to mark a variable ready only once". With non-reentrant checkpointing, the same
+    script trains. These are rows `R/find-unused` and `N/find-unused` of the set-ups of
+    `gclint verify --scenario ddp`.
 
     ## Example
 
@@ -82,7 +86,7 @@ class ReentrantWithUnusedParameters(Rule):
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each place where the parameters are to be looked for."""
         script = network.script
-        for done, options, story in _combined(script) if script else ():
+        for done, options, story in _combined(script, network.releases) if script else ():
             if script is not None and done.file is network.file:
                 yield self.finding(
                     f"`{_FIND}=True` with reentrant checkpointing: the first backward pass of "
@@ -99,20 +103,19 @@ class ReentrantWithUnusedParameters(Rule):
         script = network.script
         for each in trainings(script) if script else ():
             if each.arguments.file is network.file and is_at(spot, each.arguments):
-                if not each.is_reentrant:
+                if not each.is_reentrant(network.releases):
                     yield "the arguments do not say for certain that checkpointing is reentrant"
                 elif not is_literally(each.says(f"ddp_{_FIND}"), True):
                     yield f"the arguments do not say for certain that `ddp_{_FIND}` is True"
 
 
-def _combined(script: Script) -> Iterator[tuple[Done, Value, tuple[Step, ...]]]:
+def _combined(script: Script, releases: Releases) -> Iterator[tuple[Done, Value | None, tuple[Step, ...]]]:
     """Yield the calls that get the argument, with the options of checkpointing, and the story."""
     for each in trainings(script):
-        options = each.options
-        if options is None or not each.is_reentrant or each.may_be_wrapped_otherwise:
+        if not each.is_reentrant(releases) or each.may_be_wrapped_otherwise:
             continue
         if is_literally(each.says(f"ddp_{_FIND}"), True):
-            yield each.arguments, options, (step(each.trainer, "the trainer gets these arguments"),)
+            yield each.arguments, each.options, (step(each.trainer, "the trainer gets these arguments"),)
     for wrapper in script.called(*WRAPPERS):
         model = only_returned(script.argument(wrapper, "module", index=0))
         if model is None or not is_model(model) or script.argument(wrapper, _STATIC) is not None:

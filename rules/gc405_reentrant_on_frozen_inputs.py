@@ -10,6 +10,7 @@ from gclint.model.values import Box, Constant, Fixed, Returned, Value
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.network.training import ENABLING, Training, is_at, non_reentrant, step, trainings
+from gclint.releases import FIRST_NON_REENTRANT
 from gclint.rule import Rule
 
 _ADAPTING = ("peft.get_peft_model", "peft.mapping_func.get_peft_model", "peft.mapping.get_peft_model")
@@ -38,9 +39,9 @@ class ReentrantOnFrozenInputs(Rule):
     ## What it does
 
     Finds trainers of transformers that train a model from peft's `get_peft_model` with
-    `gradient_checkpointing=True` and `"use_reentrant": True`, where nothing makes the inputs of its layers
-    require grad: the model takes images (by its class, such as `AutoModelForImageClassification`), or the
-    code runs only with releases of transformers before 5.0; the adapters are in none of the embeddings; and
+    `gradient_checkpointing=True` and `"use_reentrant": True` (the default before transformers 5.0), where
+    nothing makes the inputs of its layers require grad: the model takes images (by its class, such as
+    `AutoModelForImageClassification`), or the code runs only with releases before 5.0; the adapters are in none of the embeddings; and
     the script neither calls `enable_input_require_grads()` nor enables checkpointing before it adds the
     adapters.
 
@@ -91,8 +92,7 @@ class ReentrantOnFrozenInputs(Rule):
         """Yield a finding for each such trainer, at its arguments."""
         script = network.script
         for training, adapting, model in _adapted(script) if script else ():
-            options = training.options
-            if script is None or options is None or _why_not(network, training, adapting, model) is not None:
+            if script is None or _why_not(network, training, adapting, model) is not None:
                 continue
             kind = class_of_model(model)
             yield self.finding(
@@ -101,7 +101,7 @@ class ReentrantOnFrozenInputs(Rule):
                 network.file.path,
                 network.file.places.span(training.arguments.node),
                 kind,
-                non_reentrant(script, options, network.file, _REASON),
+                non_reentrant(script, training.options, network.file, _REASON),
                 story=_story(script, training, adapting, model),
             )
 
@@ -130,10 +130,10 @@ def _why_not(network: Network, training: Training, adapting: Done, model: Return
     """Return why the adapters get gradients, or may get some; None if they do not."""
     if training.arguments.file is not network.file:
         return "the arguments are made in another file"
-    if not training.is_reentrant:
+    if not training.is_reentrant(network.releases):
         return "the arguments do not say for certain that checkpointing is reentrant"
     takes_tokens = not class_of_model(model).endswith(_OF_IMAGES)
-    if training.is_of_trl or (takes_tokens and not network.releases.end_before("5.0")):
+    if training.is_of_trl or (takes_tokens and not network.releases.end_before(FIRST_NON_REENTRANT)):
         return "the library sees to it that inputs require grad"
     if not _leaves_embeddings(training.script, adapting):
         return "it is not known that the adapters leave the embeddings frozen"

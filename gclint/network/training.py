@@ -11,6 +11,7 @@ from gclint.finding import Applicability, Edit, Fix, Refusal, Step
 from gclint.model.scripts import Done, Script, is_literally, only_returned
 from gclint.model.values import Returned, Value
 from gclint.network.explaining.places import Spot
+from gclint.releases import FIRST_NON_REENTRANT, Releases
 
 ENABLED = ("gradient_checkpointing", "activation_checkpointing")
 OPTIONS = ("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
@@ -40,14 +41,19 @@ class Training:
 
     @property
     def options(self) -> Value | None:
-        """The options of checkpointing, if it is enabled for certain."""
-        return self.says(*OPTIONS) if is_literally(self.says(*ENABLED), True) else None
+        """The options of checkpointing; None for the defaults."""
+        return self.says(*OPTIONS)
 
-    @property
-    def is_reentrant(self) -> bool:
-        """Whether it is known to train with reentrant checkpointing, because the arguments say so."""
-        options = self.options
-        return options is not None and is_literally(self.script.under(options, USE_REENTRANT), True)
+    def is_reentrant(self, releases: Releases) -> bool:
+        """Return whether it is known to train with reentrant checkpointing.
+
+        That is said by the arguments, or is the default of all releases; trainers of trl have other defaults.
+        """
+        if not is_literally(self.says(*ENABLED), True):
+            return False
+        if self.options is None:
+            return not self.is_of_trl and releases.end_before(FIRST_NON_REENTRANT)
+        return is_literally(self.script.under(self.options, USE_REENTRANT), True)
 
     @property
     def is_of_trl(self) -> bool:
@@ -93,15 +99,15 @@ def step(done: Done, message: str) -> Step:
     return Step(done.file.path, *done.file.places.span(done.node), message)
 
 
-def non_reentrant(script: Script, options: Value, file: SourceFile, reason: str) -> Fix | Refusal:
+def non_reentrant(script: Script, options: Value | None, file: SourceFile, reason: str) -> Fix | Refusal:
     """Return the fix that writes ``use_reentrant: False`` where the options are written."""
-    written = script.written(options, USE_REENTRANT)
+    written = None if options is None else script.written(options, USE_REENTRANT)
     if isinstance(written, ast.Constant):
         start, end = file.places.span(written)
         if file.text[start:end] == "True":
             edit = Edit(file.path, start, end, "False")
             return Fix("Pass `use_reentrant=False`", (edit,), Applicability.UNSAFE, reason)
-    return Refusal(f"pass `gradient_checkpointing_kwargs={NON_REENTRANT}` where the options are made")
+    return Refusal(f"pass `gradient_checkpointing_kwargs={NON_REENTRANT}` in the arguments")
 
 
 def _result(done: Done) -> Returned:
