@@ -41,9 +41,9 @@ class ReentrantOnFrozenInputs(Rule):
     Finds trainers of transformers that train a model from peft's `get_peft_model` with
     `gradient_checkpointing=True` and `"use_reentrant": True` (the default before transformers 5.0), where
     nothing makes the inputs of its layers require grad: the model takes images (by its class, such as
-    `AutoModelForImageClassification`), or the code runs only with releases before 5.0; the adapters are in none of the embeddings; and
-    the script neither calls `enable_input_require_grads()` nor enables checkpointing before it adds the
-    adapters.
+    `AutoModelForImageClassification`), or the code runs only with releases before 5.0; the adapters are in
+    none of the embeddings; and the script neither calls `enable_input_require_grads()` nor enables
+    checkpointing before it adds the adapters.
 
     ## Why is this bad?
 
