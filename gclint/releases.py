@@ -34,6 +34,8 @@ EVER_NEUTRALISED = frozenset(name for each in _HISTORY for name in each.neutrali
 FIRST_WITH_SWITCH = "4.35"
 """The first release that sets the flags of modules itself."""
 FIRST_WITH_BASE_CLASS = "4.52"
+FIRST_NON_REENTRANT = "5.0"
+"""The first release that checkpoints without reentry unless it is told otherwise."""
 FIRST_WITH_EVERY_N_LAYERS = "5.16"
 """The first release that can recompute every n-th layer only."""
 FIRST_WITH_OFFLOADING = "5.17"

@@ -26,6 +26,7 @@ SERIES = {
     "GC1": "gradients and outputs that are wrong",
     "GC2": "checkpointing that silently does nothing",
     "GC3": "migration",
+    "GC4": "training scripts",
     "GC9": "examples, which do not land",
 }
 """What the codes of rules say by their first digit."""

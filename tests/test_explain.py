@@ -60,10 +60,11 @@ def _write(fixture: Fixture, folder: Path) -> None:
 
 
 def _written(name: str, folder: Path) -> Path:
-    """Write a fixture, and return the first modeling file of it."""
+    """Write a fixture, and return the first modeling file of it; if there is none, the script."""
     (found,) = [each for each in load_fixtures() if each.name == name]
     _write(found, folder)
-    return folder / next(name for name in found.before if Path(name).match("mod*ing_*.py"))
+    modeling = [each for each in found.before if Path(each).match("mod*ing_*.py")]
+    return folder / next(each for each in (*modeling, *found.before) if each.endswith(".py"))
 
 
 def _reasons(document: dict[str, Any], code: str) -> str:
@@ -230,6 +231,8 @@ def test_rule_that_finds_nothing_in_its_own_fixture_says_why(rule: Rule, folder:
         path = _written(fixture.name, inside)
         lines = path.read_text(encoding="utf-8").splitlines()
         rows = [row for row, line in enumerate(lines, start=1) if re.match(r"class |\s+for ", line)]
+        own = [each for each in fixture.silences if each.code == rule.code and inside / each.path == path]
+        rows += [each.row for each in own]
         said = []
         for row in rows:
             run = _run(f"{path}:{row}", "--output-format", "json")

@@ -35,7 +35,7 @@ _COPIED = ("docs", "fixtures", "gclint", "rules", "tests", "*.md", "pyproject.to
         ("GC1999", "literal-use-cache", "GC and three digits"),
         ("GC٣٣٣", "literal-use-cache", "GC and three digits"),
         ("../x", "literal-use-cache", "GC and three digits"),
-        ("GC499", "literal-use-cache", "no series GC4xx"),
+        ("GC899", "literal-use-cache", "no series GC8xx"),
         ("GC101", "literal-use-cache", "that of mismatched-checkpoint-branches, and no code is used twice"),
         ("GC102", "literal-use-cache", "in the changelog, and no code is used twice; GC104 is free"),
         ("GC199", "positional-cache", "that of GC002"),

@@ -32,6 +32,15 @@ _CHECKPOINTING = re.compile(
     rb"|\b_?supports_gradient_checkpointing\b"
     rb"|(?<!\bdef )(?:\bcheckpoint|\bcheckpoint_sequential|\b_gradient_checkpointing_func)\("
 )
+MODELING_FILES = ("modeling_*.py", "modular_*.py")
+_OF_SCRIPTS = (
+    "checkpointing",
+    "use_reentrant",
+    "utils.checkpoint",
+    "utils import checkpoint",
+    "kbit_training",
+)
+"""Without any of these words, a script does nothing that rules about scripts look at."""
 _READ = 4_000_000
 """Files with more characters are data, whatever their names."""
 
@@ -53,6 +62,16 @@ def may_look_like_model(name: str) -> bool:
         and not is_test(name)
         and not any(fnmatchcase(name, pattern) for pattern in _NO_MODELS)
     )
+
+
+def is_modeling(name: str) -> bool:
+    """Return whether a file has the name of a modeling file."""
+    return any(fnmatchcase(name, pattern) for pattern in MODELING_FILES)
+
+
+def may_train(name: str, text: str) -> bool:
+    """Return whether a file may be a script that trains a model with checkpointing."""
+    return not is_modeling(name) and any(word in text for word in _OF_SCRIPTS)
 
 
 def looks_like_model(path: Path) -> bool:

@@ -7,17 +7,22 @@ import os
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 
-from gclint.code.candidates import is_test, is_test_or_build, looks_like_model, may_look_like_model
+from gclint.code.candidates import (
+    MODELING_FILES,
+    is_modeling,
+    is_test,
+    is_test_or_build,
+    looks_like_model,
+    may_look_like_model,
+)
 from gclint.code.paths import printable
 from gclint.facts import Entry, Places, entries, exists, is_file, is_link, mode, real_path
 from gclint.finding import Problem
 from gclint.settings import FILES as SETTINGS_FILES
 from gclint.settings import Settings
 
-_MODELING_FILES = ("modeling_*.py", "modular_*.py")
 _NOT_PYTHON = frozenset(
     (
         *(".json", ".jsonl", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".lock", ".csv", ".tsv", ".parquet"),
@@ -159,7 +164,7 @@ class _Walk:
 
     def _why_empty(self, folder: Path, others: Sequence[Path]) -> str:
         """Return that there is nothing to check in a folder, and which ``others`` look like models there."""
-        names = " or ".join((*_MODELING_FILES, *self.settings.of(folder / "any").include))
+        names = " or ".join((*MODELING_FILES, *self.settings.of(folder / "any").include))
         message = f"there is no file named {names} in this folder"
         if others:
             one = len(others) == 1
@@ -249,7 +254,7 @@ class _Walk:
             self._candidates.append(path)
 
     def _is_modeling(self, path: Path, *, is_secondary: bool) -> bool:
-        return any(fnmatchcase(path.name, pattern) for pattern in _MODELING_FILES) or (
+        return is_modeling(path.name) or (
             not is_secondary and not is_test(path.name) and self.settings.includes(path)
         )
 

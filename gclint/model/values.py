@@ -168,6 +168,17 @@ class Made:
 
 
 @dataclass(frozen=True)
+class Returned:
+    """What a certain call of another package gives, or what that holds, where calls are told apart."""
+
+    name: str
+    """The dotted name of what is called."""
+    node: ast.expr = field(repr=False)
+    path: tuple[str, ...] = ()
+    """The attributes by which it is reached; ``[]`` stands for any item."""
+
+
+@dataclass(frozen=True)
 class Method:
     """A method of an object whose class is not in the project."""
 
@@ -364,6 +375,7 @@ Thing: TypeAlias = (
     | Imported
     | Module
     | Made
+    | Returned
     | Method
     | Fixed
     | Box

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
+from gclint.code.candidates import may_train
 from gclint.code.file import SourceFile
+from gclint.code.likely import likely_imported
 from gclint.code.lines import mentions
 from gclint.code.packages import LIBRARY
 from gclint.code.project import Project
 from gclint.code.tree import Tree, statements_around
 from gclint.code.walk import assigned
 from gclint.copies.generated import is_modular
+from gclint.model.scripts import PACKAGES, Script, script_of
 from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.callers import Callers
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, may_have
@@ -73,6 +76,13 @@ class Network:
     def releases(self) -> Releases:
         """The releases of transformers that the file may run with."""
         return self.project.releases(self.file)
+
+    @cached_property
+    def script(self) -> Script | None:
+        """What the file does if it is a script, and no modeling file; None if it trains nothing."""
+        file = self.file
+        is_script = may_train(file.path.name, file.text) and not likely_imported(file).isdisjoint(PACKAGES)
+        return script_of(self.project, file) if is_script and file.tree is not None else None
 
     @cached_property
     def checkpointing_module(self) -> str | None:

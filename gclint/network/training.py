@@ -1,0 +1,133 @@
+"""How a script trains: which trainer gets which arguments, and what these say about checkpointing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gclint.code.file import SourceFile
+from gclint.finding import Applicability, Edit, Fix, Refusal, Step
+from gclint.model.scripts import Done, Script, is_literally, only_returned
+from gclint.model.values import Returned, Value
+from gclint.network.explaining.places import Spot
+from gclint.releases import FIRST_NON_REENTRANT, Releases
+
+ENABLED = ("gradient_checkpointing", "activation_checkpointing")
+OPTIONS = ("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
+ENABLING = frozenset(("gradient_checkpointing_enable", "activation_checkpointing_enable"))
+PREPARING = "prepare_model_for_kbit_training"
+USE_REENTRANT = "use_reentrant"
+NON_REENTRANT = '{"use_reentrant": False}'
+_TRAINERS = frozenset(("Trainer", "Seq2SeqTrainer"))
+_ARGUMENTS = frozenset(("TrainingArguments", "Seq2SeqTrainingArguments"))
+_OTHER_WRAPPERS = ("deepspeed", "fsdp")
+
+
+@dataclass(frozen=True)
+class Training:
+    """A trainer of transformers or trl that is made and told to train, with its arguments."""
+
+    script: Script
+    trainer: Done
+    arguments: Done
+
+    def says(self, *names: str) -> Value | None:
+        """Return what the arguments say under one of some names; None for the default."""
+        changed = [each for each in self.script.about([_result(self.arguments)]) if each.name in names]
+        if changed:
+            return Value()  # What is assigned afterwards may be assigned before or after, or not at all.
+        return self.script.argument(self.arguments, *names)
+
+    @property
+    def options(self) -> Value | None:
+        """The options of checkpointing; None for the defaults."""
+        return self.says(*OPTIONS)
+
+    def is_reentrant(self, releases: Releases) -> bool:
+        """Return whether it is known to train with reentrant checkpointing.
+
+        That is said by the arguments, or is the default of all releases; trainers of trl have other defaults.
+        """
+        if not is_literally(self.says(*ENABLED), True):
+            return False
+        if self.options is None:
+            return not self.is_of_trl and releases.end_before(FIRST_NON_REENTRANT)
+        return is_literally(self.script.under(self.options, USE_REENTRANT), True)
+
+    @property
+    def is_of_trl(self) -> bool:
+        """Whether the trainer is one of trl, which prepares models itself."""
+        return self.trainer.name.startswith("trl.")
+
+    @property
+    def may_be_wrapped_otherwise(self) -> bool:
+        """Whether something else than DistributedDataParallel may wrap the model."""
+        found = (self.says(each) for each in _OTHER_WRAPPERS)
+        return any(each is not None and not is_literally(each, None) for each in found)
+
+    @property
+    def model(self) -> Returned | None:
+        """What is trained, if that is known."""
+        return only_returned(self.script.argument(self.trainer, "model", index=0))
+
+
+def trainings(script: Script) -> Iterator[Training]:
+    """Yield each trainer that trains with arguments of which it is known where they are made."""
+    made = {each.node: each for each in script.called(*_names(script, _are_arguments))}
+    for trainer in script.called(*_names(script, _is_trainer)):
+        given = only_returned(script.argument(trainer, "args", index=1))
+        arguments = None if given is None or given.path else made.get(given.node)
+        if arguments is not None and any(each.name == "train" for each in script.about([_result(trainer)])):
+            yield Training(script, trainer, arguments)
+
+
+def trains_otherwise(script: Script) -> bool:
+    """Return whether there are trainers of which it is not known with which arguments they train."""
+    known = {each.trainer.node for each in trainings(script)}
+    return any(_is_trainer(name) and node not in known for node, name in script.calls)
+
+
+def is_at(spot: Spot, done: Done) -> bool:
+    """Return whether what a script does is at a place."""
+    start, end = done.file.places.span(done.node)
+    return start < spot.end and spot.start < end
+
+
+def step(done: Done, message: str) -> Step:
+    """Return a step of a story about what a script does at a place."""
+    return Step(done.file.path, *done.file.places.span(done.node), message)
+
+
+def non_reentrant(script: Script, options: Value | None, file: SourceFile, reason: str) -> Fix | Refusal:
+    """Return the fix that writes ``use_reentrant: False`` where the options are written."""
+    written = None if options is None else script.written(options, USE_REENTRANT)
+    if isinstance(written, ast.Constant):
+        start, end = file.places.span(written)
+        if file.text[start:end] == "True":
+            edit = Edit(file.path, start, end, "False")
+            return Fix("Pass `use_reentrant=False`", (edit,), Applicability.UNSAFE, reason)
+    return Refusal(f"pass `gradient_checkpointing_kwargs={NON_REENTRANT}` in the arguments")
+
+
+def _result(done: Done) -> Returned:
+    assert isinstance(done.node, ast.expr)  # It is a call.
+    return Returned(done.name, done.node)
+
+
+def _names(script: Script, wanted: Callable[[str], bool]) -> list[str]:
+    return sorted({name for _, name in script.calls if wanted(name)})
+
+
+def _is_trainer(name: str) -> bool:
+    package, last = name.partition(".")[0], name.rpartition(".")[2]
+    return (package == "transformers" and last in _TRAINERS) or (
+        package == "trl" and last.endswith("Trainer")
+    )
+
+
+def _are_arguments(name: str) -> bool:
+    package, last = name.partition(".")[0], name.rpartition(".")[2]
+    return (package == "transformers" and last in _ARGUMENTS) or (
+        package == "trl" and last.endswith("Config")
+    )
