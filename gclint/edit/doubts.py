@@ -26,6 +26,8 @@ _HOOKING_GRADIENTS = frozenset(
 )
 _RECORDED = "_can_record_outputs"
 _REGISTERING = "__init_subclass__"
+_PLAIN_METACLASSES = frozenset(("type", "ABCMeta"))
+"""Metaclasses of Python to which bases are nothing but bases."""
 
 
 def block_doubts(info: ClassInfo) -> list[str]:
@@ -87,7 +89,7 @@ def _registration_doubts(info: ClassInfo) -> Iterator[str]:
         for each in getattr(base.definition.node, "keywords", ())
         if each.arg == "metaclass"
     }
-    for name in sorted(made_by - {"ABCMeta"}):
+    for name in sorted(made_by - _PLAIN_METACLASSES):
         yield f"the metaclass `{name}` gets the bases of `{info.name}`, which change"
     own = next(
         (

@@ -124,7 +124,7 @@ def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iter
                 if each.name is None and _is_function_of(node, root):
                     continue
                 yield Patch(quoted(node), _row(node), each, path, is_imported)
-            is_own = root in ("self", *file.outline.classes) and len(path) < 2
+            is_own = len(path) < 2 and (root in file.outline.classes or _is_self(file, node, root))
             if _sets_attribute(node) and path and root not in imports and not is_own:
                 is_given = path[-1] in (ANY_PART, CLASS) or isinstance(node, ast.Subscript)
                 yield Part(quoted(node), _row(node), path[-1], is_imported, is_given)
@@ -132,6 +132,15 @@ def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iter
                 yield Part(quoted(node), _row(node), path[-1], is_imported, is_filled=True)
         for text in _names_given(node):
             yield Patch(quoted(node), _row(node), None, tuple(text.split(".")), is_imported)
+
+
+def _is_self(file: SourceFile, node: ast.AST, name: str) -> bool:
+    """Tell whether a name is that of the object whose method a place stands in."""
+    if name == "self":
+        return True
+    methods = (each for info in file.outline.classes.values() for each in info.children)
+    around = (each for each in methods if each.node.lineno <= _row(node) <= (each.node.end_lineno or 0))
+    return any(each.first_parameter == name for each in around)
 
 
 def _in_functions(usage: Usage) -> frozenset[ast.AST]:
