@@ -19,6 +19,7 @@ from gclint.code.walk import walk
 from gclint.model.attributes import new_spaces
 from gclint.model.cache_values import DICTS, CacheValues
 from gclint.model.frames import Frame
+from gclint.model.known import CHECKPOINT_FUNCTION
 from gclint.model.notes import Kind
 from gclint.model.objects import TooLong
 from gclint.model.spaces import Space, Spaces
@@ -355,6 +356,8 @@ class _Reader(CacheValues):
     ) -> Value:
         if isinstance(thing, Returned):
             return _part(thing, name)
+        if name == CHECKPOINT_FUNCTION:
+            return _UNKNOWN  # It has its arguments from where checkpointing was enabled.
         return super()._attribute(thing, value, name, node, frame, is_optional)
 
     def _item(self, thing: Thing, index: int | None) -> Value:

@@ -10,7 +10,7 @@ from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
 from gclint.code.naming import MODEL_BASE
 from gclint.code.remembered import remembered
-from gclint.code.walk import assigned, is_constant, is_super, last_name, walk
+from gclint.code.walk import FUNCTIONS, assigned, is_constant, is_super, last_name, walk, walk_scope
 from gclint.model.notes import quoted
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo
@@ -109,7 +109,7 @@ def _always_run(info: ClassInfo, base: ClassInfo) -> set[ast.expr | None]:
         if making is None:
             continue
         body = making.function.body
-        leaving = (place for place, one in enumerate(body) if any(map(_is_return, walk(one))))
+        leaving = (place for place, one in enumerate(body) if _may_return(one))
         body = body[: next(leaving, len(body))]
         if each is base:
             return {one.value for one in body if isinstance(one, _ASSIGNING)}
@@ -119,8 +119,10 @@ def _always_run(info: ClassInfo, base: ClassInfo) -> set[ast.expr | None]:
     return set()
 
 
-def _is_return(node: ast.AST) -> bool:
-    return isinstance(node, ast.Return)
+def _may_return(statement: ast.stmt) -> bool:
+    """Tell whether a statement may end the function that it stands in."""
+    inner = () if isinstance(statement, FUNCTIONS) else walk_scope(statement)
+    return any(isinstance(each, ast.Return) for each in (statement, *inner))
 
 
 def _calls_base(statement: ast.stmt, name: str, further: Sequence[str]) -> bool:
