@@ -124,11 +124,14 @@ def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iter
                 if each.name is None and _is_function_of(node, root):
                     continue
                 yield Patch(quoted(node), _row(node), each, path, is_imported)
-            is_own = len(path) < 2 and (root in file.outline.classes or _is_self(file, node, root))
-            if _sets_attribute(node) and path and root not in imports and not is_own:
+            if not path or root in imports or not (_sets_attribute(node) or _is_filling(node)):
+                continue
+            if len(path) < 2 and (root in file.outline.classes or _is_self(file, node, root)):
+                continue
+            if _sets_attribute(node):
                 is_given = path[-1] in (ANY_PART, CLASS) or isinstance(node, ast.Subscript)
                 yield Part(quoted(node), _row(node), path[-1], is_imported, is_given)
-            elif _is_filling(node) and path and root not in imports and not is_own:
+            else:
                 yield Part(quoted(node), _row(node), path[-1], is_imported, is_filled=True)
         for text in _names_given(node):
             yield Patch(quoted(node), _row(node), None, tuple(text.split(".")), is_imported)

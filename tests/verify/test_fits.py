@@ -57,14 +57,14 @@ def test_a_size_that_cannot_be_run_is_said_and_takes_nothing_from_the_others(
     def take_step(sized: Sized, mode: str, *_: object) -> SimpleNamespace:
         if mode != "plain" and sized.sequence > 16:
             raise RuntimeError("windows of 16")
-        return SimpleNamespace(peak_bytes=sized.batch * sized.sequence)
+        return SimpleNamespace(peak_bytes=sized.batch * sized.sequence, state_bytes=0)
 
     monkeypatch.setattr(room, "take_step", take_step)
     plan = SimpleNamespace(batch=2, length=8)
     trainee: Any = Sized(
         situation=SimpleNamespace(plan=plan), reads_text=True, positions=None, batch=2, sequence=8
     )
-    found = {(each.dimension, each.mode): each for each in room.fits(trainee, 1000, 0)}
+    found = {(each.dimension, each.mode): each for each in room.fits(trainee, 1000)}
     assert found["batch", "non-reentrant"].largest == 125
     assert found["sequence", "plain"].largest == 500
     failed = found["sequence", "non-reentrant"]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 from gclint import __version__
 from gclint.report.findings import headline, obstacle
@@ -63,7 +64,7 @@ class Page:
     remarks: tuple[str, ...]
     repeat: str
 
-    @property
+    @cached_property
     def answers(self) -> tuple[Answer, ...]:
         """What to do: for each kind of training, what concerns most classes first."""
         found: dict[tuple[str, str, State], dict[str, None]] = {}

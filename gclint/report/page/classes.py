@@ -7,6 +7,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 from typing import Literal
 
@@ -73,15 +74,10 @@ class Row:
         is_repaired = before == "failed" and self.result.outcome == "passed"
         return "repaired" if is_repaired else self.result.outcome
 
-    @property
+    @cached_property
     def setting(self) -> str | None:
         """The setting with which it works, if it fails without."""
         return proven_setting(self.result)
-
-    @property
-    def has_setting(self) -> bool:
-        """Whether it works with some setting."""
-        return self.setting is not None
 
     @property
     def kinds(self) -> tuple[str, ...]:

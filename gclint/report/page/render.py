@@ -14,7 +14,6 @@ from gclint.report.page import classes, matrix
 from gclint.report.page.building import Page
 from gclint.report.page.excerpts import brief
 from gclint.report.verification import advised, by_group, fates
-from gclint.verify.proven import proven_setting
 
 _FOLDER = "templates"
 
@@ -36,7 +35,6 @@ def rendered(page: Page) -> str:
         "cells": matrix.cells,
         "classes": classes,
         "fates": fates,
-        "proven_setting": proven_setting,
         "spelled": matrix.spelled,
     }
     script = _asset("page.js")

@@ -57,7 +57,7 @@ _LARGEST = 12
 """How many source lines are named at most."""
 
 
-def fits(trainee: Trainee, budget: int, state: int) -> Iterator[Fit]:
+def fits(trainee: Trainee, budget: int) -> Iterator[Fit]:
     """Yield what fits a budget of bytes, without checkpointing and with it, beside the optimizer's state."""
     plan = trainee.situation.plan
     length = plan.length if trainee.reads_text else 1
@@ -72,7 +72,7 @@ def fits(trainee: Trainee, budget: int, state: int) -> Iterator[Fit]:
                 sized = (
                     trainee.sized(batch=number) if dimension == "batch" else trainee.sized(sequence=number)
                 )
-                return take_step(sized, mode, (), lambda _kept: None).peak_bytes + state
+                return _needed(sized, mode)
 
             try:
                 largest, needed, is_bound = largest_within(need, budget, start, most)
@@ -81,6 +81,12 @@ def fits(trainee: Trainee, budget: int, state: int) -> Iterator[Fit]:
                 yield Fit(dimension, mode, 0, 0, error=in_a_line(error))
             else:
                 yield Fit(dimension, mode, largest, needed, is_bound)
+
+
+def _needed(trainee: Trainee, mode: Mode) -> int:
+    """Return the peak of a step, with the optimizer's state."""
+    step = take_step(trainee, mode, (), lambda _kept: None)
+    return step.peak_bytes + step.state_bytes
 
 
 def largest_within(need: Callable[[int], int], budget: int, start: int, most: int) -> tuple[int, int, bool]:
@@ -249,7 +255,7 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
         added += new
     found = _described(trainee, question, MemoryEstimate(source, trainee.situation.model_class.__name__))
     able = [each.mode for each in modes if not each.error]
-    fitting = tuple(fits(trainee, question.budget, found.optimizer_bytes)) if question.budget else ()
+    fitting = tuple(fits(trainee, question.budget)) if question.budget else ()
     is_too_large = any(each.mode == "non-reentrant" and not each.largest for each in fitting)
     return replace(
         found,
@@ -257,7 +263,7 @@ def estimate(source: str, classes: Sequence[Any], question: Question, device: st
         additions=tuple(added),
         options=tuple(options(trainee, names)) if "non-reentrant" in able and names else (),
         fits=fitting,
-        helps=tuple(helping(trainee, found)) if is_too_large else (),
+        helps=tuple(helping(trainee)) if is_too_large else (),
         measurements=tuple(measurements(trainee, names, able, device)) if question.measure else (),
         notes=tuple(notes(trainee, question, structure)),
         seconds=time.monotonic() - started,
@@ -349,20 +355,18 @@ def _described(trainee: Trainee, question: Question, empty: MemoryEstimate) -> M
     )
 
 
-def helping(trainee: Trainee, found: MemoryEstimate) -> Iterator[Help]:
+def helping(trainee: Trainee) -> Iterator[Help]:
     """Yield what a single item needs with checkpointing and another way to train, the least change first."""
     question = trainee.question
     for option, change in _KNOBS.items():
         changed = replace(question, **change)
         if changed == question:
             continue
-        sized = replace(trainee, question=changed).sized(batch=1)
         try:
-            needed = take_step(sized, "non-reentrant", (), lambda _kept: None).peak_bytes
-            state = _described(sized, changed, found).optimizer_bytes
+            needed = _needed(replace(trainee, question=changed).sized(batch=1), "non-reentrant")
         except Exception:  # A model may have no layers for adapters.
             continue
-        yield Help(option, needed + state)
+        yield Help(option, needed)
 
 
 def _training(question: Question) -> Iterator[str]:

@@ -30,6 +30,8 @@ class Step(Generic[_Seen]):
     forward_flops: int
     flops: int
     peak_bytes: int
+    state_bytes: int
+    """What the optimizer keeps, which is not part of the peak."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,8 @@ def take_step(
             )
             forward_flops = meter.flops
             loss.backward()
-    return Step(left, forward_flops, meter.flops, meter.peak + keeping.transient_bytes)
+    state = keeping.state_bytes(trainee.question.optimizer)
+    return Step(left, forward_flops, meter.flops, meter.peak + keeping.transient_bytes, state)
 
 
 def forward(

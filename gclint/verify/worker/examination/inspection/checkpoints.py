@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -76,11 +76,9 @@ class Checkpoints:
         self._exit = ExitStack()
 
     def __enter__(self) -> Checkpoints:
-        for name, make in _STAND_INS.items():
-            original = getattr(torch_checkpoint, name, None)
-            if original is not None:
-                self._exit.callback(setattr, torch_checkpoint, name, original)
-                setattr(torch_checkpoint, name, make(self, original))
+        known = {name: getattr(torch_checkpoint, name, None) for name in _STAND_INS}
+        made = {name: _STAND_INS[name](self, each) for name, each in known.items() if each is not None}
+        self._exit.enter_context(_replaced(made))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -145,15 +143,18 @@ def without_checkpoints() -> Iterator[None]:
     def generator(*_args: Any, **_kwargs: Any) -> Iterator[None]:
         yield  # Torch calls the function meanwhile.
 
-    stand_ins = {"CheckpointFunction": StandIn, "_checkpoint_without_reentrant_generator": generator}
-    originals = {name: getattr(torch_checkpoint, name) for name in stand_ins}
-    for name, each in stand_ins.items():
-        setattr(torch_checkpoint, name, each)
-    try:
+    with _replaced({"CheckpointFunction": StandIn, "_checkpoint_without_reentrant_generator": generator}):
         yield
-    finally:
-        for name, each in originals.items():
+
+
+@contextmanager
+def _replaced(stand_ins: Mapping[str, Any]) -> Iterator[None]:
+    """Put something in place of what torch's checkpoint function looks up under some names."""
+    with ExitStack() as undoing:
+        for name, each in stand_ins.items():
+            undoing.callback(setattr, torch_checkpoint, name, getattr(torch_checkpoint, name))
             setattr(torch_checkpoint, name, each)
+        yield
 
 
 def _reentrant(checkpoints: Checkpoints, original: Any) -> Any:
