@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from gclint.edit.replaced import function_replaced
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.level import Level
+from gclint.model.patches import Patch
 from gclint.model.scripts import Done
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
@@ -25,7 +27,7 @@ class ImplicitUseReentrant(Rule):
 
     Finds calls of `torch.utils.checkpoint.checkpoint` and `checkpoint_sequential` without `use_reentrant`,
     in training scripts and other files that are no modeling files. Where the argument may be in unpacked
-    keywords, nothing is reported.
+    keywords, or something else is put in the place of the function, nothing is reported.
 
     ## Why is this bad?
 
@@ -65,7 +67,7 @@ class ImplicitUseReentrant(Rule):
     def check(self, network: Network) -> Iterable[Finding]:
         """Yield a finding for each such call."""
         for done in _calls(network):
-            if not _may_pass(network, done):
+            if not _may_pass(network, done) and _replaced(network) is None:
                 name = done.name.rpartition(".")[2]
                 yield self.finding(
                     f"`{name}` is called without `{USE_REENTRANT}`: torch warns, and a later release raises",
@@ -80,6 +82,8 @@ class ImplicitUseReentrant(Rule):
         for done in _calls(network):
             if is_at(spot, done) and _may_pass(network, done):
                 yield f"the call passes `{USE_REENTRANT}`, or may do so"
+            elif is_at(spot, done) and (patch := _replaced(network)) is not None:
+                yield f"`{patch.code}` puts something else in the place of the function"
 
 
 def _calls(network: Network) -> Iterator[Done]:
@@ -88,6 +92,11 @@ def _calls(network: Network) -> Iterator[Done]:
         done = next((each for each in found if _may_pass(network, each)), found[0])
         if done.file is network.file and isinstance(done.node, ast.Call):
             yield done
+
+
+def _replaced(network: Network) -> Patch | None:
+    """Return where something else is put in the place of a checkpoint function, if that is seen."""
+    return function_replaced(network, {each.rpartition(".")[2] for each in _FUNCTIONS})
 
 
 def _may_pass(network: Network, done: Done) -> bool:

@@ -70,6 +70,12 @@ def layers_replaced(network: Network, names: Collection[str]) -> Iterator[str]:
                 yield f"`{each.code}` on line {each.row}{where}"
 
 
+def function_replaced(network: Network, names: Collection[str]) -> Patch | None:
+    """Return where a file, or one around it, gives something imported of some last names another meaning."""
+    found = (each for file in _files(network) for each in patches(file) if isinstance(each, Patch))
+    return next((each for each in found if each.last[-1] in names), None)
+
+
 def _hooks(file: SourceFile) -> list[Hook]:
     return [each for each in patches(file) if isinstance(each, Hook)]
 
