@@ -56,6 +56,30 @@ def test_a_script_without_these_words_has_no_finding(tmp_path: Path, monkeypatch
     assert [finding for rule in rules for finding in rule.check(network)] == []
 
 
+_TWO_MODELS = """
+from transformers import BertModel
+
+def main(flag):
+    if flag:
+        model = BertModel.from_pretrained("otter")
+    else:
+        model = BertModel.from_pretrained("badger")
+    model.gradient_checkpointing = True
+    model.train()
+"""
+
+
+def test_of_several_models_the_first_is_named_whatever_the_order_of_sets(tmp_path: Path) -> None:
+    (rule,) = (each for each in all_rules() if each.code == "GC401")
+    told = set()
+    # The nodes of a tree, which sets of values are ordered by, lie elsewhere each time.
+    for number in range(15):
+        network = _network(tmp_path, _TWO_MODELS + "x = 1\n" * number)
+        (finding,) = rule.check(network)
+        told.add(tuple(network.file.position(each.start).row for each in finding.story))
+    assert told == {(6,)}
+
+
 @pytest.mark.parametrize(
     ("name", "text", "is_script"),
     [

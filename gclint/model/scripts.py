@@ -100,8 +100,10 @@ class Script:
         """What containers hold, once all is followed."""
 
     def finish(self, boxes: Iterable[Box]) -> None:
-        """Keep what containers hold, which are cleared afterwards."""
+        """Keep what containers hold, which are cleared afterwards, and put what is recorded in order."""
         self._contents = {each: each.item for each in boxes}
+        for found in (*self.calls.values(), *self.set.values()):
+            found.sort(key=_row)  # What a place may get is followed in the order of a set.
 
     def called(self, *names: str) -> Iterator[Done]:
         """Yield the calls of functions with these dotted names, or of methods with these names.
@@ -187,6 +189,12 @@ class Script:
             return None
         certain = self._certain.get(only, {})
         return found[0].value if len(found) == 1 and found[0].name in certain else _UNKNOWN
+
+
+def _row(done: Done) -> tuple[int, int]:
+    """Return where what has the method or attribute was made."""
+    node = None if done.receiver is None else done.receiver.node
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 def script_of(project: Project, file: SourceFile) -> Script:
