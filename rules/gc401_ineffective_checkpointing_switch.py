@@ -11,7 +11,16 @@ from gclint.model.scripts import ITEM, Done, Script, class_of_model, is_literall
 from gclint.model.values import Returned
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
-from gclint.network.training import ENABLED, ENABLING, PREPARING, is_at, step
+from gclint.network.training import (
+    ENABLED,
+    ENABLING,
+    PREPARING,
+    is_at,
+    is_handed_on,
+    made_of,
+    step,
+    trains_otherwise,
+)
 from gclint.rule import Rule
 
 _NO_METHODS = frozenset(
@@ -49,8 +58,9 @@ class IneffectiveCheckpointingSwitch(Rule):
     - a method is called that models of transformers do not have, such as `enable_gradient_checkpointing()`,
       or `gradient_checkpointing_enable()` of a single layer.
 
-    Where it is not known what the model is, where a line of the script enables checkpointing, or where the
-    attribute is set after training, or for a model that is not trained, nothing is reported.
+    Where it is not known what the model is, where a line of the script enables checkpointing or something
+    unknown may, or where the attribute is set after training, or for a model that is not trained, nothing
+    is reported.
 
     ## Why is this bad?
 
@@ -164,10 +174,10 @@ def _exempt(network: Network, done: Done, model: Returned) -> str | None:
     others = [each for each in walk(tree.module) if each not in own]
     if any(map(_enables, others)):
         return "the script enables checkpointing elsewhere"
+    origin = script.calls.get((model.node, model.name), [])
+    if any(script.argument(each, "trust_remote_code") is not None for each in origin):
+        return "the model may be of a class that is not of transformers"
     if isinstance(done.node, ast.Call):
-        origin = script.calls.get((model.node, model.name), [])
-        if any(script.argument(each, "trust_remote_code") is not None for each in origin):
-            return "the model may be of a class that is not of transformers"
         if any(isinstance(each, ast.Constant) and each.value == done.name for each in others):
             return f"the script asks whether there is a method `{done.name}`"
         if done.is_tried:
@@ -175,6 +185,10 @@ def _exempt(network: Network, done: Done, model: Returned) -> str | None:
         return None
     if done.receiver is not None and done.receiver.path == _CONFIG and any(script.taking(done.receiver)):
         return "something else gets the configuration, perhaps to make another model of it"
+    if trains_otherwise(script):
+        return "a trainer may enable checkpointing, by arguments that are not known"
+    if any(is_handed_on(script, each) for each in made_of(script, model)):
+        return "something of which nothing is known gets the model, and may enable checkpointing"
     return _not_trained(script, done, model)
 
 

@@ -9,12 +9,25 @@ from gclint.model.scripts import WRAPPERS, Done, Script, is_literally, is_model,
 from gclint.model.values import Value
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
-from gclint.network.training import ENABLING, OPTIONS, USE_REENTRANT, is_at, non_reentrant, step, trainings
+from gclint.network.training import (
+    DISABLING,
+    ENABLING,
+    OPTIONS,
+    USE_REENTRANT,
+    is_at,
+    is_handed_on,
+    made_of,
+    non_reentrant,
+    step,
+    trainings,
+)
 from gclint.releases import Releases
 from gclint.rule import Rule
 
 _FIND = "find_unused_parameters"
 _STATIC = "static_graph"
+_OTHERWISE = DISABLING | {"_set_static_graph"}
+"""What is done to a model, or to what wraps it, so that it trains all the same."""
 _REASON = "checkpointing is then non-reentrant, also if a single process trains"
 
 
@@ -105,6 +118,8 @@ class ReentrantWithUnusedParameters(Rule):
             if each.arguments.file is network.file and is_at(spot, each.arguments):
                 if not each.is_reentrant(network.releases):
                     yield "the arguments do not say for certain that checkpointing is reentrant"
+                elif not each.is_decided:
+                    yield "something of which nothing is known may change the arguments"
                 elif not is_literally(each.says(f"ddp_{_FIND}"), True):
                     yield f"the arguments do not say for certain that `ddp_{_FIND}` is True"
 
@@ -112,7 +127,7 @@ class ReentrantWithUnusedParameters(Rule):
 def _combined(script: Script, releases: Releases) -> Iterator[tuple[Done, Value | None, tuple[Step, ...]]]:
     """Yield the calls that get the argument, with the options of checkpointing, and the story."""
     for each in trainings(script):
-        if not each.is_reentrant(releases) or each.may_be_wrapped_otherwise:
+        if not each.is_reentrant(releases) or each.may_be_wrapped_otherwise or not each.is_decided:
             continue
         if is_literally(each.says(f"ddp_{_FIND}"), True):
             yield each.arguments, each.options, (step(each.trainer, "the trainer gets these arguments"),)
@@ -120,8 +135,14 @@ def _combined(script: Script, releases: Releases) -> Iterator[tuple[Done, Value 
         model = only_returned(script.argument(wrapper, "module", index=0))
         if model is None or not is_model(model) or script.argument(wrapper, _STATIC) is not None:
             continue
-        enabling = [each for each in script.about([model]) if each.name in ENABLING]
+        around = made_of(script, model)
+        done = [*script.about(around)]
+        enabling = [each for each in done if each.name in ENABLING]
         if len(enabling) != 1 or not is_literally(script.argument(wrapper, _FIND), True):
+            continue
+        if any(each.name in _OTHERWISE for each in done):
+            continue
+        if any(is_handed_on(script, each) for each in around):
             continue
         options = script.argument(enabling[0], *OPTIONS, index=0)
         if options is not None and is_literally(script.under(options, USE_REENTRANT), True):

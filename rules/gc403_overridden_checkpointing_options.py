@@ -19,6 +19,9 @@ from gclint.network.training import (
     PREPARING,
     USE_REENTRANT,
     is_at,
+    is_handed_on,
+    made_of,
+    result_of,
     step,
     trainings,
     trains_otherwise,
@@ -130,12 +133,10 @@ def _why_not(script: Script, done: Done) -> str | None:
         each.is_of_trl or _may_enable(each.says(*ENABLED)) for each in trainings(script)
     ):
         return "a trainer may enable checkpointing afterwards"
-    assert isinstance(done.node, ast.expr)  # It is a call.
-    result = Returned(done.name, done.node)
-    later = [each for each in script.about([result, model]) if each.name in ENABLING]
-    if any(each.receiver is not None and each.receiver.node is done.node for each in later):
+    results = made_of(script, result_of(done))
+    if any(each.name in ENABLING for each in script.about(results)):
         return "checkpointing is enabled once more afterwards"
-    if any(not each.name for each in script.taking(result)):
+    if any(is_handed_on(script, each) for each in results):
         return "something of which nothing is known gets the model afterwards"
     return None
 

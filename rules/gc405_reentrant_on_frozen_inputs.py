@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from gclint.code.names import names
 from gclint.finding import Applicability, Finding, Step
-from gclint.model.scripts import Done, Script, class_of_model, is_model, only_returned
+from gclint.model.scripts import Done, Script, class_of_model, is_literally, is_model, only_returned
 from gclint.model.values import Box, Constant, Fixed, Returned, Value
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
-from gclint.network.training import ENABLING, Training, is_at, non_reentrant, step, trainings
+from gclint.network.training import (
+    ENABLING,
+    Training,
+    is_at,
+    is_handed_on,
+    made_of,
+    mentions,
+    non_reentrant,
+    step,
+    trainings,
+)
 from gclint.releases import FIRST_NON_REENTRANT
 from gclint.rule import Rule
 
@@ -28,8 +39,23 @@ _REQUIRING = frozenset(
 _OF_IMAGES = ("ForImageClassification", "ForSemanticSegmentation", "ForVideoClassification")
 """The tasks whose models take images, and no tokens; of those for audio, some let features require grad."""
 _CONFIG = "LoraConfig"
-_IN_EMBEDDINGS = ("embed", "patch", "projection")
-"""Parts of the names of modules that are, or may be, in front of the layers."""
+_OF_MODULES = ("bias", "target_modules", "modules_to_save")
+_PLAIN = frozenset(_OF_MODULES) | names(
+    """
+    alpha_pattern fan_in_fan_out inference_mode init_lora_weights layers_pattern layers_to_transform
+    lora_alpha lora_dropout r rank_pattern task_type use_dora use_rslora
+    """
+)
+"""The arguments of such a configuration that let nothing else require grad than the modules they name."""
+_IN_LAYERS = names(
+    """
+    q k v qkv q_proj k_proj v_proj o_proj out_proj qkv_proj query key value query_key_value c_attn
+    gate_proj up_proj down_proj gate_up_proj fc1 fc2
+    """
+)
+"""The names of modules of attention and of what is behind it, which stand in no embeddings."""
+_HEADS = names("class_labels_classifier classifier decode_head fc_norm head lm_head score segmentation_head")
+"""The names of modules behind the layers."""
 _REASON = "checkpointing is then non-reentrant, as it was not before"
 
 
@@ -42,8 +68,8 @@ class ReentrantOnFrozenInputs(Rule):
     `gradient_checkpointing=True` and `"use_reentrant": True` (the default before transformers 5.0), where
     nothing makes the inputs of its layers require grad: the model takes images (by its class, such as
     `AutoModelForImageClassification`), or the code runs only with releases before 5.0; the adapters are in
-    none of the embeddings; and the script neither calls `enable_input_require_grads()` nor enables
-    checkpointing before it adds the adapters.
+    modules with the usual names of those in layers; the script neither speaks of what requires grad, nor
+    enables checkpointing before it adds the adapters; and nothing unknown gets the model.
 
     ## Why is this bad?
 
@@ -137,11 +163,15 @@ def _why_not(network: Network, training: Training, adapting: Done, model: Return
         return "the library sees to it that inputs require grad"
     if not _leaves_embeddings(training.script, adapting):
         return "it is not known that the adapters leave the embeddings frozen"
-    adapted = Returned(adapting.name, adapting.node)  # type: ignore[arg-type]
-    if any(each.name in _REQUIRING for each in training.script.about([model, adapted])):
+    if not training.is_decided:
+        return "something of which nothing is known may change the arguments"
+    if mentions(network.file, _REQUIRING):
         return "the script makes inputs require grad, or may do so"
-    if any(not each.name for thing in (model, adapted) for each in training.script.taking(thing)):
+    if any(is_handed_on(training.script, each) for each in made_of(training.script, model)):
         return "something of which nothing is known gets the model"
+    callbacks = training.script.argument(training.trainer, "callbacks")
+    if callbacks is not None and not is_literally(callbacks, None):
+        return "callbacks get the model, too"
     return None
 
 
@@ -149,26 +179,32 @@ def _leaves_embeddings(script: Script, adapting: Done) -> bool:
     """Return whether the adapters are known to be in none of the modules in front of the layers."""
     config = only_returned(script.argument(adapting, "peft_config", index=1))
     for made in script.calls.get((config.node, config.name), []) if config else ():
-        given = [script.argument(made, each) for each in ("target_modules", "modules_to_save")]
-        names = [each for value in given if value is not None for each in _texts(script, value)]
+        if made.call.positional or made.call.options or not _PLAIN.issuperset(dict(made.call.named)):
+            return False
+        bias, targets, saved = (script.argument(made, each) for each in _OF_MODULES)
         return (
             made.name.endswith(_CONFIG)
-            and given[0] is not None
-            and all(each is not None and each != "proj" for each in names)
-            and not any(part in (each or "") for each in names for part in _IN_EMBEDDINGS)
+            and (bias is None or _is_one_of(script, bias, frozenset(("none",))))
+            and (targets is not None and _is_one_of(script, targets, _IN_LAYERS))
+            and (saved is None or _is_one_of(script, saved, _HEADS))
         )
     return False
 
 
-def _texts(script: Script, value: Value) -> Iterator[str | None]:
-    """Yield the texts in a list or tuple; None for what is not known, such as a pattern."""
-    for each in value.things:
-        if isinstance(each, (Box, Fixed)):
-            inside = (one for item in script.items(each) for one in item.things)
-            found = (one.value if isinstance(one, Constant) else None for one in inside)
-            yield from (one if isinstance(one, str) else None for one in found)
-        elif each != Constant(None):
-            yield None
+def _is_one_of(script: Script, value: Value, allowed: frozenset[str]) -> bool:
+    """Return whether a text, or all texts in a list or tuple, are some that are allowed; None is right."""
+    things = [
+        one
+        for each in value.things
+        for one in (
+            [inner for item in script.items(each) for inner in item.things]
+            if isinstance(each, (Box, Fixed))
+            else [each]
+        )
+    ]
+    return all(
+        isinstance(each, Constant) and (each.value is None or each.value in allowed) for each in things
+    )
 
 
 def _story(script: Script, training: Training, adapting: Done, model: Returned) -> Iterator[Step]:

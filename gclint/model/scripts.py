@@ -55,6 +55,7 @@ _MODEL_MAKERS = frozenset(("from_pretrained", "from_config", "_from_config"))
 _OTHER_FRAMEWORKS = ("Flax", "TF")
 _OF_TRAINING = ("_wrap_model", "_inner_training_loop", "create_accelerator_and_postprocess", "train")
 """The methods of a trainer by which it may train otherwise."""
+_CHANGING_ITEMS = frozenset(("__setitem__", "__delitem__"))
 _MARK = " called "
 """How names of variables begin, which no code can have, for the calls that may have been made."""
 _DEEPEST = 8
@@ -81,6 +82,11 @@ class Done:
     """Whether nothing else may be called, or get the attribute, at this place."""
     is_tried: bool = False
     """Whether it is in a ``try`` statement that handles errors."""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The attributes by which the script gets to what is called or assigned."""
+        return (*(self.receiver.path if self.receiver else ()), self.name)
 
 
 _Record: TypeAlias = "dict[tuple[ast.AST, str], list[Done]]"
@@ -356,6 +362,15 @@ class _Reader(CacheValues):
             certain = _are_alike(value)
             self._record(self.script.set, name, receiver, Call((given,)), node, frame, is_certain=certain)
         super().set_attribute(value, name, given, node, frame)
+
+    def special(
+        self, value: Value, names: Sequence[str], node: ast.AST, frame: Frame, *given: Value
+    ) -> Value:
+        """Follow special methods, and record what changes an item."""
+        for each in value.things if _CHANGING_ITEMS.intersection(names) else ():
+            if isinstance(each, Returned):
+                self._record(self.script.set, ITEM, each, Call(given), node, frame)
+        return super().special(value, names, node, frame, *given)
 
     # -- what libraries give
 

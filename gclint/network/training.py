@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from gclint.code.file import SourceFile
+from gclint.code.walk import last_name, walk
 from gclint.finding import Applicability, Edit, Fix, Refusal, Step
-from gclint.model.scripts import Done, Script, is_literally, only_returned
+from gclint.model.scripts import PACKAGES, Done, Script, is_literally, only_returned
 from gclint.model.values import Returned, Value
 from gclint.network.explaining.places import Spot
 from gclint.releases import FIRST_NON_REENTRANT, Releases
@@ -17,6 +18,7 @@ ENABLED = ("gradient_checkpointing", "activation_checkpointing")
 OPTIONS = ("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
 ENABLING = frozenset(("gradient_checkpointing_enable", "activation_checkpointing_enable"))
 PREPARING = "prepare_model_for_kbit_training"
+DISABLING = frozenset(("gradient_checkpointing_disable", "activation_checkpointing_disable"))
 USE_REENTRANT = "use_reentrant"
 NON_REENTRANT = '{"use_reentrant": False}'
 _TRAINERS = frozenset(("Trainer", "Seq2SeqTrainer"))
@@ -34,8 +36,8 @@ class Training:
 
     def says(self, *names: str) -> Value | None:
         """Return what the arguments say under one of some names; None for the default."""
-        changed = [each for each in self.script.about([_result(self.arguments)]) if each.name in names]
-        if changed:
+        about = self.script.about([result_of(self.arguments)])
+        if any(each.path[0] in names for each in about):
             return Value()  # What is assigned afterwards may be assigned before or after, or not at all.
         return self.script.argument(self.arguments, *names)
 
@@ -71,6 +73,14 @@ class Training:
         """What is trained, if that is known."""
         return only_returned(self.script.argument(self.trainer, "model", index=0))
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether nothing that is unknown may change what the arguments say, also by way of the trainer."""
+        made, trainer = result_of(self.arguments), result_of(self.trainer)
+        is_set = any(each.name.startswith("set_") for each in self.script.about([made]))
+        is_reached = any(each.path[0] == "args" for each in self.script.about([trainer]))
+        return not is_set and not is_reached and not is_handed_on(self.script, made)
+
 
 def trainings(script: Script) -> Iterator[Training]:
     """Yield each trainer that trains with arguments of which it is known where they are made."""
@@ -78,8 +88,31 @@ def trainings(script: Script) -> Iterator[Training]:
     for trainer in script.called(*_names(script, _is_trainer)):
         given = only_returned(script.argument(trainer, "args", index=1))
         arguments = None if given is None or given.path else made.get(given.node)
-        if arguments is not None and any(each.name == "train" for each in script.about([_result(trainer)])):
+        if arguments is not None and any(each.name == "train" for each in script.about([result_of(trainer)])):
             yield Training(script, trainer, arguments)
+
+
+def mentions(file: SourceFile, words: Collection[str]) -> bool:
+    """Return whether a script has one of some words: whatever has an effect by its name has that name."""
+    return file.tree is not None and any(_word(each) in words for each in walk(file.tree.module))
+
+
+def is_handed_on(script: Script, thing: Returned) -> bool:
+    """Return whether something may get a thing, or a part of it, of which it is not known what it does.
+
+    Functions of torch with "checkpoint" in their names are meant to change how it checkpoints.
+    """
+    names = (each.name for each in script.taking(thing) if each.receiver is None)
+    return any(each.partition(".")[0] not in PACKAGES or "checkpoint" in each for each in names)
+
+
+def made_of(script: Script, thing: Returned) -> Sequence[Returned]:
+    """Return a thing, and what libraries have made of it, such as a model with adapters around it."""
+    found = [thing]
+    for each in found:
+        made = (result_of(done) for done in script.taking(each) if done.receiver is None and done.name)
+        found += [one for one in dict.fromkeys(made) if one not in found]
+    return found
 
 
 def trains_otherwise(script: Script) -> bool:
@@ -110,9 +143,18 @@ def non_reentrant(script: Script, options: Value | None, file: SourceFile, reaso
     return Refusal(f"pass `gradient_checkpointing_kwargs={NON_REENTRANT}` in the arguments")
 
 
-def _result(done: Done) -> Returned:
+def result_of(done: Done) -> Returned:
+    """Return what a call gives."""
     assert isinstance(done.node, ast.expr)  # It is a call.
     return Returned(done.name, done.node)
+
+
+def _word(node: ast.AST) -> object:
+    if isinstance(node, (ast.keyword, ast.arg)):
+        return node.arg
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return last_name(node)
+    return node.value if isinstance(node, ast.Constant) else getattr(node, "name", None)
 
 
 def _names(script: Script, wanted: Callable[[str], bool]) -> list[str]:
