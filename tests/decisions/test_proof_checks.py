@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -197,6 +198,8 @@ def test_checkpointing_has_to_save_bytes(saved: int, fails: bool) -> None:
         ({"scenario": "cache"}, False),
         # There is nothing that could be saved.
         ({"blocks": ()}, False),
+        ({"blocks": (replace(proofs.block("layers.0"), saves_more=False),)}, False),
+        ({"blocks": (proofs.block("layers.1"), replace(proofs.block("layers.0"), saves_more=False))}, True),
     ],
 )
 def test_bytes_count_only_where_blocks_are_and_caches_are_not(facts: Any, fails: bool) -> None:

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from gclint.verify.worker.examination.tensors import tensors_in
+from gclint.verify.worker.examination.tensors import address_of, tensors_in
 
 try:
     from transformers.modeling_layers import GradientCheckpointingLayer
@@ -69,6 +69,8 @@ class Block:
     is_lone: bool = False
     """Whether it is the only one in its stack, so that it is unclear whether it is a block: another
     configuration may have more."""
+    saves_more: bool = True
+    """Whether autograd saves more in it than what it is given, and hands on first: checkpoints keep that."""
 
 
 def is_layer(module: nn.Module) -> bool:
@@ -182,6 +184,8 @@ class BlockFinder:
         self._linked: set[nn.Module] = set()
         self._saved: Counter[nn.Module | None] = Counter()
         """The bytes that were saved while each candidate ran; for None, all of them."""
+        self._inner: dict[nn.Module, set[int | None]] = {each: set() for each in candidates}
+        """The addresses of what was saved while it ran, without what it was given and hands on first."""
         self._names = {module: name for name, module in model.named_modules()}
         self._lists = {each: module for module in model.modules() for each in module.children()}
 
@@ -217,6 +221,7 @@ class BlockFinder:
                         self._called[module][inside],
                         frozenset(parameters),
                         module in lone,
+                        bool(self._inner.get(module, True)),
                     )
                 )
         return tuple(found)
@@ -242,9 +247,11 @@ class BlockFinder:
             for (_, why), group in found.items()
         )
 
-    def note_saved(self, size: int) -> None:
-        """Record that autograd saves so many bytes."""
+    def note_saved(self, address: int, size: int) -> None:
+        """Record that autograd saves so many bytes, which are at an address."""
         self._saved.update(dict.fromkeys((None, *self._open), size))
+        for each in self._open:
+            self._inner[each].add(address)
 
     def _before(self, module: nn.Module, _arguments: Any) -> None:
         # Without gradients, there is nothing to recompute. A module that this pass creates is in no block.
@@ -258,6 +265,8 @@ class BlockFinder:
     def _after(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if module in self._candidates:
             self._open.remove(module)
+            kept = [*tensors_in((args, kwargs)), *islice(tensors_in(output), 1)]
+            self._inner[module].difference_update(address_of(each) for _, each in kept)
         if module in self._stacks:
             taken = tuple(each for _, each in tensors_in((args, kwargs)) if each.is_floating_point())
             returned = tuple(each for _, each in tensors_in(output) if each.is_floating_point())

@@ -92,8 +92,10 @@ def _double_recomputation(case: Case) -> Iterator[Symptom]:
 
 def _saved_bytes(case: Case) -> Iterator[Symptom]:
     # With a cache, its content is kept as well, and the reference has none.
-    if not (case.has(0) and case.blocks) or case.run.conditions.scenario.use_cache:
+    if not case.has(0) or case.run.conditions.scenario.use_cache:
         return
+    if not any(each.saves_more for each in case.blocks):
+        return  # There is nothing that could be saved.
     before, after = case.reference.steps[0].saved_bytes, case.run.steps[0].saved_bytes
     if before is not None and after is not None and after >= before and not case.lost:
         nothing = "checkpointing saves nothing: " if case.recomputed else ""

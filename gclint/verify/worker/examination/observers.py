@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from gclint.verify.worker.examination.blocks import Block, on_calls
 from gclint.verify.worker.examination.fault import EndlessRecomputation
 from gclint.verify.worker.examination.state import state_tensors
-from gclint.verify.worker.examination.tensors import tensors_in
+from gclint.verify.worker.examination.tensors import address_of, tensors_in
 from gclint.verify.worker.scenarios import ENDLESS
 
 _SIZE = 2.0**-8
@@ -155,8 +155,10 @@ class SavedBytes:
     The hooks are called by autograd itself, so this works on any device and does not depend on blocks.
     """
 
-    def __init__(self, model: torch.nn.Module, note: Callable[[int], None] = lambda _size: None) -> None:
-        """Prepare; ``note`` is called with the size of each storage when it is saved for the first time."""
+    def __init__(
+        self, model: torch.nn.Module, note: Callable[[int, int], None] = lambda _address, _size: None
+    ) -> None:
+        """Prepare; ``note`` is called with address and size of each storage when it is first saved."""
         self._note = note
         self._known = {each.untyped_storage().data_ptr() for each in state_tensors(model).values()}
         self._sizes: dict[int, int] = {}
@@ -190,12 +192,9 @@ class SavedBytes:
         return tensor
 
     def _count(self, tensor: Tensor, sizes: dict[int, int]) -> None:
-        try:
-            storage = tensor.untyped_storage()
-            address, size = storage.data_ptr(), storage.nbytes()
-        except (NotImplementedError, RuntimeError):
-            return  # Sparse tensors and those of function transforms have no storage of their own.
-        if address not in self._known:
+        address = address_of(tensor)
+        if address is not None and address not in self._known:
+            size = tensor.untyped_storage().nbytes()
             if sizes is self._sizes and address not in sizes:
-                self._note(size)
+                self._note(address, size)
             sizes[address] = size

@@ -44,6 +44,18 @@ def is_cache_name(name: str) -> bool:
     return name in CACHES
 
 
+def address_of(tensor: Tensor) -> int | None:
+    """Return where the storage of a tensor is; None for those that have none of their own.
+
+    These are sparse tensors, and those of function transforms.
+    """
+    try:
+        address: int = tensor.untyped_storage().data_ptr()
+    except (NotImplementedError, RuntimeError):
+        return None
+    return address
+
+
 def tensors_in(value: object, path: str = "", depth: int = 0) -> Iterator[tuple[str, Tensor]]:
     """Yield the tensors in ``value``, which is at ``path``, with the path to them, except those in caches.
 
