@@ -98,9 +98,9 @@ def on_calls(before: Any, after: Any = None) -> list[Any]:
 def stacks(model: nn.Module) -> dict[nn.Module, int]:
     """Return the members of stacks, each with a number that is the same for members of the same stack.
 
-    A stack is a list, a dictionary or a sequence of modules, or several modules of one class whose names end
-    in numbers; a list of lists is one stack. A module without submodules is not a member: it is a layer of
-    the framework, not a block.
+    A stack is a list, a dictionary or a sequence of modules, or three or more modules of one class whose
+    names end in numbers, since two are more often units of a head; a list of lists is one stack. A module
+    without submodules is not a member: it is a layer of the framework, not a block.
     """
     members: dict[nn.Module, int] = {}
     for number, module in enumerate(model.modules()):
@@ -119,7 +119,7 @@ def _stacked(module: nn.Module) -> list[nn.Module]:
         for name, child in children:
             if name[-1].isdigit():
                 numbered[name.rstrip("0123456789"), type(child)].append(child)
-        return [each for group in numbered.values() if len(group) > 1 for each in group]
+        return [each for group in numbered.values() if len(group) > 2 for each in group]
     return [child for _, child in children]
 
 
