@@ -15,7 +15,14 @@ from gclint.run.check import CheckResult
 from gclint.settings import Settings
 from gclint.verify.worker.branches import marked
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Coverage, Failure, InputEmbedding, ObservedSite, Place
+from gclint.verify.worker.protocol import (
+    ClassResult,
+    Coverage,
+    Failure,
+    InputEmbedding,
+    ObservedSite,
+    SourcePlace,
+)
 from tests.toys import NO_FIX
 
 _SOURCE = """\
@@ -41,8 +48,8 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def _place(path: Path, line: int, end_line: int | None = None) -> Place:
-    return Place(str(path), line, end_line or line)
+def _place(path: Path, line: int, end_line: int | None = None) -> SourcePlace:
+    return SourcePlace(str(path), line, end_line or line)
 
 
 def _site(path: Path, recomputed: bool | None = True, calls: int = 2) -> ObservedSite:
@@ -313,9 +320,9 @@ def _called(path: Path, call: str, *, tells_columns: bool = True, by_keyword: bo
     row, line = before.count("\n") + 1, before.rpartition("\n")[2]
     start = len(line.encode())
     columns = (start, start + len(_CALLS[call])) if tells_columns else ()
-    place = Place(str(path), row, row, columns)
+    place = SourcePlace(str(path), row, row, columns)
     block = "Two" if _CALLS[call].startswith("self.two") else "One"
-    site = ObservedSite(place, block, Place(str(path), 1, 3), True, True, calls=1, recomputed=True)
+    site = ObservedSite(place, block, SourcePlace(str(path), 1, 3), True, True, calls=1, recomputed=True)
     return replace(site, keyword_activations=("states",) if by_keyword else ())
 
 

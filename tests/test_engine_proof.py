@@ -29,7 +29,7 @@ from gclint.verify.worker.protocol import (
     Mode,
     Observation,
     ObservedSite,
-    Place,
+    SourcePlace,
     Verdict,
 )
 from tests.toys import WordRule, replacing
@@ -46,7 +46,7 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _site(**facts: object) -> ObservedSite:
-    place = Place(str(_MODELING), 1, 1)
+    place = SourcePlace(str(_MODELING), 1, 1)
     # The word that the toy rule finds is the symbol of its findings.
     site = ObservedSite(place, "bad", place, is_layer=True, is_trunk=True, calls=2, recomputed=True)
     return replace(site, **facts)  # type: ignore[arg-type]
@@ -332,7 +332,7 @@ def test_a_defect_that_is_still_there_refuses_it(
 
 
 def _failing(cause: Cause, line: int = 1) -> Failure:
-    places = (Place(str(_MODELING), line, line),)
+    places = (SourcePlace(str(_MODELING), line, line),)
     return Failure("gradients", "reentrant", "default", "wrong", places=places, cause=cause)
 
 
@@ -395,7 +395,7 @@ def test_what_belongs_to_another_repair_is_proven_with_it() -> None:
 )
 def test_a_defect_is_gone_in_the_class_that_it_names(left: tuple[str, ...], obstacle: str | None) -> None:
     failure = Failure("frozen base", "reentrant", "default", "lost", cause=Cause.NO_INPUT_GRADIENT)
-    fed = InputEmbedding(Place(str(_MODELING), 1, 1), "bad", "embed", "")
+    fed = InputEmbedding(SourcePlace(str(_MODELING), 1, 1), "bad", "embed", "")
 
     def run(name: str, failing: bool, *embeddings: InputEmbedding) -> ClassResult:
         verdict = _verdict(*[_lost("a", cause=failure.cause)] * failing)
@@ -459,7 +459,7 @@ def test_what_nobody_runs_is_not_proven() -> None:
     for after in (_result(site=_site(block="Other")), _result(site=_site(calls=0))):
         (obstacle,) = _proof(_earlier(), after).obstacles
         assert obstacle == "GC001: none of the classes that were run uses `bad`; what was run: Model"
-    elsewhere = Place("/elsewhere/modeling_x.py", 1, 1)
+    elsewhere = SourcePlace("/elsewhere/modeling_x.py", 1, 1)
     other = _site(place=elsewhere, definition=elsewhere)
     assert "none of the classes that were run" in _proof(_earlier(), _result(site=other)).obstacles[0]
 
@@ -611,7 +611,7 @@ def forward(x):
 
 
 def test_what_is_changed_has_to_be_run() -> None:
-    one, other = Place("modeling_x.py", 4, 4), Place("modeling_x.py", 5, 5)
+    one, other = SourcePlace("modeling_x.py", 4, 4), SourcePlace("modeling_x.py", 5, 5)
     both = _result(executed=(one, other))
     assert _proof(_earlier(), both, text=_TWO_BRANCHES).obstacles == ()
     (obstacle,) = _proof(_earlier(), _result(executed=(one,)), text=_TWO_BRANCHES).obstacles
@@ -691,7 +691,7 @@ def test_files_that_import_from_a_refused_one_are_run_again_without_it() -> None
         failing = {_MODELING} if _MODELING in texts else {second} if texts else set()
         runs = {}
         for path in paths:
-            place = Place(str(path), 1, 1)
+            place = SourcePlace(str(path), 1, 1)
             site = _site(place=place, definition=place, **({} if texts else _SEEN))
             verdict = _verdict(*[_lost("a")] * (path in failing))
             runs[path] = FileRun((_result(verdict, site=site),))

@@ -17,7 +17,7 @@ from gclint.run.check import CheckResult
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.coverage import is_reached
-from gclint.verify.worker.protocol import ClassResult, Failure, ObservedSite, Place
+from gclint.verify.worker.protocol import ClassResult, Failure, ObservedSite, SourcePlace
 
 _ONLY_SEEN = "this was seen in a run, and the text alone does not say how to repair it"
 
@@ -131,7 +131,7 @@ class _Scales:
             return True
         return any(self._covers(place, finding) for place in rule.places(finding, site))
 
-    def _covers(self, place: Place, finding: Finding) -> bool:
+    def _covers(self, place: SourcePlace, finding: Finding) -> bool:
         """Return whether a finding is in a piece of code: on its lines, and within its columns."""
         if self._project.identify(Path(place.path)) != finding.path:
             return False
@@ -141,12 +141,12 @@ class _Scales:
             return place.line <= first[0] <= place.end_line
         return (place.line, place.columns[0]) < last and first < (place.end_line, place.columns[1])
 
-    def _text(self, place: Place) -> str:
+    def _text(self, place: SourcePlace) -> str:
         file = self._project.file(Path(place.path))
         last = min(place.end_line, len(file.line_starts))
         return "\n".join(file.line(row) for row in range(place.line, last + 1))
 
-    def _about(self, rule: Rule, place: Place, sites: Iterable[ObservedSite]) -> list[Finding]:
+    def _about(self, rule: Rule, place: SourcePlace, sites: Iterable[ObservedSite]) -> list[Finding]:
         """Return the findings of a rule about a place where something failed."""
         here = [site for site in sites if site.place == place]
         return [
@@ -192,7 +192,7 @@ class _Scales:
                     yield finding
 
     def _seen(
-        self, rule: Rule, failure: Failure, place: Place, path: Path, sites: Sequence[ObservedSite]
+        self, rule: Rule, failure: Failure, place: SourcePlace, path: Path, sites: Sequence[ObservedSite]
     ) -> Finding:
         file = self._project.file(path)
         start = file.line_starts[place.line - 1]
@@ -220,7 +220,7 @@ def _in_bytes(file: SourceFile, offset: int) -> tuple[int, int]:
     return at.row, len(file.line(at.row)[: at.column - 1].encode(errors="surrogatepass"))
 
 
-def _is_of_another(rule: Rule, finding: Finding, place: Place, sites: Iterable[ObservedSite]) -> bool:
+def _is_of_another(rule: Rule, finding: Finding, place: SourcePlace, sites: Iterable[ObservedSite]) -> bool:
     """Return whether a call at a place whose columns are not known runs other blocks than the flagged one.
 
     There may be several calls on a line, and not every Python tells them apart.
@@ -232,7 +232,7 @@ def _is_of_another(rule: Rule, finding: Finding, place: Place, sites: Iterable[O
 def is_shown(
     rule: Rule,
     finding: Finding,
-    covers: Callable[[Place, Finding], bool],
+    covers: Callable[[SourcePlace, Finding], bool],
     run: ClassResult,
     failure: Failure,
     project: Project,
@@ -256,7 +256,7 @@ def is_shown(
     return False
 
 
-def _defines(project: Project, heir: Heir, place: Place) -> bool:
+def _defines(project: Project, heir: Heir, place: SourcePlace) -> bool:
     """Return whether a place is in the class that a finding names in another file."""
     try:
         file = project.file(heir.path)

@@ -360,7 +360,7 @@ class _Prover:
                 if run.name in later and any(shown):
                     yield run, later[run.name]
 
-    def _covers(self, place: modes.Place, finding: Finding) -> bool:
+    def _covers(self, place: modes.SourcePlace, finding: Finding) -> bool:
         """Return whether a place is on the row of a finding in the text before the repair."""
         before = self._texts[finding.path][0] if finding.path in self._texts else ""
         row = before.count("\n", 0, finding.start) + 1

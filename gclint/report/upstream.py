@@ -18,7 +18,7 @@ from gclint.report.report import Report
 from gclint.report.verification import NUMBER
 from gclint.verify.proven import proven_setting
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Demonstration, Environment, Failure, Mode, Place
+from gclint.verify.worker.protocol import ClassResult, Demonstration, Environment, Failure, Mode, SourcePlace
 from gclint.wording import counted, listed
 
 INDEX = "README.md"
@@ -157,7 +157,7 @@ def _key(report: Report, result: ClassResult, failure: Failure, hints: Iterable[
     return what, failure.places or (result.source, failure.explanation.partition(". ")[0])
 
 
-def _code(report: Report, place: Place) -> list[str]:
+def _code(report: Report, place: SourcePlace) -> list[str]:
     """Return the lines of a place, without the indentation that they have in common."""
     try:
         file = report.project.file(Path(place.path))

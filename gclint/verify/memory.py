@@ -14,7 +14,7 @@ from gclint.verify.models import ModelFiles
 from gclint.verify.process import work
 from gclint.verify.settings import GIGABYTES, RunSettings
 from gclint.verify.sources import Target, UnknownModel, installed_models, target_of
-from gclint.verify.worker.estimates import MemoryEstimate, Question
+from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
 from gclint.verify.worker.protocol import Environment, Request, Unusable
 
 _MODEL_TYPE = re.compile(r"""^    model_type\b[^=\n]*= *["']([\w.-]+)["']""", re.MULTILINE)
@@ -56,7 +56,7 @@ def subject_of(named: str, config: Path | None, python: Path) -> tuple[Target, d
     return _installed(named, python), content
 
 
-def ask(target: Target, question: Question, settings: RunSettings) -> Estimated:
+def ask(target: Target, question: EstimateRequest, settings: RunSettings) -> Estimated:
     """Return the estimate that a worker makes of a class of a file; raise NoEstimate if it makes none."""
     request = Request(
         (target.source,),
@@ -134,7 +134,7 @@ def _installed(name: str, python: Path) -> Target:
     return target_of(next((each for each in defining if each.name == own), defining[0]))
 
 
-def with_architecture(question: Question, content: Mapping[str, Any] | None) -> Question:
+def with_architecture(question: EstimateRequest, content: Mapping[str, Any] | None) -> EstimateRequest:
     """Return the question, with the class that the configuration names if the user names none."""
     named = (content or {}).get("architectures")
     if question.model_class or not isinstance(named, list) or not named:

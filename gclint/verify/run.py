@@ -14,7 +14,7 @@ from gclint.verify.process import EXECUTORS
 from gclint.verify.results import Results, UnusableResults
 from gclint.verify.settings import GIGABYTES, RunSettings
 from gclint.verify.sources import Target, digest, overlay_of
-from gclint.verify.worker.protocol import Environment, Message, Place, Request, Source
+from gclint.verify.worker.protocol import Environment, Message, Request, Source, SourcePlace
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,10 @@ def _request(
     )
 
 
-def _watched(overlay: Mapping[str, str]) -> tuple[Place, ...]:
+def _watched(overlay: Mapping[str, str]) -> tuple[SourcePlace, ...]:
     """Return the statements that differ between texts and the files on the disk."""
     return tuple(
-        Place(path, first, last)
+        SourcePlace(path, first, last)
         for path, text in overlay.items()
         for first, last in changed_places(SourceFile(Path(path), read_bytes(Path(path))).text, text)
     )

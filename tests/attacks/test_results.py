@@ -13,7 +13,7 @@ from gclint.verify import process
 from gclint.verify.worker import child
 from gclint.verify.worker.child import Task, run
 from gclint.verify.worker.ending import End
-from gclint.verify.worker.protocol import ClassResult, Done, Environment, Request, Source, Unusable
+from gclint.verify.worker.protocol import ClassResult, Environment, Finished, Request, Source, Unusable
 from tests.environment import PROJECT
 from tests.verify import stand_in
 
@@ -87,7 +87,7 @@ def test_what_code_writes_into_the_pipe_is_not_believed_and_ends_nothing_else(
     with closing(process.work(Path(sys.executable), request)) as messages:
         heard = list(messages)
     assert isinstance(heard[0], Environment)
-    assert isinstance(heard[-1], Done)
+    assert isinstance(heard[-1], Finished)
     found = {
         (each.source, each.name): (each.outcome, each.category)
         for each in heard

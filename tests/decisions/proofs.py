@@ -45,10 +45,10 @@ def step(
     held: int = 0,
 ) -> Any:
     """Return one step; ``loss`` is the model's own, which is an output as well."""
-    from gclint.verify.worker.examination.run import Step
+    from gclint.verify.worker.examination.run import TrainingStep
 
     own = {} if loss is None else {"loss": loss}
-    return Step(
+    return TrainingStep(
         1.0,
         loss,
         {name: tensor(each) for name, each in {**(outputs or {}), **own}.items()},
@@ -120,14 +120,14 @@ def case(
         layers: whether the blocks are checkpointing layers.
         **facts: further fields of the comparison, such as the known noise.
     """
-    from gclint.verify.worker.examination.case import Case
+    from gclint.verify.worker.examination.case import Comparison
 
     made: dict[str, Any] = {
         "blocks": tuple(block(name, is_layer=layers) for name in LAYERS),
         "kinds": {name: type("ToyLayer", (), {}) for name in LAYERS},
         **facts,
     }
-    return Case(
+    return Comparison(
         run("plain", **{"scenario": scenario, **(expected or {})}),
         run(mode, **{"scenario": scenario, **(found or {})}),
         **made,
@@ -141,10 +141,10 @@ def one_step(**facts: Any) -> Facts:
 
 def origin(what: Any = "output", kind: str = "operation", **facts: Any) -> Any:
     """Return where a recomputation begins to differ: at an operation that reads all that may change."""
-    from gclint.verify.worker.examination.inspection.difference import Origin
-    from gclint.verify.worker.protocol import Place
+    from gclint.verify.worker.examination.inspection.difference import FirstDifference
+    from gclint.verify.worker.protocol import SourcePlace
 
-    stack = (Place(toy_layer.PATH, toy_layer.LINE, toy_layer.LINE),)
+    stack = (SourcePlace(toy_layer.PATH, toy_layer.LINE, toy_layer.LINE),)
     seen: dict[str, Any] = {
         "name": "sin",
         "other": "sin",
@@ -152,22 +152,22 @@ def origin(what: Any = "output", kind: str = "operation", **facts: Any) -> Any:
         "other_stack": (),
         "module": "layers.0",
     }
-    return Origin(what, kind, **{**seen, **facts})
+    return FirstDifference(what, kind, **{**seen, **facts})
 
 
 def change(holder: str, name: str, owner: str = "", **facts: Any) -> Any:
     """Return the change of something that a model can read."""
-    from gclint.verify.worker.examination.inspection.readable import Change
+    from gclint.verify.worker.examination.inspection.readable import StateChange
 
     known: Any = holder
-    return Change(known, name, "1", "2", owner, **facts)
+    return StateChange(known, name, "1", "2", owner, **facts)
 
 
 def checkpointed(line: int = 7, **facts: Any) -> Any:
     """Return what was seen of a checkpoint on a line: nothing that is wrong, but for the facts."""
     from gclint.verify.worker.examination.inspection.inspector import Checkpointed
     from gclint.verify.worker.examination.inspection.tape import Event
-    from gclint.verify.worker.protocol import Place
+    from gclint.verify.worker.protocol import SourcePlace
 
     seen: dict[str, Any] = {
         "modules": (),
@@ -183,7 +183,7 @@ def checkpointed(line: int = 7, **facts: Any) -> Any:
         "changes": (),
         "modified": (),
     }
-    return Checkpointed(Place("modeling_toy.py", line, line), **{**seen, **facts})
+    return Checkpointed(SourcePlace("modeling_toy.py", line, line), **{**seen, **facts})
 
 
 def inspected(*checkpoints: Any, **facts: Any) -> Any:
@@ -220,12 +220,12 @@ def result(*cases: Any) -> Any:
     from torch.nn import Linear
     from transformers import PretrainedConfig
 
-    from gclint.verify.worker.examination.findings import Findings
+    from gclint.verify.worker.examination.findings import ClassResultBuilder
     from gclint.verify.worker.protocol import Source
-    from gclint.verify.worker.specimen import Specimen
+    from gclint.verify.worker.specimen import TinyModel
 
-    findings = Findings(Source("modeling_toy.py", "toy"), type("Toy", (), {}))
-    specimen = Specimen("default", PretrainedConfig(), lambda: Linear(1, 1), dict)
+    findings = ClassResultBuilder(Source("modeling_toy.py", "toy"), type("Toy", (), {}))
+    specimen = TinyModel("default", PretrainedConfig(), lambda: Linear(1, 1), dict)
     for each in cases:
         found = list(symptoms(each).values())
         findings.judge(each, found, specimen)

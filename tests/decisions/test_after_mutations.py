@@ -17,7 +17,7 @@ from gclint.run.check import CheckResult
 from gclint.run.fix import fix
 from gclint.settings import Settings
 from gclint.verify.files import FileRun
-from gclint.verify.worker.protocol import ClassResult, ObservedSite, Place
+from gclint.verify.worker.protocol import ClassResult, ObservedSite, SourcePlace
 from tests.decisions import proofs, reports
 from tests.decisions.outside import (
     BRANCHES,
@@ -233,7 +233,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _site(called: Path, defined: Path, *, recomputed: bool = True) -> ObservedSite:
     """Return a call of a block, in one file, whose class is in another."""
-    places = (Place(str(each), 1, 1) for each in (called, defined))
+    places = (SourcePlace(str(each), 1, 1) for each in (called, defined))
     called_at, defined_at = places
     return ObservedSite(called_at, "Block", defined_at, True, True, calls=1, recomputed=recomputed)
 

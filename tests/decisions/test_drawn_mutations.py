@@ -23,8 +23,8 @@ from gclint.settings import Settings
 from gclint.verify.cluster.driver import Answer, messages
 from gclint.verify.memory import with_architecture
 from gclint.verify.results import Results
-from gclint.verify.worker.estimates import Question
-from gclint.verify.worker.protocol import Done, Message, Request, Unusable, encode
+from gclint.verify.worker.estimates import EstimateRequest
+from gclint.verify.worker.protocol import Finished, Message, Request, Unusable, encode
 from tests.decisions.outside import BRANCHES, LAYER, Decision, Outside, Pair, decisions, found, silent
 from tests.decisions.toy import BRANCH, FLAG, STACK, block, call, model, toy
 
@@ -119,7 +119,7 @@ def test_only_a_package_that_is_there_has_folders(name: str, number: int) -> Non
 def test_a_configuration_names_the_class(
     asked: str, content: dict[str, object] | None, model_class: str
 ) -> None:
-    assert with_architecture(Question(asked), content).model_class == model_class
+    assert with_architecture(EstimateRequest(asked), content).model_class == model_class
 
 
 def test_what_cannot_be_run_is_in_the_formats_for_programs(folder: Path) -> None:
@@ -171,7 +171,7 @@ class _Cluster:
     [
         (Unusable("there is no torch"), Unusable("on the node here: there is no torch")),
         (Unusable("it is no model", "modeling_toy.py"), Unusable("it is no model", "modeling_toy.py")),
-        (Done(), Done()),
+        (Finished(), Finished()),
     ],
 )
 def test_what_a_node_cannot_do_is_said_of_it(sent: Message, message: Message) -> None:

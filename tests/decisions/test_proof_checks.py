@@ -234,10 +234,10 @@ def test_only_the_warning_of_torch_about_inputs_fails(warning: str, fails: bool)
 
 
 def _call(block: str, caches: dict[int, str]) -> Any:
-    from gclint.verify.worker.examination.trace import Call
-    from gclint.verify.worker.protocol import Place
+    from gclint.verify.worker.examination.trace import BlockCall
+    from gclint.verify.worker.protocol import SourcePlace
 
-    return Call(block, Place("modeling_toy.py", 1, 1), {}, {}, (), caches, {}, True)
+    return BlockCall(block, SourcePlace("modeling_toy.py", 1, 1), {}, {}, (), caches, {}, True)
 
 
 @pytest.mark.parametrize(

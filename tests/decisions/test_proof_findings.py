@@ -147,20 +147,20 @@ def test_failures_of_one_cause_are_one_and_those_of_others_are_others() -> None:
 
 
 def test_failures_at_other_places_are_others() -> None:
-    from gclint.verify.worker.protocol import Place
+    from gclint.verify.worker.protocol import SourcePlace
 
     def dead(line: int) -> Any:
-        from gclint.verify.worker.ending import Frame
+        from gclint.verify.worker.ending import StackFrame
         from gclint.verify.worker.examination.fault import Fault
 
         compared = case({}, {"steps": []}, source="modeling_toy.py")
-        compared.run.error = Fault("time limit", "no end", (Frame("modeling_toy.py", line),))
+        compared.run.error = Fault("time limit", "no end", (StackFrame("modeling_toy.py", line),))
         return compared
 
     assert len(proofs.result(dead(3), dead(3)).failures) == 1
     result = proofs.result(dead(3), dead(4))
     assert [each.places for each in result.failures] == [
-        (Place("modeling_toy.py", line, line),) for line in (3, 4)
+        (SourcePlace("modeling_toy.py", line, line),) for line in (3, 4)
     ]
 
 
@@ -270,10 +270,10 @@ def test_a_verdict_records_later_steps_even_after_a_wrong_one(steps: Any, observ
     [([["a", "b"]], ("a", "b")), ([["a", "b"], ["b"]], ("b",)), ([["a"], ["b"]], ()), ([], ())],
 )
 def test_a_part_is_covered_if_any_run_covers_it(parts: Any, not_covered: Any) -> None:
-    from gclint.verify.worker.examination.findings import Findings
+    from gclint.verify.worker.examination.findings import ClassResultBuilder
     from gclint.verify.worker.protocol import Source
 
-    findings = Findings(Source("modeling_toy.py", "toy"), type("Toy", (), {}))
+    findings = ClassResultBuilder(Source("modeling_toy.py", "toy"), type("Toy", (), {}))
     for each in parts:
         findings.add_not_covered(each)
     assert findings.result().not_covered == not_covered

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gclint.verify.worker.models import Models
-from gclint.verify.worker.protocol import ClassResult, Place, Source
+from gclint.verify.worker.protocol import ClassResult, Source, SourcePlace
 from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable
 from gclint.verify.worker.watch import Watch
 
@@ -92,7 +92,7 @@ def test_a_class_that_is_not_supported_is_not_built() -> None:
     ("error", "outcome"),
     [
         (NotSynthesisable("too large", "too many parameters"), "not run"),
-        (BrokenModel("NameError: no", "nothing defines it", Place("modeling_toy.py", 3, 3)), "failed"),
+        (BrokenModel("NameError: no", "nothing defines it", SourcePlace("modeling_toy.py", 3, 3)), "failed"),
     ],
 )
 @pytest.mark.parametrize("is_late", [False, True])

@@ -72,7 +72,7 @@ Examine = Callable[..., Any]
 def examine(toy: Any, monkeypatch: pytest.MonkeyPatch) -> Examine:
     """Return a function that examines the model in its first scenario and in those that are named."""
     from gclint.verify.worker.examination import scenarios
-    from gclint.verify.worker.examination.findings import Findings
+    from gclint.verify.worker.examination.findings import ClassResultBuilder
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.watch import Watch
 
@@ -80,9 +80,9 @@ def examine(toy: Any, monkeypatch: pytest.MonkeyPatch) -> Examine:
         runner = _Runner(given)
         monkeypatch.setattr(scenarios, "Runner", lambda *_: runner)
         source = Source("modeling_toy.py", "toy", **facts)
-        findings = Findings(source, type("Toy", (), {}))
+        findings = ClassResultBuilder(source, type("Toy", (), {}))
         made = replace(toy, wanted=frozenset(wanted))
-        doubt = scenarios.Scenarios(made, "cpu", findings, Watch()).run()
+        doubt = scenarios.ScenarioRuns(made, "cpu", findings, Watch()).run()
         return (findings.result() if doubt is None else findings.not_run(doubt)), runner.made
 
     return examined

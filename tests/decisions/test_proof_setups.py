@@ -17,10 +17,10 @@ pytestmark = pytest.mark.torch
 @pytest.fixture
 def subject() -> Iterator[Any]:
     """Yield a model with which nothing is wrong."""
-    from gclint.verify.worker.examination.subject import Subject
+    from gclint.verify.worker.examination.subject import ModelUnderTest
 
     with imported("healthy") as module:
-        yield Subject(specimen(module), "cpu")
+        yield ModelUnderTest(specimen(module), "cpu")
 
 
 def _practice(title: str) -> Any:

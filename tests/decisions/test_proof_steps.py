@@ -29,10 +29,10 @@ def _conditions(scenario: str, mode: Any = "plain", **facts: Any) -> Any:
 @pytest.fixture
 def subject() -> Iterator[Any]:
     """Yield a model with which nothing is wrong, and that drops a tenth of one layer's output."""
-    from gclint.verify.worker.examination.subject import Subject
+    from gclint.verify.worker.examination.subject import ModelUnderTest
 
     with imported("healthy") as module:
-        yield Subject(specimen(module), "cpu")
+        yield ModelUnderTest(specimen(module), "cpu")
 
 
 def _taken(subject: Any, scenario: str, mode: str = "plain", **facts: Any) -> Any:
@@ -103,10 +103,10 @@ def test_something_is_dropped_only_in_its_scenario(subject: Any, scenario: str, 
 def test_dropout_is_raised_to_a_least_rate(least: float, rate: float) -> None:
     from dataclasses import replace
 
-    from gclint.verify.worker.examination.subject import Subject
+    from gclint.verify.worker.examination.subject import ModelUnderTest
 
     with imported("healthy") as module:
-        subject = Subject(replace(specimen(module), least_dropout=least), "cpu")
+        subject = ModelUnderTest(replace(specimen(module), least_dropout=least), "cpu")
         subject.prepare(_scenario("dropout"))
         assert subject.model.layers[0].dropout.p == rate
         assert subject.drop_by_default()
@@ -117,18 +117,18 @@ def test_dropout_is_raised_to_a_least_rate(least: float, rate: float) -> None:
 def test_a_model_is_trained_even_if_it_was_built_for_evaluation() -> None:
     from dataclasses import replace
 
-    from gclint.verify.worker.examination.subject import Subject
+    from gclint.verify.worker.examination.subject import ModelUnderTest
 
     with imported("healthy") as module:
         given = specimen(module)
-        subject = Subject(replace(given, build=lambda: given.build().eval()), "cpu")
+        subject = ModelUnderTest(replace(given, build=lambda: given.build().eval()), "cpu")
         assert all(each.training for each in subject.model.modules())
 
 
 def test_checkpointing_that_is_on_by_default_is_off_in_the_reference() -> None:
     from dataclasses import replace
 
-    from gclint.verify.worker.examination.subject import Subject, enable_checkpointing
+    from gclint.verify.worker.examination.subject import ModelUnderTest, enable_checkpointing
 
     def build() -> Any:
         model = given.build()
@@ -137,7 +137,7 @@ def test_checkpointing_that_is_on_by_default_is_off_in_the_reference() -> None:
 
     with imported("healthy") as module:
         given = specimen(module)
-        subject = Subject(replace(given, build=build), "cpu")
+        subject = ModelUnderTest(replace(given, build=build), "cpu")
         assert not any(subject.flags().values())
 
 
@@ -197,10 +197,10 @@ def test_a_scenario_applies_to_models_that_have_what_it_enables(
 def test_dropout_needs_something_that_drops(dropout: float, least: float, is_allowed: bool) -> None:
     from dataclasses import replace
 
-    from gclint.verify.worker.examination.subject import Subject
+    from gclint.verify.worker.examination.subject import ModelUnderTest
 
     with imported("healthy") as module:
-        subject = Subject(replace(specimen(module, dropout=dropout), least_dropout=least), "cpu")
+        subject = ModelUnderTest(replace(specimen(module, dropout=dropout), least_dropout=least), "cpu")
         assert subject.allows(_scenario("dropout"), ["layers.0"]) is is_allowed
 
 

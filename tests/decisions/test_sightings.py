@@ -18,7 +18,7 @@ from gclint.run.check import CheckResult, check
 from gclint.run.fix import FixResult
 from gclint.settings import Settings
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Failure, ObservedSite, Place
+from gclint.verify.worker.protocol import ClassResult, Failure, ObservedSite, SourcePlace
 from tests.decisions import reports
 from tests.decisions.outside import FILE
 from tests.decisions.toy import PROTECTED, STACK, block, model, toy
@@ -103,9 +103,9 @@ def test_columns_are_forgotten_where_a_line_has_changed(tmp_path: Path) -> None:
 def _site(path: Path, row: int, *, recomputed: bool | None) -> ObservedSite:
     """Return a call of a block that a run came to."""
     return ObservedSite(
-        Place(str(path), row, row),
+        SourcePlace(str(path), row, row),
         "OtterLayer",
-        Place(str(path), 6, 9),
+        SourcePlace(str(path), 6, 9),
         is_layer=True,
         is_trunk=True,
         calls=1,
@@ -164,7 +164,7 @@ def _about(path: Path, code: str, words: str, remedy: Fix | Refusal, **more: Any
     return Finding(code, "a-rule", "goes wrong", path, start, start + 5, "OtterLayer", remedy, **more)
 
 
-def _failure(cause: Cause, *places: Place) -> Failure:
+def _failure(cause: Cause, *places: SourcePlace) -> Failure:
     return Failure("gradients", "reentrant", "default", "goes wrong", places=places, cause=cause)
 
 
@@ -192,7 +192,7 @@ def test_a_fix_that_rests_on_a_run_in_one_of_its_parts_needs_one(
         )
         for row, words in enumerate(both)
     )
-    places = tuple(Place(str(path), _row(words), _row(words)) for words in both)
+    places = tuple(SourcePlace(str(path), _row(words), _row(words)) for words in both)
     failure = _failure(Cause.KEYWORD_ACTIVATION, *places)
     run = ClassResult(str(path), "OtterModel", "failed", failures=(failure,))
     weighed = weigh(Project(Settings(), [path]), CheckResult(findings, (), 1, groups=()), [run], all_rules())
@@ -206,7 +206,7 @@ def test_what_one_of_several_rules_has_found_is_not_found_again_by_another(
 ) -> None:
     finding = _about(path, code, "class OtterModel", Refusal("no"))
     row = _row("class OtterModel")
-    failure = _failure(Cause.NO_INPUT_GRADIENT, Place(str(path), row, row))
+    failure = _failure(Cause.NO_INPUT_GRADIENT, SourcePlace(str(path), row, row))
     run = ClassResult(str(path), "OtterModel", "failed", failures=(failure,))
     project = Project(Settings(), [path])
     weighed = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings
@@ -234,9 +234,9 @@ def test_a_failure_in_an_heir_is_about_its_base(
         each.write_text(reports.SAFE.replace("Otter", "Seal"), encoding="utf-8")
     heirs = (Heir(other if is_heir else third, "SealLayer"),)
     finding = _about(path, "GC003", "class OtterLayer", Refusal("no"), heirs=heirs)
-    place = Place(str(other), _row(row), _row(row))
+    place = SourcePlace(str(other), _row(row), _row(row))
     failure = _failure(Cause.KEYWORD_ACTIVATION, place)
-    sites = (ObservedSite(place, block, Place(str(third), 1, 1), True, True, 0, None),) if block else ()
+    sites = (ObservedSite(place, block, SourcePlace(str(third), 1, 1), True, True, 0, None),) if block else ()
     run = ClassResult(str(other), "SealModel", "failed", failures=(failure,), sites=sites)
     project = Project(Settings(), [path])
     (weighed,) = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings

@@ -26,8 +26,8 @@ from gclint.verify.worker.protocol import (
     Failure,
     Mode,
     Observation,
-    Place,
     SetUp,
+    SourcePlace,
     Verdict,
 )
 
@@ -81,7 +81,7 @@ def failing(source: Path, name: str, message: str = "a gradient is lost") -> Cla
         "default",
         message,
         ("a.weight", "b.weight"),
-        (Place(path, 7, 7),),
+        (SourcePlace(path, 7, 7),),
         Cause.KEYWORD_ACTIVATION,
         "The call passes `context` by keyword. Pass it by position.",
     )

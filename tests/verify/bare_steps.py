@@ -22,7 +22,7 @@ from transformers.utils import logging
 from gclint.verify.worker.examination.examine import examine
 from gclint.verify.worker.memory import enlarge_pages
 from gclint.verify.worker.protocol import Mode, Source
-from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.specimen import TinyModel
 from gclint.verify.worker.synthesis.attempts.search import specimens
 from gclint.verify.worker.watch import Watch
 
@@ -56,7 +56,7 @@ def main(names: list[str]) -> None:
     print(synthesising, examining, bare)
 
 
-def _take_bare_steps(made: list[Specimen], steps: Counter[tuple[str, Mode]]) -> None:
+def _take_bare_steps(made: list[TinyModel], steps: Counter[tuple[str, Mode]]) -> None:
     """Take as many steps in each mode, each scenario with its specimen, if it has one of its own."""
     by_scenario = {specimen.scenario: specimen for specimen in made}
     for specimen in made:

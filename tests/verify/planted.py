@@ -160,7 +160,7 @@ def specimen(module: Any, feature: str = "default", **fields: Any) -> Any:
     """
     import torch
 
-    from gclint.verify.worker.specimen import Specimen
+    from gclint.verify.worker.specimen import TinyModel
 
     config = module.ToyConfig(**fields)
 
@@ -177,7 +177,7 @@ def specimen(module: Any, feature: str = "default", **fields: Any) -> Any:
             made["encoder_hidden_states"] = torch.randn(2, 4, config.hidden_size, generator=generator)
         return made | _optional_inputs(module.ToyModel, made["input_ids"])
 
-    return Specimen(feature, config, build, inputs, other_inputs=lambda: inputs(8))
+    return TinyModel(feature, config, build, inputs, other_inputs=lambda: inputs(8))
 
 
 def _optional_inputs(model_class: Any, input_ids: Any) -> dict[str, Any]:

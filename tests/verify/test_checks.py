@@ -177,11 +177,11 @@ def _examine(model_class: Any, specimens: list[Any]) -> ClassResult:
 
 
 def test_model_that_fails_without_checkpointing_is_not_judged() -> None:
-    from gclint.verify.worker.specimen import Specimen
+    from gclint.verify.worker.specimen import TinyModel
 
     with imported("healthy") as module:
         config = module.ToyConfig()
-        specimen = Specimen("default", config, lambda: module.ToyModel(config), lambda: {"input_ids": None})
+        specimen = TinyModel("default", config, lambda: module.ToyModel(config), lambda: {"input_ids": None})
         result = _examine(module.ToyModel, [specimen])
     assert (result.outcome, result.category, result.failures) == ("not run", "reference", ())
     assert result.reason is not None
@@ -222,16 +222,16 @@ def test_an_option_that_cannot_be_judged_is_told() -> None:
 
 
 def test_what_runs_with_options_saw_is_a_part_of_the_result() -> None:
-    from gclint.verify.worker.examination.findings import Doubt, Findings
-    from gclint.verify.worker.protocol import InputEmbedding, Place, Source, Stability
+    from gclint.verify.worker.examination.findings import ClassResultBuilder, Inconclusive
+    from gclint.verify.worker.protocol import InputEmbedding, Source, SourcePlace, Stability
 
-    findings = Findings(Source("modeling_toy.py", "toy", complete=True), type("ToyModel", (), {}))
+    findings = ClassResultBuilder(Source("modeling_toy.py", "toy", complete=True), type("ToyModel", (), {}))
     findings.scenarios.append("default")
     findings.stability.append(Stability("eager", "amplifies", 0.5))
     found = findings.separate()
-    found.doubt = Doubt("not compared", "only 1 of 9")
+    found.doubt = Inconclusive("not compared", "only 1 of 9")
     found.add_classes([Planted])
-    found.add_embeddings([InputEmbedding(Place("modeling_toy.py", 1, 1), "ToyModel", "embed")])
+    found.add_embeddings([InputEmbedding(SourcePlace("modeling_toy.py", 1, 1), "ToyModel", "embed")])
     found.add_not_covered(["tower"])
     findings.take(found)
     result = findings.result()
@@ -263,11 +263,11 @@ def test_what_options_show_is_told_with_all_that_is_known() -> None:
 def test_attributes_that_are_set_or_changed_are_told() -> None:
     from torch import nn
 
-    from gclint.verify.worker.examination.state import Attributes
+    from gclint.verify.worker.examination.state import ModuleAttributes
 
     model = nn.Sequential(nn.Linear(2, 2))
     model.kept, model.things = 1, [1]
-    before = Attributes(model)
+    before = ModuleAttributes(model)
     model.kept, model.new = 2, 3
     model.things.append(2)
     model[0].register_forward_hook(lambda *_: None)

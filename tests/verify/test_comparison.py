@@ -121,17 +121,17 @@ def test_what_is_zero_but_for_rounding_in_both_runs_is_compared(
 ) -> None:
     import torch
 
-    from gclint.verify.worker.examination.case import Case
+    from gclint.verify.worker.examination.case import Comparison
     from gclint.verify.worker.examination.evidence import verdict
-    from gclint.verify.worker.examination.run import Conditions, Run, Step
+    from gclint.verify.worker.examination.run import Conditions, Run, TrainingStep
     from gclint.verify.worker.scenarios import scenario_named
 
     def run(mode: Mode, bias: float) -> Run:
         gradients = {"bias": torch.tensor([bias]), "weight": torch.ones(3), "other": torch.ones(3)}
-        step = Step(1.0, None, {}, gradients, 0, 0.0, None, 0)
+        step = TrainingStep(1.0, None, {}, gradients, 0, 0.0, None, 0)
         return Run(Conditions(scenario_named("default"), mode), steps=[step])
 
-    case = Case(run("plain", expected), run("reentrant", found), (), noise={("gradient", "bias"): 1.0})
+    case = Comparison(run("plain", expected), run("reentrant", found), (), noise={("gradient", "bias"): 1.0})
     assert case.blurred == ("bias",)
     shown = verdict(case, ())
     assert (shown.compared, shown.not_compared) == ((3, ()) if is_nothing else (2, ("bias",)))

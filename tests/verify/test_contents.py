@@ -117,13 +117,13 @@ def test_use_cache_of_a_configuration_is_no_change_since_the_steps_set_it() -> N
 def test_what_modules_share_changes_in_all_of_them_and_what_one_replaces_only_there() -> None:
     import torch
 
-    from gclint.verify.worker.examination.state import Attributes
+    from gclint.verify.worker.examination.state import ModuleAttributes
 
     shared = _Statistics()
     model: Any = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.ReLU())
     for each in model:
         each.shared, each.number, each.list = shared, 0, [1]
-    attributes = Attributes(model)
+    attributes = ModuleAttributes(model)
     assert not attributes.changes()
     model[0].number, model[1].list = False, [2]
     assert set(attributes.changes()) == {"0.number", "1.list"}

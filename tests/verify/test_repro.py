@@ -222,12 +222,12 @@ def test_an_entry_in_the_table_is_all_that_a_new_scenario_needs(
 
 @pytest.mark.torch
 def test_the_recipe_is_that_of_the_failure_that_is_shown() -> None:
-    from gclint.verify.worker.examination.findings import Findings
+    from gclint.verify.worker.examination.findings import ClassResultBuilder
     from gclint.verify.worker.protocol import Source
 
     with imported("cross_attention") as module:
         default, further = specimen(module), specimen(module, "cross-attention", add_cross_attention=True)
-        findings = Findings(Source(module.__file__, module.__name__), module.ToyModel)
+        findings = ClassResultBuilder(Source(module.__file__, module.__name__), module.ToyModel)
         findings.fail(_failure("plain", "frozen base"), default)
         findings.fail(_failure("reentrant", "cross-attention"), further)
         findings.fail(_failure("reentrant", "default"), default)

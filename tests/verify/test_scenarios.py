@@ -83,14 +83,14 @@ def test_model_whose_second_step_always_fails_is_not_judged(
 
 @contextmanager
 def _scenarios(feature: str) -> Iterator[tuple[Any, Any]]:
-    from gclint.verify.worker.examination.findings import Findings
-    from gclint.verify.worker.examination.scenarios import Scenarios
+    from gclint.verify.worker.examination.findings import ClassResultBuilder
+    from gclint.verify.worker.examination.scenarios import ScenarioRuns
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.watch import Watch
 
     with imported("router_losses_returned") as module:
-        findings = Findings(Source(module.__file__, module.__name__), module.ToyModel)
-        yield Scenarios(specimen(module, feature), "cpu", findings, Watch()), findings
+        findings = ClassResultBuilder(Source(module.__file__, module.__name__), module.ToyModel)
+        yield ScenarioRuns(specimen(module, feature), "cpu", findings, Watch()), findings
 
 
 @pytest.mark.parametrize(("feature", "is_measured"), [("default", True), ("cross-attention", False)])

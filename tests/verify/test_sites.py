@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 
 pytestmark = pytest.mark.torch
 
@@ -24,26 +24,26 @@ def _sites(
     import torch
 
     from gclint.verify.worker.examination.blocks import Block
-    from gclint.verify.worker.examination.case import Case
+    from gclint.verify.worker.examination.case import Comparison
     from gclint.verify.worker.examination.fault import Fault
     from gclint.verify.worker.examination.findings import Sites
-    from gclint.verify.worker.examination.run import ENABLING, Conditions, Run, Step
-    from gclint.verify.worker.examination.trace import Call
+    from gclint.verify.worker.examination.run import ENABLING, Conditions, Run, TrainingStep
+    from gclint.verify.worker.examination.trace import BlockCall
     from gclint.verify.worker.scenarios import scenario_named
 
     conditions = Conditions(scenario_named("default"), "reentrant")
     run, reference = Run(conditions), Run(conditions)
-    run.calls.append(Call(block, Place("modeling_toy.py", line, line), {}, {}, (), {}, {}, True))
+    run.calls.append(BlockCall(block, SourcePlace("modeling_toy.py", line, line), {}, {}, (), {}, {}, True))
     run.forward[block] = reference.recorded[block] = ran
     run.backward[block] = recomputed
     parameters = [f"{block}.weight", f"{block}.bias"]
     for each, missing in ((reference, ()), (run, lost)):
         gradients = {name: None if name in missing else torch.ones(2) for name in parameters}
-        each.steps.append(Step(1.0, None, {}, gradients, 0, 0.0, None))
+        each.steps.append(TrainingStep(1.0, None, {}, gradients, 0, 0.0, None))
     if not is_enabled:
         run.stage, run.error = ENABLING, Fault("ValueError", "nothing to enable")
     blocks = (Block(block, block, True, True, 1, frozenset(parameters)),)
-    case = Case(reference, run, blocks, kinds={block: torch.nn.Linear})
+    case = Comparison(reference, run, blocks, kinds={block: torch.nn.Linear})
     sites = Sites()
     sites.add(case)
     sites.judge(case)
@@ -159,13 +159,15 @@ def test_lone_blocks_are_not_counted_and_known_at_their_call_sites(recomputed: i
     from dataclasses import replace
 
     from gclint.verify.worker.examination.findings import Sites
-    from gclint.verify.worker.examination.trace import Call
+    from gclint.verify.worker.examination.trace import BlockCall
     from tests.decisions import proofs
 
     lone = replace(proofs.block("layers.1"), is_lone=True, is_trunk=False)
     found = {"again": {"layers.0": 1, "layers.1": recomputed}}
     case = proofs.case({}, found, blocks=(proofs.block("layers.0"),), lone=(lone,))
-    case.run.calls.append(Call("layers.1", Place("modeling_toy.py", 7, 7), {}, {}, (), {}, {}, True))
+    case.run.calls.append(
+        BlockCall("layers.1", SourcePlace("modeling_toy.py", 7, 7), {}, {}, (), {}, {}, True)
+    )
     sites = Sites()
     sites.add(case)
     assert [each.recomputed for each in sites.facts()] == [None]
@@ -187,13 +189,13 @@ def test_a_call_site_is_recomputed_if_all_blocks_that_it_calls_are(
     again: dict[str, int], expected: bool
 ) -> None:
     from gclint.verify.worker.examination.findings import Sites
-    from gclint.verify.worker.examination.trace import Call
+    from gclint.verify.worker.examination.trace import BlockCall
     from tests.decisions import proofs
 
     kind = type("ToyLayer", (), {})
     case = proofs.case({}, {"again": again}, kinds=dict.fromkeys(proofs.LAYERS, kind))
-    place = Place("modeling_toy.py", 7, 7)
-    case.run.calls += [Call(name, place, {}, {}, (), {}, {}, True) for name in proofs.LAYERS]
+    place = SourcePlace("modeling_toy.py", 7, 7)
+    case.run.calls += [BlockCall(name, place, {}, {}, (), {}, {}, True) for name in proofs.LAYERS]
     sites = Sites()
     sites.add(case)
     sites.judge(case)

@@ -15,10 +15,10 @@ pytestmark = pytest.mark.torch
 
 @contextmanager
 def _subject(name: str) -> Iterator[Any]:
-    from gclint.verify.worker.examination.subject import Subject
+    from gclint.verify.worker.examination.subject import ModelUnderTest
 
     with imported(name) as module:
-        yield Subject(specimen(module), "cpu")
+        yield ModelUnderTest(specimen(module), "cpu")
 
 
 def _take(subject: Any, conditions: Any) -> Any:
@@ -95,7 +95,7 @@ def test_evaluation_with_a_cache_computes_one_more_token(monkeypatch: pytest.Mon
     from transformers.modeling_outputs import BaseModelOutputWithPast
 
     from gclint.verify.worker.examination.run import OTHER_COMPUTATIONS
-    from gclint.verify.worker.examination.subject import Subject
+    from gclint.verify.worker.examination.subject import ModelUnderTest
 
     with imported("cache_by_keyword") as module:
 
@@ -107,7 +107,7 @@ def test_evaluation_with_a_cache_computes_one_more_token(monkeypatch: pytest.Mon
             return BaseModelOutputWithPast(hidden_states, cache)
 
         monkeypatch.setattr(module.ToyModel, "forward", forward)
-        subject = Subject(specimen(module), "cpu")
+        subject = ModelUnderTest(specimen(module), "cpu")
         run = _take(subject, OTHER_COMPUTATIONS["evaluation with a cache"])
         last = subject.specimen.inputs()["input_ids"][:, -1:]
         alone = subject.model(last).last_hidden_state

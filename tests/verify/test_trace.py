@@ -55,7 +55,7 @@ def test_class_is_where_the_text_that_was_imported_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gclint.verify.worker.examination.trace import definition, source_lines
-    from gclint.verify.worker.protocol import Place
+    from gclint.verify.worker.protocol import SourcePlace
 
     monkeypatch.syspath_prepend(tmp_path)
     path = tmp_path / "modeling_placed.py"
@@ -63,7 +63,7 @@ def test_class_is_where_the_text_that_was_imported_has_it(
     module = importlib.import_module("modeling_placed")
     try:
         assert source_lines(str(path)) == _MODULE.splitlines(keepends=True)
-        assert definition(module.ToyLayer) == Place(str(path), 4, 6)
-        assert definition(module.ToyOther) == Place(str(path), 9, 10)
+        assert definition(module.ToyLayer) == SourcePlace(str(path), 4, 6)
+        assert definition(module.ToyOther) == SourcePlace(str(path), 9, 10)
     finally:
         del sys.modules["modeling_placed"]

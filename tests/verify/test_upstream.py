@@ -17,7 +17,7 @@ from gclint.settings import Settings
 from gclint.verify.results import Results
 from gclint.verify.settings import RunSettings
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Demonstration, Failure, Place
+from gclint.verify.worker.protocol import ClassResult, Demonstration, Failure, SourcePlace
 from tests.toys import NO_FIX
 from tests.verify.command_line import Gclint, failing, kept_results, passing, write
 
@@ -171,7 +171,7 @@ def test_what_is_generated_from_one_file_has_the_same_defects(tmp_path: Path) ->
     )
     results, weighed = Results(), Weighed(hints={})
     for number, (path, line, finding) in enumerate(found):
-        place = Place(str(path), line, line)
+        place = SourcePlace(str(path), line, line)
         failure = Failure(
             "error",
             "reentrant",

@@ -19,8 +19,8 @@ from gclint.verify.sources import digest
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
-    Done,
     Environment,
+    Finished,
     Message,
     Progress,
     Request,
@@ -141,7 +141,7 @@ class _Work:
 
 
 def messages(ray: Any, python: Path, request: Request) -> Iterator[Message]:
-    """Yield the messages of all workers as if of one; the last is ``Done``, or what went wrong."""
+    """Yield the messages of all workers as if of one; the last is ``Finished``, or what went wrong."""
     try:
         yield from _Run(ray, python, request).messages()
     except CannotReach as error:
@@ -192,7 +192,7 @@ class _Run:
                     yield message
                     if isinstance(message, Unusable) and message.source is None:
                         return
-        yield Done()
+        yield Finished()
 
     def _start(self, work: _Work) -> None:
         task = self._task.options(name=work.name)

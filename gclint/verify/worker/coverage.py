@@ -211,7 +211,7 @@ def _mentioned(statement: ast.AST) -> Iterator[str]:
             yield each.name
 
 
-def _loop(tree: ast.Module, line: int) -> _Loop | None:
+def _loop(tree: ast.Module, line: int) -> _BlockLoop | None:
     """Return the outermost loop around a line within its function, or the statement if there is none."""
     around = [
         node
@@ -226,10 +226,10 @@ def _loop(tree: ast.Module, line: int) -> _Loop | None:
     loops = [each for each in within if isinstance(each, (ast.For, ast.AsyncFor, ast.While))]
     if not within:
         return None
-    return _Loop(function, min(loops or within[-1:], key=lambda each: each.lineno))
+    return _BlockLoop(function, min(loops or within[-1:], key=lambda each: each.lineno))
 
 
-class _Loop:
+class _BlockLoop:
     """A statement that runs blocks, with what depends on it in its function."""
 
     def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> None:

@@ -12,11 +12,11 @@ from itertools import chain
 from types import ModuleType
 from typing import Any
 
-from gclint.verify.worker.estimates import MemoryEstimate, Question
+from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
 from gclint.verify.worker.known import Known
 from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Source, Unusable
-from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable, Specimen
+from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable, TinyModel
 from gclint.verify.worker.watch import Watch
 
 _ENVIRONMENT = {
@@ -41,7 +41,7 @@ class Models:
     _classes: Callable[[ModuleType], Sequence[Any]]
     _unsupported: Callable[[Any], str | None]
     _examine: Callable[..., ClassResult]
-    _specimens: Callable[[Any], Iterator[Specimen]]
+    _specimens: Callable[[Any], Iterator[TinyModel]]
     _trained: Callable[..., ClassResult]
 
     def __init__(self, known: Sequence[Known] = (), practices: Sequence[str] = ()) -> None:
@@ -125,7 +125,7 @@ class Models:
         return self._trained(result, first, device, self._practices, watch)
 
     def estimate(
-        self, source: Source, classes: Sequence[Any], question: Question, device: str
+        self, source: Source, classes: Sequence[Any], question: EstimateRequest, device: str
     ) -> MemoryEstimate | Unusable:
         """Return the estimate for one of the classes, or why there is none; called in a fork."""
         from gclint.verify.worker.footprint.building import CannotEstimate

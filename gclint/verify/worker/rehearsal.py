@@ -14,13 +14,13 @@ from typing import Any
 
 from gclint.verify.worker import child
 from gclint.verify.worker.examination.forked import Fork, in_fork
-from gclint.verify.worker.specimen import NotSynthesisable, Specimen
+from gclint.verify.worker.specimen import NotSynthesisable, TinyModel
 
 _SECONDS = 120.0
 """The time limit of a class that has none."""
 
 
-def rehearsed(specimens: Callable[[Any], Iterable[Specimen]], model_class: Any) -> Iterator[Specimen]:
+def rehearsed(specimens: Callable[[Any], Iterable[TinyModel]], model_class: Any) -> Iterator[TinyModel]:
     """Yield the specimens of a class, which are made in a fork.
 
     Raises:

@@ -42,7 +42,7 @@ from gclint.verify.worker.practices import (
     trainer_practices,
 )
 from gclint.verify.worker.protocol import ClassResult, Outcome, SetUp, SetUpOutcome, Source
-from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.specimen import TinyModel
 from gclint.verify.worker.training.answer import answer
 from gclint.verify.worker.training.by_trainer import (
     ALWAYS,
@@ -192,7 +192,7 @@ def _examine_in_fork(
     name = type(own_model(trainer.model)).__name__
     watch = reporting(source.path, name, send)
     config = getattr(trainer.model, "config", None)
-    specimen = Specimen("default", config, lambda: trainer.model, dict, least_dropout=0.0)
+    specimen = TinyModel("default", config, lambda: trainer.model, dict, least_dropout=0.0)
     empty = ClassResult(source.path, name, "not run")
     groups = {TRAINER: by_trainer.group()}
     with torch.inference_mode(False), torch.enable_grad():

@@ -21,7 +21,7 @@ from gclint.verify.worker.examination.comparison import (
 )
 from gclint.verify.worker.examination.deliberate import left_out
 from gclint.verify.worker.examination.inspection.difference import (
-    Origin,
+    FirstDifference,
     first_difference,
     only_cut,
     only_unrecorded,
@@ -30,7 +30,7 @@ from gclint.verify.worker.examination.inspection.inspector import Checkpointed, 
 from gclint.verify.worker.examination.inspection.tape import Event
 from gclint.verify.worker.examination.run import Key, Noise, Run, gradients
 from gclint.verify.worker.examination.tensors import OWN
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 
 ENOUGH = 0.7
 """The share of the parameters whose gradients must be compared. In a model of only linear layers and
@@ -44,7 +44,7 @@ _OTHER = (Agreement.DIFFERENT, Agreement.NEAR)
 
 
 @dataclass(frozen=True)
-class Symptom:
+class FailedCheck:
     """What a check has found, before its cause is known."""
 
     check: str
@@ -54,7 +54,7 @@ class Symptom:
     """The names of the blocks that it is about."""
     cause: Cause | None = None
     """Its cause, if the check itself has seen that."""
-    places: tuple[Place, ...] = ()
+    places: tuple[SourcePlace, ...] = ()
     """The lines that it is about, if the check itself has seen them."""
     about: tuple[str, ...] = ()
     """The outputs, modules or attributes that it is about, if it is not about parameters or blocks."""
@@ -63,7 +63,7 @@ class Symptom:
 
 
 @dataclass(frozen=True)
-class Case:
+class Comparison:
     """A run with checkpointing, and the plain run that it is compared with."""
 
     reference: Run
@@ -77,7 +77,7 @@ class Case:
     """What differs between two plain runs from the same state."""
     noise: Noise = field(default_factory=dict)
     """The known effect of rounding on the reference."""
-    exact: Case | None = None
+    exact: Comparison | None = None
     """The same in double precision, if that was run."""
     lone: tuple[Block, ...] = ()
     """Modules that may be blocks in larger models, and are not judged here."""
@@ -111,7 +111,7 @@ class Case:
         return next((each for each in self.checkpoints if each.origin and not each.origin.is_rounding), None)
 
     @cached_property
-    def forward_origin(self) -> Origin | None:
+    def forward_origin(self) -> FirstDifference | None:
         """Where the forward pass begins to differ from the one without checkpointing."""
         if self.inspection is None or self.plain is None:
             return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.case import Comparison, FailedCheck
 from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
 from gclint.verify.worker.examination.run import ENABLING
 from gclint.verify.worker.examination.words import ORDINALS, described, names, plural
@@ -19,41 +19,41 @@ FROZEN = "frozen base"
 """The name of the check of steps with a frozen base."""
 
 
-def _error(case: Case) -> Iterator[Symptom]:
+def _error(case: Comparison) -> Iterator[FailedCheck]:
     error, stage = case.run.error, case.run.stage
     if error is None:
         return
     if error.is_death:
         place = error.place_in(case.source)
-        yield Symptom(
+        yield FailedCheck(
             error.kind,
             f"there was {error.message} during {stage}{f', on line {place.line}' if place else ''}",
             places=(place,) if place else (),
         )
     elif error.kind == ENDLESS:
-        yield Symptom(
+        yield FailedCheck(
             "error",
             f"{error.message} {AGAIN}: the backward pass never ends",
             blocks=(error.message,),
         )
     elif error.kind == NO_GRADIENT:
-        yield Symptom("error", "no output requires grad any more, so `loss.backward()` raises")
+        yield FailedCheck("error", "no output requires grad any more, so `loss.backward()` raises")
     else:
         # If checkpointing cannot be enabled at all, this is about the blocks that are not layers yet.
         left = [each.name for each in case.blocks if not each.is_layer] if stage == ENABLING else []
-        yield Symptom("error", f"{stage} raises {described(error)}", blocks=tuple(left))
+        yield FailedCheck("error", f"{stage} raises {described(error)}", blocks=tuple(left))
 
 
-def _switches(case: Case) -> Iterator[Symptom]:
+def _switches(case: Comparison) -> Iterator[FailedCheck]:
     off = tuple(each for each in case.run.still_off if each not in case.deliberate)
     on = case.run.still_on
     if off:
-        yield Symptom("switches", f"enabling checkpointing leaves it disabled in {names(off)}", about=off)
+        yield FailedCheck("switches", f"enabling checkpointing leaves it disabled in {names(off)}", about=off)
     if on:
-        yield Symptom("switches", f"disabling checkpointing leaves it enabled in {names(on)}", about=on)
+        yield FailedCheck("switches", f"disabling checkpointing leaves it enabled in {names(on)}", about=on)
 
 
-def _recomputation(case: Case) -> Iterator[Symptom]:
+def _recomputation(case: Comparison) -> Iterator[FailedCheck]:
     if case.run.error is not None:
         return
     run = {each.name: each for each in case.blocks if case.run.forward[each.name]}
@@ -68,10 +68,10 @@ def _recomputation(case: Case) -> Iterator[Symptom]:
         return
     is_layer = all(run[name].is_layer for name in left)
     cause = Cause.NOTHING_RECOMPUTED if is_layer else Cause.NOT_A_LAYER
-    yield Symptom("recomputation", text, blocks=tuple(left), cause=cause)
+    yield FailedCheck("recomputation", text, blocks=tuple(left), cause=cause)
 
 
-def _double_recomputation(case: Case) -> Iterator[Symptom]:
+def _double_recomputation(case: Comparison) -> Iterator[FailedCheck]:
     if case.run.error is not None:
         return
     nested = {name for name in case.recomputed for other in case.recomputed if name.startswith(f"{other}.")}
@@ -83,21 +83,21 @@ def _double_recomputation(case: Case) -> Iterator[Symptom]:
     twice = [name for name, times in often.items() if times > 1]
     if twice:
         times = max(often.values())
-        yield Symptom(
+        yield FailedCheck(
             "double recomputation",
             f"{names(sorted(twice))}: recomputed {times:g} times in one backward pass",
             blocks=tuple(sorted(twice)),
         )
 
 
-def _saved_bytes(case: Case) -> Iterator[Symptom]:
+def _saved_bytes(case: Comparison) -> Iterator[FailedCheck]:
     # With a cache, its content is kept as well, and the reference has none.
     if not (case.has(0) and case.blocks) or case.run.conditions.scenario.use_cache:
         return
     before, after = case.reference.steps[0].saved_bytes, case.run.steps[0].saved_bytes
     if before is not None and after is not None and after >= before and not case.lost:
         nothing = "checkpointing saves nothing: " if case.recomputed else ""
-        yield Symptom(
+        yield FailedCheck(
             "saved bytes",
             f"{nothing}autograd keeps {after:,} bytes for "
             f"the backward pass, compared to {before:,} without checkpointing",
@@ -106,41 +106,41 @@ def _saved_bytes(case: Case) -> Iterator[Symptom]:
         )
 
 
-def _missing_gradients(case: Case) -> Iterator[Symptom]:
+def _missing_gradients(case: Comparison) -> Iterator[FailedCheck]:
     if case.lost:
-        yield Symptom(
+        yield FailedCheck(
             "missing gradients",
             f"{len(case.lost)} of {case.compared} parameters receive no gradient: {names(case.lost)}",
             case.lost,
         )
 
 
-def _gradients(case: Case) -> Iterator[Symptom]:
+def _gradients(case: Comparison) -> Iterator[FailedCheck]:
     if case.wrong:
-        yield Symptom(
+        yield FailedCheck(
             "gradients",
             f"{len(case.wrong)} of {case.compared} parameters receive a wrong gradient: {names(case.wrong)}",
             case.wrong,
         )
 
 
-def _values(case: Case) -> Iterator[Symptom]:
+def _values(case: Comparison) -> Iterator[FailedCheck]:
     replay = case.run.replay
     if replay.different:
-        yield Symptom(
+        yield FailedCheck(
             VALUES,
             f"recomputation gives different values for {replay.different} of {replay.compared} tensors, "
             f"the first a {replay.first}",
         )
 
 
-def _loss(case: Case) -> Iterator[Symptom]:
+def _loss(case: Comparison) -> Iterator[FailedCheck]:
     if case.different_loss(0):
         expected, found = case.reference.steps[0].own_loss, case.run.steps[0].own_loss
-        yield Symptom("loss", f"the loss is {found}, but {expected} without checkpointing")
+        yield FailedCheck("loss", f"the loss is {found}, but {expected} without checkpointing")
 
 
-def _outputs(case: Case) -> Iterator[Symptom]:
+def _outputs(case: Comparison) -> Iterator[FailedCheck]:
     different = case.different_outputs(0)
     if different:
         expected, found = case.reference.steps[0].outputs, case.run.steps[0].outputs
@@ -152,41 +152,41 @@ def _outputs(case: Case) -> Iterator[Symptom]:
             for what, which in (("missing:", missing), ("new:", new), ("with other values:", others))
             if which
         ]
-        yield Symptom(
+        yield FailedCheck(
             "outputs",
             f"the outputs differ from those without checkpointing; {'; '.join(parts)}",
             about=tuple(different),
         )
 
 
-def _buffers(case: Case) -> Iterator[Symptom]:
+def _buffers(case: Comparison) -> Iterator[FailedCheck]:
     if case.run.error is not None:
         return
     different = case.different_values
     if different:
-        yield Symptom(
+        yield FailedCheck(
             "buffers",
             f"buffers differ from those without checkpointing ({len(different)}): {names(different)}",
             different,
         )
 
 
-def _state(case: Case) -> Iterator[Symptom]:
+def _state(case: Comparison) -> Iterator[FailedCheck]:
     if case.run.error is not None:
         return
     different = case.different_attributes
     if different:
-        yield Symptom(
+        yield FailedCheck(
             "state",
             f"attributes of modules differ from those without checkpointing: {names(different)}",
             about=tuple(different),
         )
 
 
-def _second_step(case: Case) -> Iterator[Symptom]:
+def _second_step(case: Comparison) -> Iterator[FailedCheck]:
     later = [each for each in range(1, len(case.run.steps)) if case.has(each) and case.differs(each)]
     if later and not case.differs(0):
-        yield Symptom(
+        yield FailedCheck(
             "second step",
             f"the first step is right but the {ORDINALS[later[0]]} is not: "
             f"{'the first one leaves' if later[0] == 1 else 'earlier ones leave'} state behind",
@@ -194,23 +194,23 @@ def _second_step(case: Case) -> Iterator[Symptom]:
         )
 
 
-def _caches(case: Case) -> Iterator[Symptom]:
+def _caches(case: Comparison) -> Iterator[FailedCheck]:
     written = [each for each in case.run.calls if not case.run.side_effects.caches.isdisjoint(each.caches)]
     if written:
         kinds = dict.fromkeys(kind for each in written for kind in each.caches.values())
-        yield Symptom(
+        yield FailedCheck(
             "cache",
             f"the recomputation writes to the cache a second time ({', '.join(kinds)})",
             blocks=tuple(dict.fromkeys(each.block for each in written)),
         )
 
 
-def _warning(case: Case) -> Iterator[Symptom]:
+def _warning(case: Comparison) -> Iterator[FailedCheck]:
     if any(_NO_INPUT in each for each in case.run.warnings):
-        yield Symptom("warning", f'torch warns: "{_NO_INPUT}=True. Gradients will be None"')
+        yield FailedCheck("warning", f'torch warns: "{_NO_INPUT}=True. Gradients will be None"')
 
 
-def frozen_base(case: Case) -> Iterator[Symptom]:
+def frozen_base(case: Comparison) -> Iterator[FailedCheck]:
     """Check that adapters in a frozen base get the gradients that they get without checkpointing."""
     where = "with a frozen base, "
     for name in ("error", "missing gradients", "gradients"):
@@ -219,7 +219,7 @@ def frozen_base(case: Case) -> Iterator[Symptom]:
             where = ""
 
 
-CHECKS: dict[str, Callable[[Case], Iterable[Symptom]]] = {
+CHECKS: dict[str, Callable[[Comparison], Iterable[FailedCheck]]] = {
     "error": _error,
     "switches": _switches,
     "recomputation": _recomputation,

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from gclint.verify.worker.examination.subject import Subject, seed
+from gclint.verify.worker.examination.subject import ModelUnderTest, seed
 from gclint.verify.worker.examination.tensors import requires_grad, tensors_in
 from gclint.verify.worker.examination.trace import definition
 from gclint.verify.worker.protocol import InputEmbedding
@@ -24,7 +24,7 @@ _POSITIONS = re.compile(r"(^|[._])pos(?![a-z])|position", re.IGNORECASE)
 """The names of modules that embed positions: these feed a block too, but are not the input embeddings."""
 
 
-def embeddings(subject: Subject, blocks: Iterable[str]) -> tuple[InputEmbedding, ...]:
+def embeddings(subject: ModelUnderTest, blocks: Iterable[str]) -> tuple[InputEmbedding, ...]:
     """Return what ``get_input_embeddings()`` should return, for each class in which a module feeds a block.
 
     The model of the subject is changed; ``blocks`` are those that are recomputed.
@@ -35,7 +35,7 @@ def embeddings(subject: Subject, blocks: Iterable[str]) -> tuple[InputEmbedding,
 class _Feeding:
     """Finds the modules whose output feeds the first blocks of a model with a frozen base."""
 
-    def __init__(self, subject: Subject, blocks: tuple[str, ...]) -> None:
+    def __init__(self, subject: ModelUnderTest, blocks: tuple[str, ...]) -> None:
         self._subject = subject
         self._model = subject.model
         self._names = {module: name for name, module in subject.model.named_modules()}

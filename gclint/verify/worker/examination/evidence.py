@@ -16,14 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.case import Comparison, FailedCheck
 from gclint.verify.worker.examination.explaining import passing, recomputing, switching
-from gclint.verify.worker.examination.explaining.explanation import Explanation, places
+from gclint.verify.worker.examination.explaining.explanation import Diagnosis, places
 from gclint.verify.worker.examination.run import Run
 from gclint.verify.worker.examination.subject import holders, is_computed, probabilities
 from gclint.verify.worker.examination.words import capitalised, line
 from gclint.verify.worker.protocol import Failure, Fingerprint, Observation, Recipe, Verdict
-from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.specimen import TinyModel
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _POSSIBLE_CAUSES = (
@@ -52,12 +52,12 @@ _FEW = 64
 """The most numbers of a tensor that are written out; larger tensors are random."""
 
 
-def diagnose(case: Case, symptoms: Iterable[Symptom]) -> list[Failure]:
+def diagnose(case: Comparison, symptoms: Iterable[FailedCheck]) -> list[Failure]:
     """Return the failures that the symptoms, the gravest first, amount to."""
     return [_failure(case, group, explanation) for group, explanation in explained(case, symptoms)]
 
 
-def explained(case: Case, symptoms: Iterable[Symptom]) -> list[tuple[list[Symptom], Explanation]]:
+def explained(case: Comparison, symptoms: Iterable[FailedCheck]) -> list[tuple[list[FailedCheck], Diagnosis]]:
     """Return the symptoms in groups of one cause each, with what it is."""
     left = list(symptoms)
     found = []
@@ -67,10 +67,10 @@ def explained(case: Case, symptoms: Iterable[Symptom]) -> list[tuple[list[Sympto
         if explanation is not None:
             left = [each for each in left if each not in group]
             found.append((group, explanation))
-    return found + [([each], Explanation(each.cause)) for each in left]
+    return found + [([each], Diagnosis(each.cause)) for each in left]
 
 
-def _failure(case: Case, symptoms: Sequence[Symptom], explanation: Explanation) -> Failure:
+def _failure(case: Comparison, symptoms: Sequence[FailedCheck], explanation: Diagnosis) -> Failure:
     first, *others = symptoms
     blocks = {name for each in symptoms for name in each.blocks}
     text = capitalised(explanation.text)
@@ -90,7 +90,7 @@ def _failure(case: Case, symptoms: Sequence[Symptom], explanation: Explanation) 
     )
 
 
-def _hard_coded(case: Case) -> str:
+def _hard_coded(case: Comparison) -> str:
     """Return a sentence about checkpoints that ignore the requested mode; empty if there are none."""
     others = [
         each
@@ -107,7 +107,7 @@ def _hard_coded(case: Case) -> str:
     )
 
 
-def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
+def verdict(case: Comparison, symptoms: Iterable[FailedCheck]) -> Verdict:
     """Return everything that a run showed."""
     run = case.run
     ran = [block.name for block in case.blocks if run.forward[block.name]]
@@ -123,7 +123,7 @@ def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
     )
 
 
-def _observations(case: Case, symptoms: list[Symptom]) -> Iterator[Observation]:
+def _observations(case: Comparison, symptoms: list[FailedCheck]) -> Iterator[Observation]:
     for group, explanation in explained(case, symptoms):
         for symptom in group:
             about = symptom.about or symptom.parameters or symptom.blocks
@@ -200,7 +200,7 @@ def _products(name: str, values: Tensor) -> list[float]:
     return [float(each) for each in vectors.to(values.device) @ _finite(values)]
 
 
-def recipe(specimen: Specimen) -> Recipe:
+def recipe(specimen: TinyModel) -> Recipe:
     """Return what it takes to reproduce a failure."""
     kind, model = type(specimen.config), specimen.build()
     needed, parts = signature(model.forward).parameters, holders(model)

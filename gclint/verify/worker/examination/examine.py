@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from gclint.verify.worker.coverage import unreached
-from gclint.verify.worker.examination.findings import Findings
-from gclint.verify.worker.examination.scenarios import Scenarios
+from gclint.verify.worker.examination.findings import ClassResultBuilder
+from gclint.verify.worker.examination.scenarios import ScenarioRuns
 from gclint.verify.worker.importing import text_of, undecided
 from gclint.verify.worker.protocol import ClassResult, Source
 from gclint.verify.worker.scenarios import OF_LAYERS, OPTION
-from gclint.verify.worker.specimen import NotSynthesisable, Specimen
+from gclint.verify.worker.specimen import NotSynthesisable, TinyModel
 from gclint.verify.worker.watch import Watch
 
 
 def examine(
-    source: Source, model_class: Any, specimens: Iterable[Specimen], device: str, *, watch: Watch
+    source: Source, model_class: Any, specimens: Iterable[TinyModel], device: str, *, watch: Watch
 ) -> ClassResult:
     """Run a model class with and without checkpointing, and judge what happens.
 
@@ -26,13 +26,13 @@ def examine(
     Raises:
         NotSynthesisable: there is no specimen.
     """
-    findings = Findings(source, model_class)
+    findings = ClassResultBuilder(source, model_class)
     for specimen in _and_deeper(_available(specimens, findings), findings):
         if specimen.scenario.startswith(f"{OPTION} "):
             findings.take(_with_options(specimen, device, findings, watch))
             watch.known(findings.result())
             continue
-        doubt = Scenarios(specimen, device, findings, watch).run()
+        doubt = ScenarioRuns(specimen, device, findings, watch).run()
         if doubt is not None and not findings.scenarios:
             return findings.not_run(doubt)
         if doubt is not None:
@@ -45,7 +45,9 @@ def examine(
     return replace(result, unreached=tuple(each for each in missed if not each.branch.needs_cache))
 
 
-def _with_options(specimen: Specimen, device: str, findings: Findings, watch: Watch) -> Findings:
+def _with_options(
+    specimen: TinyModel, device: str, findings: ClassResultBuilder, watch: Watch
+) -> ClassResultBuilder:
     """Return the findings with the fewest options that show what no other scenario has shown."""
     found = _separately(specimen, device, findings, watch)
     new_failures = findings.new_failures(found)
@@ -64,18 +66,20 @@ def _with_options(specimen: Specimen, device: str, findings: Findings, watch: Wa
     return found
 
 
-def _separately(specimen: Specimen, device: str, findings: Findings, watch: Watch) -> Findings:
+def _separately(
+    specimen: TinyModel, device: str, findings: ClassResultBuilder, watch: Watch
+) -> ClassResultBuilder:
     found = findings.separate()
     # Partial results are not the whole result.
-    doubt = Scenarios(specimen, device, found, Watch(watch.begin)).run()
+    doubt = ScenarioRuns(specimen, device, found, Watch(watch.begin)).run()
     if doubt is not None:
         found.not_judged(specimen, doubt)
     return found
 
 
-def _and_deeper(specimens: Iterator[Specimen], findings: Findings) -> Iterator[Specimen]:
+def _and_deeper(specimens: Iterator[TinyModel], findings: ClassResultBuilder) -> Iterator[TinyModel]:
     """Yield specimens, and one with more layers if a branch that no run has reached may hang on these."""
-    deeper: list[Callable[[], Specimen | None]] = []
+    deeper: list[Callable[[], TinyModel | None]] = []
     for each in specimens:
         deeper += () if each.deeper is None else (each.deeper,)
         yield each
@@ -86,7 +90,7 @@ def _and_deeper(specimens: Iterator[Specimen], findings: Findings) -> Iterator[S
             yield made
 
 
-def _available(specimens: Iterable[Specimen], findings: Findings) -> Iterator[Specimen]:
+def _available(specimens: Iterable[TinyModel], findings: ClassResultBuilder) -> Iterator[TinyModel]:
     """Yield the specimens as long as they can be made; only the first is required."""
     waiting = iter(specimens)
     while True:

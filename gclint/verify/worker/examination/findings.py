@@ -12,10 +12,10 @@ from typing import Any
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.blocks import Block, is_layer_class
-from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.case import Comparison, FailedCheck
 from gclint.verify.worker.examination.evidence import diagnose, recipe
 from gclint.verify.worker.examination.run import ENABLING, Run
-from gclint.verify.worker.examination.trace import Call, definition
+from gclint.verify.worker.examination.trace import BlockCall, definition
 from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.importing import coverage, executed_places
 from gclint.verify.worker.protocol import (
@@ -27,19 +27,19 @@ from gclint.verify.worker.protocol import (
     NotCompared,
     ObservedSite,
     Outcome,
-    Place,
     Recipe,
     Source,
+    SourcePlace,
     Stability,
     Verdict,
 )
 from gclint.verify.worker.scenarios import Scenario
-from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.specimen import TinyModel
 
 
 @dataclass
 class _Site:
-    calls: list[Call] = field(default_factory=list)
+    calls: list[BlockCall] = field(default_factory=list)
     rewritten: dict[str, None] = field(default_factory=dict)
     shared: dict[str, None] = field(default_factory=dict)
 
@@ -52,11 +52,11 @@ class Sites:
         self._blocks: dict[str, Block] = {}
         self._recomputed: dict[str, bool] = {}
 
-    def add(self, case: Case) -> None:
+    def add(self, case: Comparison) -> None:
         """Add the calls of a run."""
         self._runs.append((case.run, case.kinds))
 
-    def judge(self, case: Case) -> None:
+    def judge(self, case: Comparison) -> None:
         """Add which blocks were recomputed in a run, except for those that lost their gradients."""
         blocks = (*case.blocks, *case.lone)
         self._blocks |= {each.name: each for each in blocks}
@@ -84,7 +84,7 @@ class Sites:
 
     def facts(self) -> tuple[ObservedSite, ...]:
         """Return what is known, in the order of the source."""
-        sites: dict[tuple[Place, type], _Site] = {}
+        sites: dict[tuple[SourcePlace, type], _Site] = {}
         for run, kinds in self._runs:
             # Each node that computes arguments of a call counts once for it.
             times = Counter(node for call in run.calls for node in set().union(*call.graphs.values()))
@@ -101,7 +101,7 @@ class Sites:
         found = [self._fact(place, kind, site) for (place, kind), site in sites.items()]
         return tuple(sorted(found, key=lambda each: (each.place.path, each.place.line, each.block)))
 
-    def _fact(self, place: Place, kind: type, site: _Site) -> ObservedSite:
+    def _fact(self, place: SourcePlace, kind: type, site: _Site) -> ObservedSite:
         blocks = [self._blocks[call.block] for call in site.calls if call.block in self._blocks]
         return ObservedSite(
             place,
@@ -129,7 +129,7 @@ def _names(groups: Iterable[Mapping[str, object] | Sequence[str]]) -> tuple[str,
 
 
 @dataclass(frozen=True)
-class Doubt:
+class Inconclusive:
     """The reason why something cannot be judged."""
 
     category: str
@@ -139,13 +139,13 @@ class Doubt:
 
 _GUESSED = (Cause.DISAGREEMENT, Cause.NO_INPUT_GRADIENT)
 """Causes that are named if there is no evidence for another one."""
-_IDLE = Doubt(
+_IDLE = Inconclusive(
     "nothing to recompute",
     "nothing was recomputed: no block that checkpointing could recompute has run with gradients",
 )
 
 
-class Findings:
+class ClassResultBuilder:
     """Collects the findings on one class."""
 
     def __init__(self, source: Source, model_class: Any) -> None:
@@ -154,8 +154,8 @@ class Findings:
         self.notes: list[str] = []
         self.costs: list[Cost] = []
         self.fingerprints: list[Fingerprint] = []
-        self._least: Case | None = None
-        self.doubt: Doubt | None = None
+        self._least: Comparison | None = None
+        self.doubt: Inconclusive | None = None
         """Why the class has not passed, even if nothing failed."""
         self._is_idle: bool | None = None
         """Whether nothing that could be recomputed has run; None if nothing is known yet."""
@@ -174,17 +174,17 @@ class Findings:
         self._recipes: dict[str, Recipe] = {}
         self._started = time.perf_counter()
 
-    def separate(self) -> Findings:
+    def separate(self) -> ClassResultBuilder:
         """Return findings on the same class that are empty, but for what was executed."""
-        made = Findings(self._source, self._class)
+        made = ClassResultBuilder(self._source, self._class)
         made.executed |= self.executed
         return made
 
-    def not_judged(self, specimen: Specimen, doubt: Doubt) -> None:
+    def not_judged(self, specimen: TinyModel, doubt: Inconclusive) -> None:
         """Record that a further specimen cannot be judged."""
         self.notes.append(f"{specimen.scenario}: {doubt.reason}")
 
-    def new_failures(self, other: Findings) -> frozenset[Any]:
+    def new_failures(self, other: ClassResultBuilder) -> frozenset[Any]:
         """Return the keys of the failures that only ``other`` has."""
         return frozenset(other._failures.keys() - self._failures.keys())
 
@@ -193,7 +193,7 @@ class Findings:
         """The keys of the failures."""
         return frozenset(self._failures)
 
-    def take(self, other: Findings) -> None:
+    def take(self, other: ClassResultBuilder) -> None:
         """Add the findings in further scenarios."""
         self.scenarios += other.scenarios
         self.verdicts += other.verdicts
@@ -225,13 +225,13 @@ class Findings:
         before = parts if self._not_covered is None else self._not_covered
         self._not_covered = tuple(each for each in before if each in parts)
 
-    def judge(self, case: Case, symptoms: Sequence[Symptom], specimen: Specimen) -> None:
+    def judge(self, case: Comparison, symptoms: Sequence[FailedCheck], specimen: TinyModel) -> None:
         """Record the failures that explain symptoms, unless an earlier scenario has shown them."""
         for failure in diagnose(case, symptoms):
             if not self._is_known(case, failure):
                 self.fail(failure, specimen)
 
-    def _is_known(self, case: Case, failure: Failure) -> bool:
+    def _is_known(self, case: Comparison, failure: Failure) -> bool:
         """Return whether an earlier scenario has shown the cause of what is only guessed here."""
         shown = [
             each.parameters
@@ -242,14 +242,14 @@ class Findings:
             return bool(shown)
         return failure.cause in _GUESSED and case.plain is None and failure.parameters in shown
 
-    def fail(self, failure: Failure, specimen: Specimen) -> None:
+    def fail(self, failure: Failure, specimen: TinyModel) -> None:
         """Record a failure, unless there is one with the same cause, mode and places."""
         key = (failure.mode, failure.cause or failure.check, failure.places)
         self._failures.setdefault(key, failure)
         if specimen.scenario not in self._recipes:
             self._recipes[specimen.scenario] = recipe(specimen)
 
-    def compared(self, case: Case) -> None:
+    def compared(self, case: Comparison) -> None:
         """Record how much of a run could be compared; if it is too little, the class has not passed."""
         if not case.has(0):
             return
@@ -264,7 +264,7 @@ class Findings:
         if idle is not None:
             self._is_idle = idle and self._is_idle is not False
 
-    def _take_least(self, case: Case) -> None:
+    def _take_least(self, case: Comparison) -> None:
         if self._least is None or _share(case) < _share(self._least):
             self._least = case
 
@@ -322,7 +322,7 @@ class Findings:
             ),
         }
 
-    def not_run(self, doubt: Doubt) -> ClassResult:
+    def not_run(self, doubt: Inconclusive) -> ClassResult:
         """Return a result for a class that cannot be judged at all."""
         return self._result("not run", reason=doubt.reason, category=doubt.category)
 
@@ -338,11 +338,11 @@ class Findings:
         )
 
 
-def not_compared(case: Case) -> Doubt:
+def not_compared(case: Comparison) -> Inconclusive:
     """Return why too few gradients of a run could be compared."""
     total, conditions = len(case.agreements(0)), case.run.conditions
     if case.changing:
-        return Doubt(
+        return Inconclusive(
             "not reproducible",
             f"two plain runs from the same state differ in {len(case.changing)} of {total} gradients "
             f"({conditions.scenario.name}): {names(case.changing)}",
@@ -351,12 +351,12 @@ def not_compared(case: Case) -> Doubt:
     if case.not_finite:
         why.append(f"there are no finite values in those of {names(case.not_finite)} without checkpointing")
     how = "without" if conditions.mode == "plain" else f"{conditions.mode}"
-    return Doubt(
+    return Inconclusive(
         "not compared",
         f"only {case.compared} of {total} gradients can be compared ({how} checkpointing, "
         f"{conditions.scenario.name}): {'; '.join(why)}",
     )
 
 
-def _share(case: Case) -> float:
+def _share(case: Comparison) -> float:
     return case.compared / max(len(case.agreements(0)), 1)

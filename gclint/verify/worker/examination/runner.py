@@ -16,14 +16,14 @@ from torch import nn
 from gclint.verify.worker import child
 from gclint.verify.worker.ending import FOREIGN, End
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.case import Case
+from gclint.verify.worker.examination.case import Comparison
 from gclint.verify.worker.examination.embeddings import embeddings
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.forked import Fork, in_fork
 from gclint.verify.worker.examination.observers import expert_implementations
 from gclint.verify.worker.examination.run import Conditions, Key, Run, differences, noise
 from gclint.verify.worker.examination.steps import Steps
-from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.subject import ModelUnderTest
 from gclint.verify.worker.examination.words import described
 from gclint.verify.worker.protocol import InputEmbedding, Stability
 from gclint.verify.worker.scenarios import scenario_named
@@ -46,7 +46,7 @@ _FAINT = 1e-3
 class Runner:
     """Makes runs of one subject."""
 
-    def __init__(self, subject: Subject, watch: Watch) -> None:
+    def __init__(self, subject: ModelUnderTest, watch: Watch) -> None:
         self.blocks: tuple[Block, ...] = ()
         """The blocks whose runs are counted."""
         self.watched: frozenset[str] = frozenset()
@@ -137,7 +137,7 @@ class Rounding:
         self._runner = runner
         self._known: dict[Conditions, tuple[frozenset[Key], dict[Key, float]]] = {}
 
-    def sharpened(self, case: Case) -> Case:
+    def sharpened(self, case: Comparison) -> Comparison:
         """Return the case with what differs between plain runs, and with the effect of rounding.
 
         If gradients cannot be compared then, or differ only slightly, the run is repeated in double
@@ -153,7 +153,7 @@ class Rounding:
             return case
         return replace(case, exact=self._measured(replace(case, reference=reference, run=run)))
 
-    def _measured(self, case: Case) -> Case:
+    def _measured(self, case: Comparison) -> Comparison:
         reference = case.reference
         if reference.conditions not in self._known:
             again = self._again(reference)

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.ending import FOREIGN
-from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.case import Comparison, FailedCheck
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN, VALUES
 from gclint.verify.worker.examination.evidence import fingerprint, verdict
 from gclint.verify.worker.examination.explaining.switching import failure_of_hook
 from gclint.verify.worker.examination.fault import ENDLESS, Fault
-from gclint.verify.worker.examination.findings import Doubt, Findings, not_compared
+from gclint.verify.worker.examination.findings import ClassResultBuilder, Inconclusive, not_compared
 from gclint.verify.worker.examination.observers import has_experts
 from gclint.verify.worker.examination.run import (
     ENABLING,
@@ -21,18 +21,18 @@ from gclint.verify.worker.examination.run import (
     REQUIRING,
     Conditions,
     Run,
-    Step,
+    TrainingStep,
     differences,
 )
 from gclint.verify.worker.examination.runner import Rounding, Runner, stability
-from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.subject import ModelUnderTest
 from gclint.verify.worker.examination.trace import file_of
 from gclint.verify.worker.examination.words import described, names
 from gclint.verify.worker.importing import forget_executed, undecided
 from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.protocol import Cost, Fingerprint, Mode
 from gclint.verify.worker.scenarios import Scenario, scenario_named, scenarios_of
-from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.specimen import TinyModel
 from gclint.verify.worker.watch import Watch
 
 _NUMBERS = frozenset(
@@ -47,16 +47,16 @@ _OF_EMBEDDINGS = frozenset((Cause.HOOK, Cause.LEAF, Cause.NO_INPUT_GRADIENT))
 """The causes that may vanish with another input embedding module."""
 
 
-class Scenarios:
+class ScenarioRuns:
     """Runs one specimen in all applicable scenarios."""
 
-    def __init__(self, specimen: Specimen, device: str, findings: Findings, watch: Watch) -> None:
+    def __init__(self, specimen: TinyModel, device: str, findings: ClassResultBuilder, watch: Watch) -> None:
         self._findings = findings
         self._watch = watch
         watch.begin(specimen.scenario, "plain", "the construction")
         # Places that only the search for a configuration has executed do not count.
         forget_executed()
-        self._subject = Subject(specimen, device)
+        self._subject = ModelUnderTest(specimen, device)
         self._runner = Runner(self._subject, watch)
         self._rounding = Rounding(self._runner)
         self._plain_runs: dict[Scenario, Run] = {}
@@ -64,12 +64,12 @@ class Scenarios:
         """The sizes of the outputs in the first run."""
         self._inspected_plain: dict[Scenario, Run] = {}
         """Plain runs that were inspected."""
-        self._case: Case | None = None
+        self._case: Comparison | None = None
         """The plain run of the first scenario, with its repetition."""
         self._broken: set[Mode] = set()
         self._untrainable: set[Mode] = set()
 
-    def run(self) -> Doubt | None:
+    def run(self) -> Inconclusive | None:
         """Run the scenarios of the specimen's feature that apply; return why it cannot be judged, or None."""
         first, *others = scenarios_of(self._subject.specimen.scenario)
         doubt = self._begin(first)
@@ -89,7 +89,7 @@ class Scenarios:
             self._measure_stability()
         return None
 
-    def _begin(self, scenario: Scenario) -> Doubt | None:
+    def _begin(self, scenario: Scenario) -> Inconclusive | None:
         """Run the first scenario, on which all others build; return why it cannot be judged, or None."""
         reference = self._runner.run(Conditions(scenario, "plain", finds_blocks=True), {})
         specimen = self._subject.specimen
@@ -120,7 +120,7 @@ class Scenarios:
         kinds = {name: type(module) for name, module in self._subject.model.named_modules()}
         self._findings.add_classes(kinds.values())
         source = file_of(kinds[""])
-        self._case = Case(reference, again, blocks, kinds, source, unstable, lone=lone)
+        self._case = Comparison(reference, again, blocks, kinds, source, unstable, lone=lone)
         if not self._case.is_meaningful:
             return not_compared(self._case)
         if unstable:
@@ -138,7 +138,7 @@ class Scenarios:
             )
         return None
 
-    def _otherwise(self, scenario: Scenario, failed: Run, specimen: Specimen, note: str) -> Run:
+    def _otherwise(self, scenario: Scenario, failed: Run, specimen: TinyModel, note: str) -> Run:
         """Return the run of a scenario with another specimen, or ``failed`` if that fails, too."""
         before, self._subject.specimen = self._subject.specimen, specimen
         reference = self._runner.run(Conditions(scenario, "plain", finds_blocks=True), {})
@@ -214,7 +214,9 @@ class Scenarios:
                 # The hook is at fault here as well; newer releases register it by themselves.
                 continue
             if run.error is not None and run.error.is_foreign:
-                self._findings.doubt = self._findings.doubt or Doubt(_category(run.error), _ending(run))
+                self._findings.doubt = self._findings.doubt or Inconclusive(
+                    _category(run.error), _ending(run)
+                )
                 continue
             runs.append(run)
             if run.error is not None and run.stage == ENABLING:
@@ -234,7 +236,7 @@ class Scenarios:
             self._watch.known(self._findings.result())
         return runs
 
-    def _note_unusable(self, case: Case, mode: Mode) -> None:
+    def _note_unusable(self, case: Comparison, mode: Mode) -> None:
         """Record whether an ordinary run shows that a mode cannot be used."""
         seen = {each.check for each in self._findings.verdicts[-1].observations}
         is_dead = case.run.error is not None and case.run.error.is_death
@@ -243,7 +245,7 @@ class Scenarios:
         if is_dead or not seen.isdisjoint(("error", "missing gradients", "gradients")):
             self._untrainable.add(mode)
 
-    def _judge(self, case: Case, scenario: Scenario, *, is_reported: bool) -> Case:
+    def _judge(self, case: Comparison, scenario: Scenario, *, is_reported: bool) -> Comparison:
         """Record what is wrong, and return the case with the known effect of rounding."""
         symptoms = _symptoms(case, scenario)
         if any(each.check in _NUMBERS for each in symptoms):
@@ -266,7 +268,7 @@ class Scenarios:
         self._findings.compared(case)
         return case
 
-    def _inspected(self, case: Case, scenario: Scenario) -> Case:
+    def _inspected(self, case: Comparison, scenario: Scenario) -> Comparison:
         """Return the case with inspections of both runs; a run that killed its process is not repeated."""
         if case.run.error is not None and case.run.error.is_death:
             return case
@@ -280,7 +282,9 @@ class Scenarios:
         plain = self._inspected_plain[scenario].inspection
         return replace(case, inspection=run.inspection, plain=plain.forward if plain is not None else None)
 
-    def _without_watching(self, case: Case, scenario: Scenario, symptoms: list[Symptom]) -> list[Symptom]:
+    def _without_watching(
+        self, case: Comparison, scenario: Scenario, symptoms: list[FailedCheck]
+    ) -> list[FailedCheck]:
         """Return what is also wrong if nothing watches the model, which may notice that.
 
         What only an observer sees, such as how often a block runs, cannot be seen without; and what dies
@@ -310,7 +314,9 @@ class Scenarios:
             )
         return kept
 
-    def _confirmed(self, case: Case, scenario: Scenario, symptoms: list[Symptom]) -> list[Symptom]:
+    def _confirmed(
+        self, case: Comparison, scenario: Scenario, symptoms: list[FailedCheck]
+    ) -> list[FailedCheck]:
         """Return what is also wrong in comparison with a plain run of the same scenario."""
         own = self._plain_run(scenario)
         doubt = _unusable(own)
@@ -338,7 +344,7 @@ class Scenarios:
             return self._drops_nothing(reference)
         return scenario.router_losses and not self._adds_loss(reference.steps[0])
 
-    def _adds_loss(self, step: Step) -> bool:
+    def _adds_loss(self, step: TrainingStep) -> bool:
         """Return whether a step trains with a loss that the first scenario does not have."""
         usual = self._known_case().reference.steps[0]
         new = step.requiring_grad - usual.requiring_grad
@@ -377,7 +383,7 @@ class Scenarios:
         if is_default and "non-reentrant" not in self._broken and has_experts(self._subject.model):
             self._findings.stability += stability(self._subject.model, self._runner, self._scales)
 
-    def _note(self, scenario: Scenario, doubt: Doubt) -> None:
+    def _note(self, scenario: Scenario, doubt: Inconclusive) -> None:
         if doubt.category in FOREIGN:
             self._findings.doubt = self._findings.doubt or doubt
         self._findings.notes.append(f"{scenario.name}, without checkpointing: {doubt.reason}")
@@ -390,7 +396,7 @@ class Scenarios:
             return
         self._findings.fail(failure_of_hook(FROZEN, run, run.error), self._subject.specimen)
 
-    def _note_left_out(self, case: Case) -> None:
+    def _note_left_out(self, case: Comparison) -> None:
         """Note which blocks are deliberately left out."""
         reasons: dict[str, list[str]] = {}
         for name, reason in case.deliberate.items() if case.run.error is None else ():
@@ -400,21 +406,21 @@ class Scenarios:
             for reason, blocks in reasons.items()
         ]
 
-    def _known_case(self) -> Case:
+    def _known_case(self) -> Comparison:
         assert self._case is not None
         return self._case
 
 
-def _symptoms(case: Case, scenario: Scenario) -> list[Symptom]:
+def _symptoms(case: Comparison, scenario: Scenario) -> list[FailedCheck]:
     return [symptom for name in scenario.checks for symptom in CHECKS[name](case)]
 
 
-def _unusable(reference: Run) -> Doubt | None:
+def _unusable(reference: Run) -> Inconclusive | None:
     """Return why nothing can be compared with a plain run, or None."""
     if reference.error is not None:
-        return Doubt(_category(reference.error), _ending(reference))
+        return Inconclusive(_category(reference.error), _ending(reference))
     if not all(math.isfinite(step.loss) for step in reference.steps):
-        return Doubt(_REFERENCE, "the loss is not a finite number")
+        return Inconclusive(_REFERENCE, "the loss is not a finite number")
     return None
 
 

@@ -16,11 +16,11 @@ from gclint.verify.worker.examination.fault import NoGradient, fault_of
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Replays
 from gclint.verify.worker.examination.inspection.inspector import Inspector
 from gclint.verify.worker.examination.observers import Clock, Phases, RecomputeNoise, SavedBytes, use_experts
-from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Conditions, Run, Step
-from gclint.verify.worker.examination.state import Attributes, SideEffects, Snapshot, Values, comparable
-from gclint.verify.worker.examination.subject import Subject, seed
+from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Conditions, Run, TrainingStep
+from gclint.verify.worker.examination.state import ModuleAttributes, SideEffects, Snapshot, Values, comparable
+from gclint.verify.worker.examination.subject import ModelUnderTest, seed
 from gclint.verify.worker.examination.tensors import OWN, DoublePrecision, continued, outputs_of, total_loss
-from gclint.verify.worker.examination.trace import Trace
+from gclint.verify.worker.examination.trace import CallRecorder
 from gclint.verify.worker.examination.words import of_step
 from gclint.verify.worker.importing import all_executed, watch_blocks
 from gclint.verify.worker.memory import is_out_of_memory
@@ -31,7 +31,7 @@ class Steps:
 
     def __init__(
         self,
-        subject: Subject,
+        subject: ModelUnderTest,
         conditions: Conditions,
         blocks: Iterable[Block],
         watched: Iterable[str],
@@ -60,7 +60,7 @@ class Steps:
         watch_blocks(type(modules[each.name]) for each in self._blocks)
         self._begin_stage = begin
         self._keep = keep
-        self._traces: list[Trace] = []
+        self._traces: list[CallRecorder] = []
         """The traces of all steps; what they hold stays alive."""
         self._inspector = Inspector(subject.model) if conditions.inspected else None
 
@@ -125,7 +125,7 @@ class Steps:
         if conditions.evaluated:
             self._evaluate()
             return
-        attributes, values = Attributes(subject.model), Values(subject.model, subject.copies)
+        attributes, values = ModuleAttributes(subject.model), Values(subject.model, subject.copies)
         with self._inspector or nullcontext():
             for number in range(scenario.steps):
                 self._step(number)
@@ -158,7 +158,7 @@ class Steps:
         finder = BlockFinder(subject.model) if conditions.finds_blocks and number == 0 else None
         saved = SavedBytes(subject.model) if finder is None else SavedBytes(subject.model, finder.note_saved)
         clock, phases = Clock(subject.device), Phases(subject.model, self._blocks)
-        trace = Trace(self._watched, phases, run.calls, hold=saved.hold)
+        trace = CallRecorder(self._watched, phases, run.calls, hold=saved.hold)
         self._traces.append(trace)
         # The later steps show the cost of a step.
         replays = None if is_plain or number or conditions.bare or self._inspector else Replays(subject.model)
@@ -247,9 +247,9 @@ def _seen(
     gradients: dict[str, Tensor | None],
     saved: SavedBytes | None,
     clock: Clock,
-) -> Step:
+) -> TrainingStep:
     own = outputs.get(OWN)
-    return Step(
+    return TrainingStep(
         float(loss.detach()),
         float(own.detach()) if own is not None and own.numel() == 1 else None,
         {name: each.detach() for name, each in outputs.items()},
@@ -262,8 +262,8 @@ def _seen(
     )
 
 
-def _evaluated(value: Any) -> Step:
-    return Step(0.0, None, outputs_of(value), {}, 0, 0.0, None)
+def _evaluated(value: Any) -> TrainingStep:
+    return TrainingStep(0.0, None, outputs_of(value), {}, 0, 0.0, None)
 
 
 def _both(one: SideEffects, other: SideEffects) -> SideEffects:

@@ -21,7 +21,7 @@ from gclint.verify.worker.examination.tensors import dense, in_type, move
 from gclint.verify.worker.memory import apply_gpu_limit
 from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario
-from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.specimen import TinyModel
 from gclint.verify.worker.vocabulary import OUTPUT_ROUTER_LOGITS, PAST_KEY_VALUES, USE_CACHE
 
 _RANK = 2
@@ -81,10 +81,10 @@ def _parameter(name: str, shape: tuple[int, int], module: Any) -> nn.Parameter:
     return nn.Parameter(values.to(module.weight))
 
 
-class Subject:
+class ModelUnderTest:
     """A built model with everything needed to run it; each run takes place in a copy of its process."""
 
-    def __init__(self, specimen: Specimen, device: str) -> None:
+    def __init__(self, specimen: TinyModel, device: str) -> None:
         self.device = torch.device(device)
         self.model: Any = specimen.build()
         self.model.train()

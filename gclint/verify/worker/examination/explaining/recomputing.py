@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.case import Comparison, FailedCheck
 from gclint.verify.worker.examination.explaining.changed import CAUSES, named, nearest, told
 from gclint.verify.worker.examination.explaining.explanation import (
     COUNTS,
@@ -13,7 +13,7 @@ from gclint.verify.worker.examination.explaining.explanation import (
     GRADIENTS,
     SIDE_EFFECTS,
     VALUES,
-    Explanation,
+    Diagnosis,
     PossibleCause,
     checkpoint_at,
     difference,
@@ -22,12 +22,12 @@ from gclint.verify.worker.examination.explaining.explanation import (
     writers,
 )
 from gclint.verify.worker.examination.explaining.mentions import ON_LINE, code_at
-from gclint.verify.worker.examination.inspection.difference import CUTS, Origin
+from gclint.verify.worker.examination.inspection.difference import CUTS, FirstDifference
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed
 from gclint.verify.worker.examination.inspection.readable import TORCH
 from gclint.verify.worker.examination.inspection.tape import events_within
 from gclint.verify.worker.examination.words import capitalised, line, names
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 
 _NO_GRAPH = "does not require grad"
 _LEFT = (
@@ -37,7 +37,7 @@ _LEFT = (
 )
 
 
-def _late_binding(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _late_binding(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
     for each, origin in _divergent(case):
         changed = [change for change in each.changes if change.holder == "closure"]
         if changed and origin.what in ("module", "path", "input", "argument", "output"):
@@ -53,14 +53,14 @@ def _late_binding(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None
     return None
 
 
-def _stored(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _stored(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
     """Return what leaves a reentrant checkpoint without a graph, if all values are as they should be."""
     seen = [each for each in case.checkpoints if each.stored]
     if not seen or any(each.again is None or each.first.outputs != each.again.outputs for each in seen):
         return None
     if case.forward_origin is not None:
         return None
-    return Explanation(
+    return Diagnosis(
         Cause.RECORDED_OUTPUT,
         f"The block leaves tensors in {names(dict.fromkeys(name for each in seen for name in each.stored))}, "
         "and reentrant checkpointing records no gradients when it runs, so what is computed from these has "
@@ -69,11 +69,11 @@ def _stored(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     )
 
 
-def _hooked_twice(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _hooked_twice(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
     lines = case.inspection.hooks if case.inspection is not None else ()
     if not lines or case.divergent is not None:
         return None
-    return Explanation(
+    return Diagnosis(
         Cause.TENSOR_HOOK,
         f"The checkpointed code registers a hook at {' and '.join(map(line, lines))}, and the "
         "recomputation registers it again, so it changes a gradient twice. Register hooks outside the "
@@ -82,11 +82,11 @@ def _hooked_twice(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None
     )
 
 
-def _random_outside(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _random_outside(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
     generators = case.run.side_effects.generators
     if not generators or case.divergent is not None:
         return None
-    return Explanation(
+    return Diagnosis(
         Cause.RANDOM_NUMBERS,
         f"The backward pass draws random numbers from {names(generators)}, whose state checkpointing does "
         "not restore. Draw them with torch.",
@@ -94,7 +94,7 @@ def _random_outside(case: Case, symptoms: Sequence[Symptom]) -> Explanation | No
     )
 
 
-def _changed_argument(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _changed_argument(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
     for each, origin in _divergent(case):
         if origin.kind != "checkpoint" and not (each.modified and origin.what in ("argument", "input")):
             continue
@@ -115,14 +115,14 @@ def _changed_argument(case: Case, symptoms: Sequence[Symptom]) -> Explanation | 
     return None
 
 
-def _gradient_mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _gradient_mode(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
     fault = case.run.error
     if fault is not None and any(
         each.is_reentrant and not each.first.is_complete for each in case.checkpoints
     ):
         place = fault.place_in(case.source)
         if _NO_GRAPH in fault.message and place is not None:
-            return Explanation(
+            return Diagnosis(
                 Cause.GRADIENT_MODE,
                 f"The checkpointed code computes a gradient itself at {line(place)}, but reentrant "
                 "checkpointing records none in the forward pass. Train with `use_reentrant=False`.",
@@ -142,7 +142,7 @@ def _gradient_mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     return None
 
 
-def _is_beside(case: Case, origin: Origin) -> bool:
+def _is_beside(case: Comparison, origin: FirstDifference) -> bool:
     """Return whether the line that first differs does not ask, but reads what has changed."""
     return origin.question_stack[:1] != origin.stack[:1] and any(
         not change.is_cache
@@ -152,7 +152,7 @@ def _is_beside(case: Case, origin: Origin) -> bool:
     )
 
 
-def _changed_state(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _changed_state(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
     """Return what has changed that the recomputation reads, as near to the first difference as possible."""
     for each, origin in _suspects(case):
         changed = nearest(each, origin, _stack(case, origin) or each.lines)
@@ -164,13 +164,13 @@ def _changed_state(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     return None
 
 
-def _other_module(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _other_module(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
     """Return what makes a recomputation run another module, so that both are counted wrongly."""
     is_other = any(origin.what == "module" for _, origin in _divergent(case))
     return _changed_state(case, symptoms) if is_other else None
 
 
-def _suspects(case: Case) -> Iterator[tuple[Checkpointed, Origin | None]]:
+def _suspects(case: Comparison) -> Iterator[tuple[Checkpointed, FirstDifference | None]]:
     """Yield the checkpoints whose recomputation differs, or those that may have ended with an error."""
     yield from _divergent(case)
     fault = case.run.error
@@ -181,7 +181,7 @@ def _suspects(case: Case) -> Iterator[tuple[Checkpointed, Origin | None]]:
         yield from ((each, None) for each, run in again if is_torch or not run.is_complete)
 
 
-def _stack(case: Case, origin: Origin | None) -> tuple[Place, ...]:
+def _stack(case: Comparison, origin: FirstDifference | None) -> tuple[SourcePlace, ...]:
     """Return the lines of the first difference, or that of the error."""
     if origin is not None:
         return (*origin.stack[:1], *origin.other_stack[:1], *origin.stack[1:])
@@ -189,7 +189,7 @@ def _stack(case: Case, origin: Origin | None) -> tuple[Place, ...]:
     return (place,) if place is not None else ()
 
 
-def _other_forward(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _other_forward(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
     origin = case.forward_origin
     if origin is None:
         return None
@@ -199,7 +199,7 @@ def _other_forward(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
         if is_called_otherwise
         else (Cause.OTHER_FORWARD, "", "Make both do the same")
     )
-    return Explanation(
+    return Diagnosis(
         cause,
         f"With checkpointing, the forward pass itself differs: {swapped}"
         f"{first_operation(origin, 'the pass with it', 'the one without')}. {advice}.",
@@ -208,7 +208,7 @@ def _other_forward(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     )
 
 
-def _detached(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _detached(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
     cut = case.cut
     if cut is None:
         return None
@@ -220,7 +220,7 @@ def _detached(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
             return _explained(CAUSES[changed[0].holder], None, text, each, lines)
     is_recorded = cut.takes_graph and not cut.has_graph and cut.name not in CUTS
     what = "records no gradient" if is_recorded else "detaches a tensor from its graph"
-    return Explanation(
+    return Diagnosis(
         Cause.DETACHED,
         f"With checkpointing, `{cut.name}` at {line(cut.stack[0])} {what}, which does not happen without. "
         "Let the gradient through.",
@@ -228,7 +228,7 @@ def _detached(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     )
 
 
-def _swapped(origin: Origin) -> str:
+def _swapped(origin: FirstDifference) -> str:
     """Return a sentence about arguments that are passed in another order, if there are any."""
     both = [(one, other) for one, other in origin.inputs if one is not None and other is not None]
     for one, other in both:
@@ -238,7 +238,7 @@ def _swapped(origin: Origin) -> str:
     return ""
 
 
-def _unknown(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _unknown(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
     for each, origin in _divergent(case):
         return _explained(
             Cause.DISAGREEMENT,
@@ -250,14 +250,14 @@ def _unknown(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
         )
     rounded = [each.origin for each in case.checkpoints if each.origin is not None]
     if rounded:
-        return Explanation(
+        return Diagnosis(
             Cause.DISAGREEMENT,
             "No operation of the recomputation differs by more than rounding; it uses another kernel: "
             f"{first_operation(rounded[0])}.",
             difference=difference(rounded[0]),
         )
     if case.run.error is not None and case.run.error.kind == "CheckpointError":
-        return Explanation(
+        return Diagnosis(
             Cause.DISAGREEMENT,
             "The recomputation differs from the forward pass: something that it depends on has changed, but "
             "it is not known what.",
@@ -267,7 +267,7 @@ def _unknown(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
         return _in_backward(case)
     stack = _stack(case, None)
     shown = f" It fails at {line(stack[0])}: `{code_at(stack[0])}`." if stack else ""
-    return Explanation(Cause.DISAGREEMENT, f"The cause is not known.{shown}", stack)
+    return Diagnosis(Cause.DISAGREEMENT, f"The cause is not known.{shown}", stack)
 
 
 def _meanwhile(each: Checkpointed) -> str:
@@ -275,13 +275,13 @@ def _meanwhile(each: Checkpointed) -> str:
     return f", but for {changed}, which is not seen to be read there" if changed else ""
 
 
-def _in_backward(case: Case) -> Explanation:
+def _in_backward(case: Comparison) -> Diagnosis:
     """Return what may be wrong where a recomputation is the same as the forward pass."""
     changed = [change for each in case.checkpoints for change in each.changes if change.in_block]
     state = (
         f" The block changes {names(named(changed))}, and its recomputation does so again." if changed else ""
     )
-    return Explanation(
+    return Diagnosis(
         Cause.DISAGREEMENT,
         "The recomputation is the same as the forward pass, so it is the backward pass that reads or does "
         f"something else: see hooks, and the `backward` of autograd functions.{state}",
@@ -289,31 +289,35 @@ def _in_backward(case: Case) -> Explanation:
     )
 
 
-def _compare(stack: Sequence[Place]) -> str:
+def _compare(stack: Sequence[SourcePlace]) -> str:
     code = code_at(stack[0]) if stack else ""
     return f"Compare what `{code}` reads in the two passes" if code else "Compare the two passes"
 
 
-def _divergent(case: Case) -> Iterator[tuple[Checkpointed, Origin]]:
+def _divergent(case: Comparison) -> Iterator[tuple[Checkpointed, FirstDifference]]:
     """Yield the checkpoints whose recomputation differs, and where it begins to differ."""
     for each in case.checkpoints:
         if each.origin is not None and not each.origin.is_rounding:
             yield each, each.origin
 
 
-def _all_origins(case: Case) -> Iterator[Origin]:
+def _all_origins(case: Comparison) -> Iterator[FirstDifference]:
     yield from (origin for _, origin in _divergent(case))
     if case.forward_origin is not None:
         yield case.forward_origin
 
 
 def _explained(
-    cause: Cause, origin: Origin | None, text: str, each: Checkpointed | None, lines: tuple[Place, ...] = ()
-) -> Explanation:
+    cause: Cause,
+    origin: FirstDifference | None,
+    text: str,
+    each: Checkpointed | None,
+    lines: tuple[SourcePlace, ...] = (),
+) -> Diagnosis:
     shown = lines or ((each.place,) if each is not None and each.place is not None else ())
     if origin is None:
-        return Explanation(cause, f"{text}.", shown)
-    return Explanation(cause, f"{text}. {capitalised(first_operation(origin))}.", shown, difference(origin))
+        return Diagnosis(cause, f"{text}.", shown)
+    return Diagnosis(cause, f"{text}. {capitalised(first_operation(origin))}.", shown, difference(origin))
 
 
 CLOSURES = (PossibleCause(VALUES | COUNTS, _late_binding),)

@@ -52,7 +52,7 @@ _Key = tuple[Holder, str, str]
 
 
 @dataclass(frozen=True)
-class Change:
+class StateChange:
     """A change of something that a model can read."""
 
     holder: Holder
@@ -101,7 +101,7 @@ class ReadableState:
         self._kept = parts
         self._states = {name: generator_state(each) for name, each in parts.generators.items()}
 
-    def changes(self, now: ReadableState) -> tuple[Change, ...]:
+    def changes(self, now: ReadableState) -> tuple[StateChange, ...]:
         """Return what has been replaced, changed or added since then."""
         return tuple(
             change
@@ -121,7 +121,7 @@ class ReadableState:
         # What the cache of a function holds cannot be read.
         return frozenset((*made, *(each.place for each in self.changes(now) if each.is_cache)))
 
-    def tensor(self, change: Change) -> Tensor | None:
+    def tensor(self, change: StateChange) -> Tensor | None:
         """Return the tensor that a change is about, if it is one."""
         return self._kept.tensors.get(change.place + change.part)
 
@@ -143,14 +143,14 @@ class ReadableState:
         )
 
 
-def _changes(key: _Key, before: dict[str, Any] | None, now: dict[str, Any]) -> list[Change]:
+def _changes(key: _Key, before: dict[str, Any] | None, now: dict[str, Any]) -> list[StateChange]:
     holder, owner, name = key
     if holder == "hook" and not now:
         return []  # The module is another.
     if before is None:
         new = now.get("", _NOTHING)
         made: Holder = "generator" if _is(new, "generator") else holder
-        return [Change(made, name, "", _text(new), owner, "", _key(new), "", True)]
+        return [StateChange(made, name, "", _text(new), owner, "", _key(new), "", True)]
     found = []
     for path in {**before, **now}:
         old, new = before.get(path, _NOTHING), now.get(path, _NOTHING)
@@ -159,7 +159,7 @@ def _changes(key: _Key, before: dict[str, Any] | None, now: dict[str, Any]) -> l
             kind: Holder = "generator" if is_drawn else holder
             more = {"is_gone": new is _NOTHING, "is_cache": _is(old, "cache")}
             found.append(
-                Change(kind, name, _text(old), _text(new), owner, _key(old), _key(new), path, **more)
+                StateChange(kind, name, _text(old), _text(new), owner, _key(old), _key(new), path, **more)
             )
     # Its size is of less interest than its items.
     inner = [each for each in found if each.part]

@@ -18,7 +18,7 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 from gclint.verify.worker.specimen import BrokenModel
 
 _PASSING_ON = ("torch.nn.modules.module", "transformers.modeling_layers")
@@ -49,7 +49,7 @@ def own_error(errors: Sequence[BaseException], model_class: Any) -> BrokenModel 
 
 def _broken(error: BaseException, frame: TracebackType, reason: str) -> BrokenModel:
     line = frame.tb_lineno
-    place = Place(frame.tb_frame.f_code.co_filename, line, line)
+    place = SourcePlace(frame.tb_frame.f_code.co_filename, line, line)
     what = f"{type(error).__name__}: {error} (in {frame.tb_frame.f_code.co_name}, line {line})"
     return BrokenModel(what, reason, place)
 
