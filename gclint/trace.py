@@ -14,7 +14,7 @@ Signature = tuple[int, int, int, int]
 """A file's size, modification time, change time and inode: any write changes at least one of them."""
 
 
-class Fact(NamedTuple):
+class FileAccess(NamedTuple):
     """A question about the file system."""
 
     kind: str
@@ -26,16 +26,16 @@ class Trace:
     """The questions that a run asked, and the answers."""
 
     def __init__(self) -> None:
-        self.answers: dict[Fact, str] = {}
+        self.answers: dict[FileAccess, str] = {}
         self.signatures: dict[str, Signature] = {}
         """The signatures of the files that were read, if they can be relied on later."""
-        self.phases: dict[Fact, str] = {}
+        self.phases: dict[FileAccess, str] = {}
         """The phase in which each question was asked; questions of the check itself have none."""
-        self._fresh: list[Fact] = []
+        self._fresh: list[FileAccess] = []
         self.is_torn = False
         """Whether a file changed during the run, so that the trace cannot be used."""
 
-    def note(self, fact: Fact, answer: str) -> None:
+    def note(self, fact: FileAccess, answer: str) -> None:
         """Record an answer."""
         if fact not in self.answers:
             self.answers[fact] = answer
@@ -73,7 +73,7 @@ class Trace:
 class _News(NamedTuple):
     """A fact and its answer, to be sent to another process."""
 
-    fact: Fact
+    fact: FileAccess
     answer: str
     phase: str
     signature: Signature | None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from gclint.code.walk import is_constant, structure
 from gclint.edit.differences import Difference, compare_calls
 from gclint.edit.places import argument_place
-from gclint.finding import Finding, Refusal, Step
+from gclint.finding import Finding, Refusal, StoryStep
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
@@ -87,7 +87,7 @@ class MismatchedCheckpointBranches(Rule):
                 Refusal(_UNDECIDED),
                 story=(
                     *call_story(legacy, legacy.blocks[0]),
-                    *(Step(network.file.path, start, end, each.description) for each in differences),
+                    *(StoryStep(network.file.path, start, end, each.description) for each in differences),
                 ),
             )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gclint.finding import Applicability, Finding, Step
+from gclint.finding import Applicability, Finding, StoryStep
 from gclint.model.scripts import Done, Script, class_of_model, is_model, only_returned
 from gclint.model.values import Box, Constant, Fixed, Returned, Value
 from gclint.network.explaining.places import Spot
@@ -171,7 +171,7 @@ def _texts(script: Script, value: Value) -> Iterator[str | None]:
             yield None
 
 
-def _story(script: Script, training: Training, adapting: Done, model: Returned) -> Iterator[Step]:
+def _story(script: Script, training: Training, adapting: Done, model: Returned) -> Iterator[StoryStep]:
     for each in script.calls.get((model.node, model.name), [])[:1]:
         yield step(each, f"the model is a `{class_of_model(model)}`")
     yield step(adapting, "its parameters are frozen, and adapters are added")

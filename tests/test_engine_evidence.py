@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gclint.code.project import Project
-from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Heir, Refusal
+from gclint.finding import Applicability, Edit, Evidence, Finding, FindingCopy, Fix, Refusal
 from gclint.proof.evidence import Hint, weigh
 from gclint.rule import all_rules
-from gclint.run.check import CheckResult
+from gclint.run.check import LintResult
 from gclint.settings import Settings
 from gclint.verify.worker.branches import marked
 from gclint.verify.worker.cause import Cause
@@ -73,8 +73,8 @@ def _run(path: Path, *sites: ObservedSite, failures: tuple[Failure, ...] = ()) -
     return ClassResult(str(path), "Model", "failed", failures=failures, sites=sites)
 
 
-def _result(*findings: Finding, together: tuple[Finding, ...] = ()) -> CheckResult:
-    return CheckResult(findings, (), 1, groups=(frozenset(together),) if together else ())
+def _result(*findings: Finding, together: tuple[Finding, ...] = ()) -> LintResult:
+    return LintResult(findings, (), 1, groups=(frozenset(together),) if together else ())
 
 
 def _weigh(path: Path, run: ClassResult, *findings: Finding) -> tuple[Finding, ...]:
@@ -152,7 +152,7 @@ def test_another_call_in_the_file_of_an_heir_confirms_nothing(path: Path, tmp_pa
     generated = tmp_path / "modeling_y.py"
     generated.write_text(_SOURCE)
     finding = replace(
-        _finding(path, "GC003", "hidden_states=hidden_states,"), heirs=(Heir(generated, "YBlock"),)
+        _finding(path, "GC003", "hidden_states=hidden_states,"), heirs=(FindingCopy(generated, "YBlock"),)
     )
     failure = replace(_failure(path), places=(_place(generated, 8, 11),))
     site = replace(_site(generated), block="YBlock", keyword_activations=("hidden_states",))
@@ -179,7 +179,7 @@ def test_what_is_generated_speaks_for_its_source(path: Path, tmp_path: Path) -> 
     run = _run(generated, site)
     assert _evidence(path, run, finding) is None
     for symbol, evidence in (("YBlock", Evidence.CONFIRMED), ("Other", None)):
-        assert _evidence(path, run, replace(finding, heirs=(Heir(generated, symbol),))) is evidence
+        assert _evidence(path, run, replace(finding, heirs=(FindingCopy(generated, symbol),))) is evidence
 
 
 def _failure(path: Path, cause: Cause | None = Cause.KEYWORD_ACTIVATION) -> Failure:
@@ -232,7 +232,7 @@ def _fix(*edits: Edit, unsafe: bool = False) -> Fix:
     return Fix("Repair", edits)
 
 
-def _hints(path: Path, failure: Failure, result: CheckResult, *more: Path) -> tuple[Hint, ...]:
+def _hints(path: Path, failure: Failure, result: LintResult, *more: Path) -> tuple[Hint, ...]:
     project = Project(Settings(), [path, *more])
     run = _run(path, _site(path), failures=(failure,))
     return weigh(project, result, [run], all_rules()).hints_of(run, failure)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gclint.code.project import Project
-from gclint.finding import Edit, Heir, Part, Repair
+from gclint.finding import Edit, FindingCopy, Repair, RepairKind
 from gclint.proof.proving import Proof, prove
 from gclint.report.proofs import reasons
 from gclint.rule import all_rules
@@ -371,7 +371,7 @@ def test_what_belongs_to_another_repair_is_proven_with_it() -> None:
     (whole,) = repaired.applied
     own = whole.fix
     assert own is not None
-    parts = tuple(Repair(part, _MODELING, 0, 3) for part in (Part.BLOCK, Part.CALL))
+    parts = tuple(Repair(part, _MODELING, 0, 3) for part in (RepairKind.BLOCK, RepairKind.CALL))
     whole = replace(whole, remedy=replace(own, repairs=parts))
     part = replace(whole, code="GC003", remedy=replace(own, repairs=parts[1:]))
     runs = _Runs(FileRun((_earlier(),)), FileRun((_result(),)))
@@ -386,9 +386,12 @@ def test_what_belongs_to_another_repair_is_proven_with_it() -> None:
         ((), None),
         (("Model",), None),
         (("bad",), "GC114: bad, reentrant, default still fails in the way that the repair should prevent"),
-        (("Heir",), "GC114: Heir, reentrant, default still fails in the way that the repair should prevent"),
         (
-            ("bad", "Heir", "Model"),
+            ("FindingCopy",),
+            "GC114: Heir, reentrant, default still fails in the way that the repair should prevent",
+        ),
+        (
+            ("bad", "FindingCopy", "Model"),
             "GC114: bad, reentrant, default still fails in the way that the repair should prevent",
         ),
     ],
@@ -403,7 +406,7 @@ def test_a_defect_is_gone_in_the_class_that_it_names(left: tuple[str, ...], obst
         return _result(verdict, name=name, failures=failures, sites=(), embeddings=embeddings)
 
     # Another model has the repaired one inside, and a part of its own with the same defect.
-    names = ("bad", "Heir", "Model")
+    names = ("bad", "FindingCopy", "Model")
     before = FileRun(tuple(run(name, True, fed) for name in names))
     after = FileRun(tuple(run(name, name in left, *[fed] * (name == "Heir")) for name in names))
     project, repaired = _repair("GC114", modeling_x="bad\n")
@@ -622,7 +625,9 @@ def test_what_is_changed_has_to_be_run() -> None:
 
 def test_the_run_of_what_is_generated_proves_the_repair_of_its_source() -> None:
     project, repaired = _repair(modeling_x="bad\n")
-    applied = tuple(replace(each, heirs=(Heir(_MODELING, "Heir"),)) for each in repaired.applied)
+    applied = tuple(
+        replace(each, heirs=(FindingCopy(_MODELING, "FindingCopy"),)) for each in repaired.applied
+    )
     repaired = replace(repaired, applied=applied)
     before = FileRun((_earlier(site=_site(block="Heir", **_SEEN)),))
     after = FileRun((_result(site=_site(block="Heir")),))

@@ -18,7 +18,7 @@ from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place
 from gclint.rule import all_rules
 from gclint.run.baseline import Selection
-from gclint.run.check import CheckResult, check
+from gclint.run.check import LintResult, check
 from gclint.run.fix import fix
 from gclint.settings import Settings
 from gclint.write.transaction import write_all
@@ -207,7 +207,7 @@ def _from_beside(path: Path) -> Path:
 _WAYS = (_absolute, _doubled, _through_a_folder, _from_beside)
 
 
-def _told(result: CheckResult) -> list[tuple[object, ...]]:
+def _told(result: LintResult) -> list[tuple[object, ...]]:
     """Return what is said of findings apart from how their paths are spelled."""
     return sorted(
         (

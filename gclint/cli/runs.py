@@ -15,7 +15,7 @@ from gclint.cli import CannotRun, print_once
 from gclint.cli.options import PATH_TYPE, POSITIVE, MakeOption, together
 from gclint.interruption import exit_status
 from gclint.verify.settings import GIGABYTES, RunSettings
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.known import ClassSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gclint.settings import Settings
     from gclint.userfolder import UserFolder
     from gclint.verify.files import Audience, Runner
-    from gclint.verify.run import Heard
+    from gclint.verify.run import ReceivedMessage
 
 
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
@@ -65,7 +65,7 @@ def run_options(option: MakeOption, about_jobs: str = _ABOUT_JOBS) -> Callable[[
 
 
 def run_settings(
-    known: tuple[Known, ...],
+    known: tuple[ClassSettings, ...],
     python: Path | None,
     device: str | None,
     jobs: int | None,
@@ -97,7 +97,7 @@ class _Nobody:
 
     def expect(self, sources: int) -> None: ...
 
-    def take(self, heard: Heard) -> None: ...
+    def take(self, heard: ReceivedMessage) -> None: ...
 
     def note(self, words: str) -> None: ...
 

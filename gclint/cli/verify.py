@@ -63,7 +63,7 @@ from gclint.verify import journal
 from gclint.verify.files import Audience
 from gclint.verify.process import EXECUTORS
 from gclint.verify.results import Results, UnusableResults
-from gclint.verify.run import Heard, verify
+from gclint.verify.run import ReceivedMessage, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import (
     Target,
@@ -75,7 +75,7 @@ from gclint.verify.sources import (
     target_of,
     targets_of,
 )
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.known import ClassSettings
 from gclint.verify.worker.practices import ALL, PRACTICES, UnknownPractice, groups, practices_named
 
 _EXAMPLES = (
@@ -326,7 +326,7 @@ def _targets(
     return [by_path[path] for path in sorted(by_path)], found
 
 
-def _without_code(known: Iterable[Known]) -> tuple[Known, ...]:
+def _without_code(known: Iterable[ClassSettings]) -> tuple[ClassSettings, ...]:
     """Return the settings of classes that name no function of the project in the current folder.
 
     Whoever runs models by name alone has not asked to run anything of what lies there.
@@ -343,12 +343,12 @@ def _without_code(known: Iterable[Known]) -> tuple[Known, ...]:
 def _run(
     targets: Sequence[Target],
     settings: RunSettings,
-    written: journal.Journal | None,
+    written: journal.ResultsFile | None,
     audience: Audience,
 ) -> tuple[Results, KeyboardInterrupt | None]:
     """Run the targets, and return the results, as far as they go, with what interrupted the run."""
 
-    def listen(heard: Heard) -> None:
+    def listen(heard: ReceivedMessage) -> None:
         if written is not None:
             written.write(heard)
         audience.take(heard)
@@ -373,7 +373,7 @@ def _interrupted(results: Path | None) -> str:
 
 def _journal(
     path: Path | None, folder: UserFolder | None, header: journal.Header, *, resume: bool
-) -> AbstractContextManager[journal.Journal | None]:
+) -> AbstractContextManager[journal.ResultsFile | None]:
     """Open the file of results, which are about what the header says; none if there is no path.
 
     The folder is the user's own that the file is in; None if the user has named the file. With ``resume``,
@@ -386,7 +386,7 @@ def _journal(
             handle = own_file(path, is_believed=resume)
         else:
             handle = folder.open(path.name, os.O_RDWR | os.O_CREAT)
-        return journal.Journal(handle, path, header, resume=resume)
+        return journal.ResultsFile(handle, path, header, resume=resume)
     except OSError as error:
         raise UnusableResults(
             f"results cannot be written to {shown(path)}: {error.strerror}; choose another file with "

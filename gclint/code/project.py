@@ -12,7 +12,7 @@ from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.packages import LibraryTree, Packages
 from gclint.code.paths import shown
 from gclint.code.questions import Question, Questions, Topic
-from gclint.facts import Places, is_dir, read_bytes, search
+from gclint.facts import PathResolver, is_dir, read_bytes, search
 from gclint.observations import Observations
 from gclint.releases import NEWEST_KNOWN, Assumed, Releases
 from gclint.settings import Settings
@@ -61,7 +61,7 @@ class Project:
         """What others have derived from the files; it is forgotten when one of them changes."""
         self.observations = Observations()
         """What runs have observed; empty unless the files were run."""
-        self._places = Places()
+        self._places = PathResolver()
         self._identities: dict[Path, Path] = {}
         """The identifying paths, by every spelling that was asked for, and by location."""
         self._files: dict[Path, SourceFile] = {}

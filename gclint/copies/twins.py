@@ -136,7 +136,7 @@ def _code_end(text: str, start: int, end: int, indent: int) -> int:
 
 
 @dataclass(frozen=True)
-class Twin:
+class CopyPair:
     """Two regions that have the same code, after a renaming."""
 
     source: Region

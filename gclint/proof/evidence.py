@@ -10,10 +10,10 @@ from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.project import Project
 from gclint.code.suppressions import Suppressions
 from gclint.copies.generated import is_modular
-from gclint.finding import Applicability, Evidence, Finding, Heir, Refusal, in_reading_order
+from gclint.finding import Applicability, Evidence, Finding, FindingCopy, Refusal, in_reading_order
 from gclint.observations import Changed, Feeding, Observations, Observed
 from gclint.rule import Rule, all_rules, codes_by_word, with_level
-from gclint.run.check import CheckResult
+from gclint.run.check import LintResult
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.coverage import is_reached
@@ -53,14 +53,14 @@ class Weighed:
 
 
 def weigh(
-    project: Project, result: CheckResult, runs: Iterable[ClassResult], rules: Sequence[Rule]
+    project: Project, result: LintResult, runs: Iterable[ClassResult], rules: Sequence[Rule]
 ) -> Weighed:
     """Combine what the linter found in the texts that were run with what happened in the runs."""
     return _Scales(project, result, rules).weigh(list(runs))
 
 
 class _Scales:
-    def __init__(self, project: Project, result: CheckResult, rules: Sequence[Rule]) -> None:
+    def __init__(self, project: Project, result: LintResult, rules: Sequence[Rule]) -> None:
         self._project = project
         self._result = result
         self._rules = {rule.code: rule for rule in rules}
@@ -256,7 +256,7 @@ def is_shown(
     return False
 
 
-def _defines(project: Project, heir: Heir, place: SourcePlace) -> bool:
+def _defines(project: Project, heir: FindingCopy, place: SourcePlace) -> bool:
     """Return whether a place is in the class that a finding names in another file."""
     try:
         file = project.file(heir.path)

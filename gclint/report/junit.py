@@ -21,7 +21,7 @@ from gclint.report.report import Report
 
 
 @dataclass(frozen=True)
-class _Case:
+class _TestCase:
     """One test of a suite."""
 
     name: str
@@ -48,9 +48,9 @@ def write(report: Report, stream: TextIO) -> None:
     stream.write(f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n')
 
 
-def _suites(report: Report, places: Places) -> dict[str, list[_Case]]:
+def _suites(report: Report, places: Places) -> dict[str, list[_TestCase]]:
     """Return the tests by file; if there is nothing to report, a single one that passed."""
-    suites: defaultdict[str, list[_Case]] = defaultdict(list)
+    suites: defaultdict[str, list[_TestCase]] = defaultdict(list)
     for problem in report.problems:
         suites[places.name(problem.path)].append(_problem(problem))
     for finding in report.findings:
@@ -60,11 +60,11 @@ def _suites(report: Report, places: Places) -> dict[str, list[_Case]]:
 
         if report.runs.problem:
             why = report.runs.problem
-            suites["gclint"].append(_Case("verify", 1, "error", "error", why, why))
+            suites["gclint"].append(_TestCase("verify", 1, "error", "error", why, why))
         kinds = {"passed": "", "failed": "failure", "not run": "skipped", "error": "error"}
         for each in outcomes(report):
             message = each.texts[0] if each.texts else ""
-            case = _Case(
+            case = _TestCase(
                 each.name,
                 each.line,
                 kinds[each.status],
@@ -74,25 +74,25 @@ def _suites(report: Report, places: Places) -> dict[str, list[_Case]]:
                 each.seconds,
             )
             suites[places.name(Path(each.path))].append(case)
-    return dict(suites) or {"gclint": [_Case("check")]}
+    return dict(suites) or {"gclint": [_TestCase("check")]}
 
 
-def _finding(report: Report, places: Places, finding: Finding) -> _Case:
+def _finding(report: Report, places: Places, finding: Finding) -> _TestCase:
     start = places.position(finding.path, finding.start)
     place = f"{places.name(finding.path)}:{start.row}:{start.column}"
     why = obstacle(finding)
     text = f"{place}: {finding.level.value}: {headline(finding)}" + (f"\n{why}" if why else "")
     name = f"{finding.code} {finding.symbol} ({start.row}:{start.column})"
     kind = "failure" if report.fails(finding) else ""
-    return _Case(name, start.row, kind, finding.code, headline(finding), text)
+    return _TestCase(name, start.row, kind, finding.code, headline(finding), text)
 
 
-def _problem(problem: Problem) -> _Case:
+def _problem(problem: Problem) -> _TestCase:
     row = 1 if problem.position is None else problem.position.row
-    return _Case("readable", row, "error", "error", problem.message, problem.message)
+    return _TestCase("readable", row, "error", "error", problem.message, problem.message)
 
 
-def _add(suite: ElementTree.Element, name: str, case: _Case) -> None:
+def _add(suite: ElementTree.Element, name: str, case: _TestCase) -> None:
     class_name = name.removesuffix(".py").replace("/", ".")
     time = f"{case.seconds:.3f}"
     head = _attributes(name=case.name, classname=class_name, file=name, line=case.line, time=time)
@@ -104,7 +104,7 @@ def _add(suite: ElementTree.Element, name: str, case: _Case) -> None:
         ElementTree.SubElement(added, "system-out").text = _text(case.text)
 
 
-def _counts(cases: Sequence[_Case]) -> dict[str, object]:
+def _counts(cases: Sequence[_TestCase]) -> dict[str, object]:
     def count(kind: str) -> int:
         return sum(case.kind == kind for case in cases)
 

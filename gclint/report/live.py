@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gclint.code.paths import printable, shown
-from gclint.verify.run import Heard
+from gclint.verify.run import ReceivedMessage
 from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.protocol import ClassResult, Discovered, Mode, Unusable
 from gclint.verify.worker.protocol import Progress as Begun
@@ -55,7 +55,7 @@ class LiveTable:
         """Show what is done between runs."""
         self._note = words
 
-    def take(self, heard: Heard) -> None:
+    def take(self, heard: ReceivedMessage) -> None:
         """Handle a message of the run."""
         message = heard.message
         if isinstance(message, Discovered):

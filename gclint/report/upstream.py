@@ -112,7 +112,7 @@ class Defect:
 
 
 @dataclass(frozen=True)
-class Script:
+class DemonstrationScript:
     """A script that is to show a defect, and what came of it."""
 
     text: str
@@ -186,7 +186,7 @@ def page_name(defect: Defect, taken: Iterable[str]) -> str:
     return next(each for each in names if each not in {*taken})
 
 
-def page(report: Report, defect: Defect, script: Script | None, environment: Environment) -> str:
+def page(report: Report, defect: Defect, script: DemonstrationScript | None, environment: Environment) -> str:
     """Return the page of a defect."""
     sections = (
         f"# {defect.title}\n",
@@ -239,7 +239,7 @@ def _cause(report: Report, defect: Defect) -> Iterator[str]:
             yield _fenced("python", "\n".join(lines))
 
 
-def _script(script: Script | None, environment: Environment) -> Iterator[str]:
+def _script(script: DemonstrationScript | None, environment: Environment) -> Iterator[str]:
     yield "## Script\n"
     if script is None:
         yield "There is none: it is not known how to build the class.\n"
@@ -252,7 +252,7 @@ def _script(script: Script | None, environment: Environment) -> Iterator[str]:
     yield _fenced("text", script.result.output)
 
 
-def _repair(report: Report, defect: Defect, script: Script | None) -> Iterator[str]:
+def _repair(report: Report, defect: Defect, script: DemonstrationScript | None) -> Iterator[str]:
     yield "## Repair\n"
     hint = defect.repair
     if hint is None:

@@ -17,14 +17,14 @@ from typing import TypeVar
 
 from gclint.code.file import SourceFile
 from gclint.code.project import Project
-from gclint.copies.twins import Region, Twin, header_region
+from gclint.copies.twins import CopyPair, Region, header_region
 from gclint.edit.edits import by_file
 from gclint.edit.imports import drop_unused_imports, import_checkpointing_base
 from gclint.finding import Applicability, Duty, Edit, Finding, Refusal
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.model import Network
-from gclint.run.tree import Tree
+from gclint.run.tree import CopyIndex
 
 _Member = TypeVar("_Member", bound=Hashable)
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
@@ -51,13 +51,13 @@ def carry(
     project: Project,
     findings: Sequence[Finding],
     suppressed: Sequence[Finding],
-    tree: Tree,
+    tree: CopyIndex,
 ) -> tuple[list[Finding], list[frozenset[int]]]:
     """Return the findings with fixes that keep all twins alike, and which of them go together.
 
     What is ``suppressed`` is not reported, so its code must not change.
     """
-    work = _Work(project, findings, suppressed, tree)
+    work = _CopyPropagation(project, findings, suppressed, tree)
     for number in range(len(findings)):
         work.follow(number)
     work.link_shared()
@@ -67,13 +67,13 @@ def carry(
     return [work.result(number) for number in range(len(findings))], groups
 
 
-class _Work:
+class _CopyPropagation:
     def __init__(
         self,
         project: Project,
         findings: Sequence[Finding],
         suppressed: Sequence[Finding],
-        tree: Tree,
+        tree: CopyIndex,
     ) -> None:
         self._project = project
         self._tree = tree
@@ -93,7 +93,7 @@ class _Work:
         """Look at every twin that a finding's fix changes, and at those that this changes in turn."""
         carried = self._carried[number]
         waiting = list(carried.edits)
-        seen: set[Twin] = set()
+        seen: set[CopyPair] = set()
         while waiting and carried.refusal is None:
             path = waiting.pop()
             if path not in self._project.fixable:
@@ -111,7 +111,7 @@ class _Work:
                     waiting.append(changed)
                     seen.clear()
 
-    def _settle(self, number: int, twin: Twin, path: Path) -> Path | None:
+    def _settle(self, number: int, twin: CopyPair, path: Path) -> Path | None:
         """Make the other side of a twin change alike; return its file if something was added for that."""
         carried = self._carried[number]
         here, there = _sides(twin, path)
@@ -141,7 +141,7 @@ class _Work:
         return self._mirror(carried, twin, here, there, mine)
 
     def _mirror(
-        self, carried: _Carried, twin: Twin, here: Region, there: Region, edits: list[Edit]
+        self, carried: _Carried, twin: CopyPair, here: Region, there: Region, edits: list[Edit]
     ) -> Path | None:
         """Make the same change on the other side of a twin."""
         mirrored = self._mirrored(twin, here, there, edits, carried)
@@ -157,7 +157,7 @@ class _Work:
         return path
 
     def _mirrored(
-        self, twin: Twin, here: Region, there: Region, edits: list[Edit], carried: _Carried
+        self, twin: CopyPair, here: Region, there: Region, edits: list[Edit], carried: _Carried
     ) -> Sequence[Edit] | str:
         """Return the same change for the other side, or why there is none."""
         why = f"{_where(there)} shares this code and has to change too"
@@ -261,7 +261,7 @@ def _carried(finding: Finding) -> _Carried:
     return _Carried(finding, by_file(finding.edits), applicability)
 
 
-def _sides(twin: Twin, path: Path) -> tuple[Region, Region]:
+def _sides(twin: CopyPair, path: Path) -> tuple[Region, Region]:
     """Return the region of a twin in the file at ``path``, and the other one."""
     own = twin.source.file.path == path
     return (twin.source, twin.derived) if own else (twin.derived, twin.source)
@@ -273,7 +273,7 @@ def _inside(region: Region, edits: Sequence[Edit]) -> list[Edit] | None:
     return found if all(region.holds(edit) for edit in found) else None
 
 
-def _alike(twin: Twin, here: Region, mine: list[Edit], theirs: list[Edit]) -> bool:
+def _alike(twin: CopyPair, here: Region, mine: list[Edit], theirs: list[Edit]) -> bool:
     if here is twin.source:
         return twin.changes_alike(mine, theirs)
     return twin.changes_alike(theirs, mine)
@@ -307,7 +307,7 @@ def changes_header_only(region: Region, edits: Sequence[Edit]) -> bool:
 
 def call_obstacle(
     project: Project,
-    twin: Twin,
+    twin: CopyPair,
     here: Region,
     there: Region,
     edits: Sequence[Edit],

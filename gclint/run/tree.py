@@ -26,9 +26,9 @@ from gclint.copies.marked import (
     origin_module,
     twin_of,
 )
-from gclint.copies.twins import Twin
+from gclint.copies.twins import CopyPair
 from gclint.facts import entries, matching, search
-from gclint.finding import Applicability, Edit, Finding, Fix, Heir, Refusal
+from gclint.finding import Applicability, Edit, Finding, FindingCopy, Fix, Refusal
 from gclint.level import Level
 from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place, place_at
@@ -45,7 +45,7 @@ COPIES = Topic("copies", _copies_from)
 """Which given files call something a copy of code in a module."""
 
 
-class Tree:
+class CopyIndex:
     """The twins of code in the files of a run."""
 
     def __init__(self, project: Project, paths: tuple[Path, ...] | None = None) -> None:
@@ -54,8 +54,8 @@ class Tree:
         self._known_paths = paths
         self.twin_files: set[Path] = set()
         """The files on both sides of the twins that edits were found to change."""
-        self._twins: dict[Path, list[Twin]] = {}
-        self._place_twins: dict[Place, list[Twin]] = {}
+        self._twins: dict[Path, list[CopyPair]] = {}
+        self._place_twins: dict[Place, list[CopyPair]] = {}
 
     def scan(self) -> None:
         """Ask all files at once: later, only some of them are read."""
@@ -92,7 +92,7 @@ class Tree:
                 found[module].append(file)
         return found
 
-    def touched(self, path: Path, edits: list[Edit]) -> Iterator[Twin]:
+    def touched(self, path: Path, edits: list[Edit]) -> Iterator[CopyPair]:
         """Yield the twins that ``edits`` of the file at ``path`` change on one side."""
         file = self._project.file(path)
         for twin in [*self._copies(file), *self._generated(file, edits)]:
@@ -102,7 +102,7 @@ class Tree:
                     yield twin
                     break
 
-    def _copies(self, file: SourceFile) -> list[Twin]:
+    def _copies(self, file: SourceFile) -> list[CopyPair]:
         known = self._twins.get(file.path)
         if known is None:
             twins = (twin_of(self._project, copy, comment) for copy, comment in self._comments(file))
@@ -132,7 +132,7 @@ class Tree:
             return [*self._project.in_order(paths)]
         return [path for path in self.paths if path in paths]
 
-    def _generated(self, file: SourceFile, edits: list[Edit]) -> Iterator[Twin]:
+    def _generated(self, file: SourceFile, edits: list[Edit]) -> Iterator[CopyPair]:
         module = library_of(self._project).module(file)
         for place in dict.fromkeys(place_at(module, edit.start) for edit in edits):
             if place is not None:
@@ -312,7 +312,7 @@ def _united(
     message = finding.message
     # A file of another tree may have no code of its own, and use this very class.
     runners = [each for each in others if each.subject is not None and not is_modular(each.path)]
-    heirs = tuple(Heir(each.path, each.symbol, defines=each not in runners) for each in others)
+    heirs = tuple(FindingCopy(each.path, each.symbol, defines=each not in runners) for each in others)
     for relation, those in ("inherited by", set(others) - set(runners)), ("run by", set(runners)):
         models = {project.model(each.path) for each in those} - {project.model(finding.path)}
         if models:

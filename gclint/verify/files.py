@@ -13,10 +13,10 @@ from typing import Protocol
 
 from gclint.facts import read_bytes
 from gclint.userfolder import UserFolder
-from gclint.verify.journal import Journal, header
+from gclint.verify.journal import ResultsFile, header
 from gclint.verify.models import ModelFiles
 from gclint.verify.results import Results
-from gclint.verify.run import Heard, verify
+from gclint.verify.run import ReceivedMessage, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, overlay_of, target_of
 from gclint.verify.worker.protocol import ClassResult, Environment
@@ -55,7 +55,7 @@ class Audience(Protocol):
     def expect(self, sources: int) -> None:
         """Note that this many more files will be run."""
 
-    def take(self, heard: Heard) -> None:
+    def take(self, heard: ReceivedMessage) -> None:
         """Receive a message."""
 
     def note(self, words: str) -> None:
@@ -78,7 +78,7 @@ class Journals:
             if name.startswith(f"{self.project}-repairs-"):
                 self.folder.remove(name)
 
-    def open(self, texts: Mapping[Path, str], settings: RunSettings) -> Journal:
+    def open(self, texts: Mapping[Path, str], settings: RunSettings) -> ResultsFile:
         """Open the file for runs with these texts and settings, with the results that it already has.
 
         Raises:
@@ -89,7 +89,7 @@ class Journals:
         key = self._key(texts, json.dumps(known.settings, sort_keys=True))
         name = f"{self.project}-repairs-{key}.jsonl"
         handle = self.folder.open(name, os.O_RDWR | os.O_CREAT)
-        return Journal(handle, self.folder.path / name, known, resume=True)
+        return ResultsFile(handle, self.folder.path / name, known, resume=True)
 
     def _key(self, texts: Mapping[Path, str], settings: str) -> str:
         content = hashlib.sha256(settings.encode())
@@ -152,12 +152,12 @@ class FileRunner:
     def _verified(self, targets: Sequence[Target], texts: Mapping[Path, str]) -> Results:
         if self._audience is not None:
             self._audience.expect(len(targets))
-        opened: AbstractContextManager[Journal | None] = (
+        opened: AbstractContextManager[ResultsFile | None] = (
             self._journals.open(texts, self._settings) if self._journals else nullcontext()
         )
         with opened as journal:
 
-            def listen(heard: Heard) -> None:
+            def listen(heard: ReceivedMessage) -> None:
                 if journal is not None:
                     journal.write(heard)
                 if self._audience is not None:

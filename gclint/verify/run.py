@@ -18,7 +18,7 @@ from gclint.verify.worker.protocol import Environment, Message, Request, Source,
 
 
 @dataclass(frozen=True)
-class Heard:
+class ReceivedMessage:
     """A message of a worker, and what it is about."""
 
     message: Message
@@ -31,7 +31,7 @@ class Heard:
 def verify(
     targets: Sequence[Target],
     settings: RunSettings,
-    listen: Callable[[Heard], None] = lambda _heard: None,
+    listen: Callable[[ReceivedMessage], None] = lambda _heard: None,
     earlier: Results | None = None,
     texts: Mapping[Path, str] | None = None,
     results: Results | None = None,
@@ -64,7 +64,7 @@ def verify(
                 if isinstance(message, Environment):
                     _compare(earlier.environments.get(tree), message)
                 about = getattr(message, "source", None)
-                heard = Heard(message, tree, digests[about] if about else "")
+                heard = ReceivedMessage(message, tree, digests[about] if about else "")
                 results.add(message, tree=tree, digest=heard.digest)
                 listen(heard)
         if results.problem:

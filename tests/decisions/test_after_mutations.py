@@ -9,11 +9,11 @@ import pytest
 from lsprotocol import types
 
 from gclint.code.project import Project
-from gclint.finding import Evidence, Finding, Heir, Refusal
+from gclint.finding import Evidence, Finding, FindingCopy, Refusal
 from gclint.proof.evidence import weigh
 from gclint.proof.proving import prove
 from gclint.rule import all_rules
-from gclint.run.check import CheckResult
+from gclint.run.check import LintResult
 from gclint.run.fix import fix
 from gclint.settings import Settings
 from gclint.verify.files import FileRun
@@ -265,11 +265,11 @@ def test_only_the_heir_in_its_own_file_speaks_for_a_finding(
     source, generated, ran = (folder / f"modeling_{each}.py" for each in ("source", "generated", name))
     for each in (source, generated, ran):
         each.write_text("class Block: ...\n")
-    heirs = (Heir(generated, "Block"),)
+    heirs = (FindingCopy(generated, "Block"),)
     finding = Finding("GC001", "a-rule", "goes wrong", source, 0, 11, "Block", Refusal("no"), heirs=heirs)
     run = ClassResult(str(ran), "Model", "failed", sites=(_site(ran, ran, recomputed=False),))
     project = Project(Settings(), [source, generated])
-    (weighed,) = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings
+    (weighed,) = weigh(project, LintResult((finding,), (), 1, groups=()), [run], all_rules()).findings
     assert weighed.evidence is evidence
 
 

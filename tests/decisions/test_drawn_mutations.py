@@ -20,7 +20,7 @@ from gclint.report.formats import written_as
 from gclint.report.report import Report
 from gclint.run.fix import damage
 from gclint.settings import Settings
-from gclint.verify.cluster.driver import Answer, messages
+from gclint.verify.cluster.driver import TaskResult, messages
 from gclint.verify.memory import with_architecture
 from gclint.verify.results import Results
 from gclint.verify.worker.estimates import EstimateRequest
@@ -147,7 +147,7 @@ class _Cluster:
     exceptions = SimpleNamespace(LocalRayletDiedError=TimeoutError, RayError=OSError)
 
     def __init__(self, *messages: Message) -> None:
-        self._answer = Answer("here", tuple(map(encode, messages)))
+        self._answer = TaskResult("here", tuple(map(encode, messages)))
 
     def cluster_resources(self) -> dict[str, float]:
         return {"CPU": 1.0}
@@ -162,7 +162,7 @@ class _Cluster:
     def wait(self, running: list[object], timeout: float) -> tuple[list[object], list[object]]:
         return running, []
 
-    def get(self, _reference: object) -> Answer:
+    def get(self, _reference: object) -> TaskResult:
         return self._answer
 
 

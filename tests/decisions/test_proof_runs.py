@@ -15,9 +15,9 @@ import pytest
 from gclint.userfolder import UserFolder
 from gclint.verify import process
 from gclint.verify.files import FileRunner, Journals, NothingRuns, Runner
-from gclint.verify.journal import Header, Journal, header, merge, read
+from gclint.verify.journal import Header, ResultsFile, header, merge, read
 from gclint.verify.results import UnusableResults
-from gclint.verify.run import Heard, verify
+from gclint.verify.run import ReceivedMessage, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, digest, target_of
 from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
@@ -463,9 +463,9 @@ def _written(known: Header, *messages: Message, finish: bool, resume: bool = Tru
     """Write or continue a file of results, as a run does that finishes or is killed."""
     path = Path("results.jsonl")
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    with Journal(handle, path, known, resume=resume) as journal:
+    with ResultsFile(handle, path, known, resume=resume) as journal:
         for each in messages:
-            journal.write(Heard(each, None, known.files))
+            journal.write(ReceivedMessage(each, None, known.files))
         if finish:
             journal.finish()
 

@@ -18,7 +18,7 @@ from gclint.proof.evidence import weigh
 from gclint.proof.provable import Reached
 from gclint.rule import all_rules
 from gclint.run.baseline import Baseline, Selection
-from gclint.run.check import CheckResult, check
+from gclint.run.check import LintResult, check
 from gclint.run.fix import FixResult
 from gclint.run.live import Live
 from gclint.server.hover import hover
@@ -215,7 +215,7 @@ def test_a_run_without_containers_contradicts_that_one_is_passed(
     )
     run = ClassResult(str(path), "OtterModel", "failed", sites=(site,))
     project = Project(Settings(), [path])
-    (weighed,) = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings
+    (weighed,) = weigh(project, LintResult((finding,), (), 1, groups=()), [run], all_rules()).findings
     assert weighed.evidence is evidence
 
 

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.known import ClassSettings
 from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Source, Unusable
 from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable, TinyModel
@@ -44,7 +44,7 @@ class Models:
     _specimens: Callable[[Any], Iterator[TinyModel]]
     _trained: Callable[..., ClassResult]
 
-    def __init__(self, known: Sequence[Known] = (), practices: Sequence[str] = ()) -> None:
+    def __init__(self, known: Sequence[ClassSettings] = (), practices: Sequence[str] = ()) -> None:
         self._known = known
         self._practices = practices_named(practices)
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from gclint.verify.worker.branches import Branch
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.known import ClassSettings
 from gclint.verify.worker.modes import Mode as Mode
 from gclint.verify.worker.modes import SourcePlace as SourcePlace
 from gclint.verify.worker.practices import title_of
@@ -70,7 +70,7 @@ class Request:
     """An empty folder for data of the user; if there is none, the real folders are used."""
     gpu_gigabytes: float | None = None
     """The limit of one process on GPU memory."""
-    known: tuple[Known, ...] = ()
+    known: tuple[ClassSettings, ...] = ()
     """The user's settings for classes."""
     practices: tuple[str, ...] = ()
     """The names of the practices to run in addition to the scenarios."""

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from gclint.verify.worker.known import Known  # noqa: E402
+from gclint.verify.worker.known import ClassSettings  # noqa: E402
 from gclint.verify.worker.specimen import NotSynthesisable  # noqa: E402
 from gclint.verify.worker.synthesis.configurations import known  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.defaults import (  # noqa: E402
@@ -107,7 +107,7 @@ def test_a_missing_library_is_named(error: ImportError, library: str) -> None:
 
 
 def test_numbers_stay_the_keys_that_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "_KNOWN", [Known("OneLayerConfig", {"queries": {"16": 4}})])
+    monkeypatch.setattr(known, "_KNOWN", [ClassSettings("OneLayerConfig", {"queries": {"16": 4}})])
     config = OneLayerConfig()
     config.queries = {1225: 128}
     known.apply_known(OneLayerModel, config)

@@ -135,7 +135,7 @@ class Checkpoints:
 def without_checkpoints() -> Iterator[None]:
     """Let torch's checkpoint function only call what it is given, whoever calls it."""
 
-    class StandIn:
+    class Uncheckpointed:
         @staticmethod
         def apply(function: Any, _preserves: Any, *args: Any) -> Any:
             return function(*args)
@@ -143,7 +143,7 @@ def without_checkpoints() -> Iterator[None]:
     def generator(*_args: Any, **_kwargs: Any) -> Iterator[None]:
         yield  # Torch calls the function meanwhile.
 
-    with _replaced({"CheckpointFunction": StandIn, "_checkpoint_without_reentrant_generator": generator}):
+    with _replaced({"CheckpointFunction": Uncheckpointed, "_checkpoint_without_reentrant_generator": generator}):
         yield
 
 
@@ -158,7 +158,7 @@ def _replaced(stand_ins: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _reentrant(checkpoints: Checkpoints, original: Any) -> Any:
-    class StandIn:
+    class ObservedFunction:
         """Replaces the autograd function of reentrant checkpointing."""
 
         @staticmethod
@@ -166,7 +166,7 @@ def _reentrant(checkpoints: Checkpoints, original: Any) -> Any:
             region = checkpoints.open(function, args, {}, True, preserves)
             return original.apply(checkpoints.call(region), preserves, *args)
 
-    return StandIn
+    return ObservedFunction
 
 
 def _without_reentrant(checkpoints: Checkpoints, original: Any) -> Any:
@@ -190,7 +190,7 @@ def _without_reentrant(checkpoints: Checkpoints, original: Any) -> Any:
 
 
 def _saving(checkpoints: Checkpoints, original: Any) -> Any:
-    class StandIn(original):  # type: ignore[misc]
+    class ObservedHooks(original):  # type: ignore[misc]
         """Replaces the hooks that torch enters in a checkpoint."""
 
         pack_hook: Callable[[Tensor], Any]
@@ -205,7 +205,7 @@ def _saving(checkpoints: Checkpoints, original: Any) -> Any:
 
             self.pack_hook = spied
 
-    return StandIn
+    return ObservedHooks
 
 
 _STAND_INS: dict[str, Callable[[Checkpoints, Any], Any]] = {

@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 
 import torch
 
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.known import ClassSettings
 from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.configurations.known import SETTINGS, function_for_inputs
 from gclint.verify.worker.synthesis.inputs.audio import AUDIO, fit_masks, length_of
@@ -211,7 +211,7 @@ def _function(inputs: str, folder: str) -> Callable[..., Any]:
     return found
 
 
-def _imported(known: Known) -> Callable[..., Any]:
+def _imported(known: ClassSettings) -> Callable[..., Any]:
     assert known.inputs is not None
     return _function(known.inputs, known.folder)
 
