@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gclint.facts import read_json
-from gclint.verify.worker.known import ClassSettings
+from gclint.verify.worker.class_settings import ClassSettings
 
 _FIELDS, _CONFIG, _INPUTS = "fields", "config", "inputs"
 KINDS = {"configurations": (_FIELDS, _CONFIG), "models": (_FIELDS, _CONFIG, _INPUTS)}

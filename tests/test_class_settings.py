@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gclint.settings import SettingsError, Vocabulary, load_settings
-from gclint.verify.worker.known import ClassSettings
+from gclint.verify.worker.class_settings import ClassSettings
 
 
 def _load(folder: Path, text: str) -> tuple[ClassSettings, ...]:

@@ -93,7 +93,7 @@ _WORKERS_LANGUAGE = {
         "cause",
         "coverage",
         "estimates",
-        "known",
+        "class_settings",
         "modes",
         "practices",
         "processes",

@@ -15,7 +15,7 @@ from gclint.cli import CannotRun, print_once
 from gclint.cli.options import PATH_TYPE, POSITIVE, MakeOption, together
 from gclint.interruption import exit_status
 from gclint.verify.settings import GIGABYTES, RunSettings
-from gclint.verify.worker.known import ClassSettings
+from gclint.verify.worker.class_settings import ClassSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

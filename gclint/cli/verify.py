@@ -75,7 +75,7 @@ from gclint.verify.sources import (
     target_of,
     targets_of,
 )
-from gclint.verify.worker.known import ClassSettings
+from gclint.verify.worker.class_settings import ClassSettings
 from gclint.verify.worker.practices import ALL, PRACTICES, UnknownPractice, groups, practices_named
 
 _EXAMPLES = (

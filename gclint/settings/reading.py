@@ -24,7 +24,7 @@ from gclint.settings.definitions import (
 )
 from gclint.settings.settings import SettingOrigin, Settings, absolute, working_directory
 from gclint.userfolder import config_home, own_folder
-from gclint.verify.worker.known import ClassSettings
+from gclint.verify.worker.class_settings import ClassSettings
 from gclint.wording import closest
 
 _PROJECT_FILE = "pyproject.toml"

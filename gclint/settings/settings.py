@@ -13,7 +13,7 @@ from gclint.level import Level
 from gclint.releases import Releases
 from gclint.settings.definitions import BY_NAME, Ignores, Levels
 from gclint.settings.patterns import from_folder, is_absolute, matches
-from gclint.verify.worker.known import ClassSettings
+from gclint.verify.worker.class_settings import ClassSettings
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gclint.verify.worker.known import ClassSettings
+from gclint.verify.worker.class_settings import ClassSettings
 
 GIGABYTES = 8.0
 

@@ -31,7 +31,7 @@ def tensor(values: Any, dtype: str = "") -> Any:
 
 def agreement(expected: Any, found: Any, noise: float = 0.0) -> str:
     """Return what comparing two tensors gives, as the name of the verdict."""
-    from gclint.verify.worker.examination.comparison import compare
+    from gclint.verify.worker.examination.agreement import compare
 
     return compare(tensor(expected), tensor(found), noise).name
 
@@ -101,7 +101,7 @@ def block(name: str, *, is_layer: bool = True, parameters: frozenset[str] | None
     return Block(name, f"{name}.dense", is_layer, True, 1, own if parameters is None else parameters)
 
 
-def case(
+def comparison(
     expected: Facts | None = None,
     found: Facts | None = None,
     *,
@@ -120,7 +120,7 @@ def case(
         layers: whether the blocks are checkpointing layers.
         **facts: further fields of the comparison, such as the known noise.
     """
-    from gclint.verify.worker.examination.case import Comparison
+    from gclint.verify.worker.examination.comparison import Comparison
 
     made: dict[str, Any] = {
         "blocks": tuple(block(name, is_layer=layers) for name in LAYERS),
@@ -195,15 +195,15 @@ def inspected(*checkpoints: Any, **facts: Any) -> Any:
     return Inspection(checkpoints=checkpoints, **seen)
 
 
-def symptoms(compared: Any, without: Collection[str] = ()) -> dict[str, Any]:
+def failed_checks(compared: Any, without: Collection[str] = ()) -> dict[str, Any]:
     """Return what the checks of the run's scenario find, by the names of the checks."""
     from gclint.verify.worker.examination.checks import CHECKS
 
     found = [
-        symptom
+        failed_check
         for name in compared.run.conditions.scenario.checks
         if name not in without
-        for symptom in CHECKS[name](compared)
+        for failed_check in CHECKS[name](compared)
     ]
     return {each.check: each for each in found}
 
@@ -211,23 +211,24 @@ def symptoms(compared: Any, without: Collection[str] = ()) -> dict[str, Any]:
 def failing(compared: Any) -> dict[str, tuple[str, ...]]:
     """Return the names of the checks that fail, each with what it is about."""
     return {
-        name: tuple(each.about or each.parameters or each.blocks) for name, each in symptoms(compared).items()
+        name: tuple(each.about or each.parameters or each.blocks)
+        for name, each in failed_checks(compared).items()
     }
 
 
-def result(*cases: Any) -> Any:
+def result(*comparisons: Any) -> Any:
     """Return the result of a class whose runs are these, as the examination makes it."""
     from torch.nn import Linear
     from transformers import PretrainedConfig
 
-    from gclint.verify.worker.examination.findings import ClassResultBuilder
+    from gclint.verify.worker.examination.result_builder import ClassResultBuilder
     from gclint.verify.worker.protocol import Source
-    from gclint.verify.worker.specimen import TinyModel
+    from gclint.verify.worker.tiny_model import TinyModel
 
-    findings = ClassResultBuilder(Source("modeling_toy.py", "toy"), type("Toy", (), {}))
-    specimen = TinyModel("default", PretrainedConfig(), lambda: Linear(1, 1), dict)
-    for each in cases:
-        found = list(symptoms(each).values())
-        findings.judge(each, found, specimen)
-        findings.compared(each)
-    return findings.result()
+    builder = ClassResultBuilder(Source("modeling_toy.py", "toy"), type("Toy", (), {}))
+    tiny_model = TinyModel("default", PretrainedConfig(), lambda: Linear(1, 1), dict)
+    for each in comparisons:
+        found = list(failed_checks(each).values())
+        builder.judge(each, found, tiny_model)
+        builder.compared(each)
+    return builder.result()

@@ -285,7 +285,7 @@ def test_only_the_heir_in_its_own_file_speaks_for_a_finding(
     ],
 )
 def test_the_shape_and_type_of_what_was_computed_count(values: object, dtype: str, is_same: bool) -> None:
-    from gclint.verify.worker.examination.evidence import fingerprint
+    from gclint.verify.worker.examination.reporting import fingerprint
 
     known, found = (
         fingerprint(proofs.run("plain", [{"outputs": {"states": each}}]))

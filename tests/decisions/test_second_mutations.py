@@ -320,8 +320,8 @@ def test_the_innermost_model_around_a_block_is_to_return_what_feeds_it(name: str
     from torch import nn
 
     from gclint.verify.worker.examination.embeddings import embeddings
-    from gclint.verify.worker.examination.subject import ModelUnderTest
-    from gclint.verify.worker.specimen import TinyModel
+    from gclint.verify.worker.examination.model_under_test import ModelUnderTest
+    from gclint.verify.worker.tiny_model import TinyModel
 
     with imported("frozen_images") as planted:
 
@@ -352,7 +352,7 @@ class _Recording:
 @pytest.mark.torch
 @pytest.mark.parametrize("name", ["default", "cache", "cache object", "frozen statistics"])
 def test_as_many_steps_are_compared_as_a_scenario_has(name: str) -> None:
-    from gclint.verify.worker.examination.scenarios import ScenarioRuns
+    from gclint.verify.worker.examination.scenario_runs import ScenarioRuns
     from gclint.verify.worker.scenarios import scenario_named
 
     scenarios = ScenarioRuns.__new__(ScenarioRuns)

@@ -51,7 +51,7 @@ _WRITTEN: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
 @pytest.mark.torch
 @pytest.mark.parametrize("kind", _WRITTEN)
 def test_what_is_written_to_an_item_is_a_change(kind: str) -> None:
-    from gclint.verify.worker.examination.comparison import same
+    from gclint.verify.worker.examination.agreement import same
     from gclint.verify.worker.examination.state import comparable, snapshot
 
     make, write = _WRITTEN[kind]
@@ -66,7 +66,7 @@ def test_what_is_written_to_an_item_is_a_change(kind: str) -> None:
 
 @pytest.mark.torch
 def test_what_no_other_process_has_is_compared_by_its_type() -> None:
-    from gclint.verify.worker.examination.comparison import same
+    from gclint.verify.worker.examination.agreement import same
     from gclint.verify.worker.examination.state import comparable
 
     one, other = ({object(): [object()], "seen": {object()}} for _ in range(2))
@@ -87,7 +87,7 @@ def test_large_tables_and_circles_have_an_end() -> None:
 def test_gradient_without_finite_values_hides_what_is_wrong() -> None:
     import torch
 
-    from gclint.verify.worker.examination.comparison import hides_all
+    from gclint.verify.worker.examination.agreement import hides_all
 
     nan, infinite = float("nan"), float("inf")
     hiding = ([nan, nan], [nan, 0.0], [infinite, -infinite])

@@ -50,24 +50,24 @@ def _checkpointed(place: SourcePlace, **more: Any) -> Any:
 
 
 def _diagnosed(mode: Mode, check: str, *checkpoints: Any) -> Failure:
-    from gclint.verify.worker.examination.case import Comparison, FailedCheck
-    from gclint.verify.worker.examination.evidence import diagnose
+    from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
     from gclint.verify.worker.examination.inspection.inspector import Inspection
     from gclint.verify.worker.examination.inspection.tape import Event
+    from gclint.verify.worker.examination.reporting import diagnose
 
     inspection = Inspection(Event("checkpoint", "", ()), checkpoints, {})
-    case = Comparison(_run("plain"), _run(mode), (), inspection=inspection)
-    (failure,) = diagnose(case, [FailedCheck(check, "something is wrong")])
+    comparison = Comparison(_run("plain"), _run(mode), (), inspection=inspection)
+    (failure,) = diagnose(comparison, [FailedCheck(check, "something is wrong")])
     return failure
 
 
 def test_a_step_that_only_one_of_two_runs_has_completed_is_not_compared() -> None:
-    from gclint.verify.worker.examination.case import Comparison
+    from gclint.verify.worker.examination.comparison import Comparison
 
     for runs in ((_run("plain", 1.0), _run("reentrant")), (_run("plain"), _run("reentrant", 1.0))):
-        case = Comparison(*runs, ())
-        assert not case.has(0)
-        assert not case.differs(0)
+        comparison = Comparison(*runs, ())
+        assert not comparison.has(0)
+        assert not comparison.differs(0)
     assert Comparison(_run("plain", 1.0), _run("reentrant", 1.0), ()).has(0)
 
 

@@ -24,7 +24,7 @@ def _run(weight: Any, output: Any = None, loss: float = 1.5, **values: Any) -> A
 
 
 def _print(run: Any, again: Any = None) -> Fingerprint:
-    from gclint.verify.worker.examination.evidence import fingerprint
+    from gclint.verify.worker.examination.reporting import fingerprint
 
     return fingerprint(run, again)
 

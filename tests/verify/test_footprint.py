@@ -47,10 +47,10 @@ def _tiny(model: str, name: str) -> Any:
     """Return a class with the verifier's tiny configuration, as the estimate runs it, and its blocks."""
     from gclint.verify.worker.footprint.building import trainee_of
     from gclint.verify.worker.footprint.estimate import runnable
-    from gclint.verify.worker.synthesis.attempts.search import specimens
+    from gclint.verify.worker.synthesis.attempts.search import tiny_models
 
     model_class = _class(model, name)
-    config = next(iter(specimens(model_class))).config.to_dict()
+    config = next(iter(tiny_models(model_class))).config.to_dict()
     question = EstimateRequest(batch=3, sequence=14, dtype="float32", config=config)
     trainee, anatomy = runnable(trainee_of([model_class], question))
     return trainee, anatomy.blocks
@@ -76,7 +76,7 @@ def test_fake_bytes_are_real_ones(model: str, name: str) -> None:
 def test_the_meter_counts_what_torchs_tracker_counts(model: str, name: str, mode: Mode) -> None:
     from torch.distributed._tools.mem_tracker import MemTracker
 
-    from gclint.verify.worker.examination.subject import enable_checkpointing
+    from gclint.verify.worker.examination.model_under_test import enable_checkpointing
     from gclint.verify.worker.footprint.fake import Meter
     from gclint.verify.worker.footprint.step import loss_of
 

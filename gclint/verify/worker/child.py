@@ -34,7 +34,7 @@ from gclint.verify.worker.ending import (
     end_of_status,
     frames_in,
 )
-from gclint.verify.worker.memory import limit_memory, limit_seconds, without_core_dump
+from gclint.verify.worker.memory_limits import limit_memory, limit_seconds, without_core_dump
 
 Send = Callable[[str], None]
 """Sends one line, without its end."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gclint.verify.worker.memory import is_crowded_out, is_out_of_memory
+from gclint.verify.worker.memory_limits import is_crowded_out, is_out_of_memory
 
 PROCESSES = 256
 """The most processes of a tree."""

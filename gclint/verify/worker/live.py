@@ -24,12 +24,12 @@ from transformers import PretrainedConfig
 
 from gclint.verify.worker.child import ForkDenied, Send, Task, run
 from gclint.verify.worker.ending import End
+from gclint.verify.worker.examination.block_calls import file_of
 from gclint.verify.worker.examination.examine import examine
-from gclint.verify.worker.examination.subject import disable_checkpointing
-from gclint.verify.worker.examination.trace import file_of
+from gclint.verify.worker.examination.model_under_test import disable_checkpointing
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import ClassResult, Source
-from gclint.verify.worker.specimen import NotSynthesisable, TinyModel
+from gclint.verify.worker.tiny_model import NotSynthesisable, TinyModel
 from gclint.verify.worker.training.training import trained
 from gclint.verify.worker.watch import ClassRecord, reporting
 

@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gclint.verify.worker.branches import Branch
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.class_settings import ClassSettings
 from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
-from gclint.verify.worker.known import ClassSettings
 from gclint.verify.worker.modes import Mode as Mode
 from gclint.verify.worker.modes import SourcePlace as SourcePlace
 from gclint.verify.worker.practices import title_of

@@ -24,7 +24,7 @@ from gclint.verify.worker.ending import End
 from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
 from gclint.verify.worker.isolation import use_home
-from gclint.verify.worker.memory import enlarge_pages, limit_gpu_memory
+from gclint.verify.worker.memory_limits import enlarge_pages, limit_gpu_memory
 from gclint.verify.worker.models import CannotWork, Models
 from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import (

@@ -12,9 +12,9 @@ torch = pytest.mark.torch
 
 
 def _options(model_class: Any) -> str:
-    from gclint.verify.worker.synthesis.attempts.search import specimens
+    from gclint.verify.worker.synthesis.attempts.search import tiny_models
 
-    found = [each.scenario for each in specimens(model_class)]
+    found = [each.scenario for each in tiny_models(model_class)]
     return next((each for each in found if each.startswith(f"{OPTION} ")), "")
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Comparison, FailedCheck
+from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
+from gclint.verify.worker.examination.phrases import ORDINALS, described, names, plural
 from gclint.verify.worker.examination.run import ENABLING
-from gclint.verify.worker.examination.words import ORDINALS, described, names, plural
 from gclint.verify.worker.scenarios import AGAIN
 
 VALUES = "values"
@@ -19,12 +19,12 @@ FROZEN = "frozen base"
 """The name of the check of steps with a frozen base."""
 
 
-def _error(case: Comparison) -> Iterator[FailedCheck]:
-    error, stage = case.run.error, case.run.stage
+def _error(comparison: Comparison) -> Iterator[FailedCheck]:
+    error, stage = comparison.run.error, comparison.run.stage
     if error is None:
         return
     if error.is_death:
-        place = error.place_in(case.source)
+        place = error.place_in(comparison.source)
         yield FailedCheck(
             error.kind,
             f"there was {error.message} during {stage}{f', on line {place.line}' if place else ''}",
@@ -40,29 +40,29 @@ def _error(case: Comparison) -> Iterator[FailedCheck]:
         yield FailedCheck("error", "no output requires grad any more, so `loss.backward()` raises")
     else:
         # If checkpointing cannot be enabled at all, this is about the blocks that are not layers yet.
-        left = [each.name for each in case.blocks if not each.is_layer] if stage == ENABLING else []
+        left = [each.name for each in comparison.blocks if not each.is_layer] if stage == ENABLING else []
         yield FailedCheck("error", f"{stage} raises {described(error)}", blocks=tuple(left))
 
 
-def _switches(case: Comparison) -> Iterator[FailedCheck]:
-    off = tuple(each for each in case.run.still_off if each not in case.deliberate)
-    on = case.run.still_on
+def _switches(comparison: Comparison) -> Iterator[FailedCheck]:
+    off = tuple(each for each in comparison.run.still_off if each not in comparison.deliberate)
+    on = comparison.run.still_on
     if off:
         yield FailedCheck("switches", f"enabling checkpointing leaves it disabled in {names(off)}", about=off)
     if on:
         yield FailedCheck("switches", f"disabling checkpointing leaves it enabled in {names(on)}", about=on)
 
 
-def _recomputation(case: Comparison) -> Iterator[FailedCheck]:
-    if case.run.error is not None:
+def _recomputation(comparison: Comparison) -> Iterator[FailedCheck]:
+    if comparison.run.error is not None:
         return
-    run = {each.name: each for each in case.blocks if case.run.forward[each.name]}
+    run = {each.name: each for each in comparison.blocks if comparison.run.forward[each.name]}
     # A block that lost all its gradients cannot be recomputed, and another check reports it.
-    left = [name for name in case.left if name not in case.deliberate]
-    if run and not case.recomputed and set(left) == set(run):
+    left = [name for name in comparison.left if name not in comparison.deliberate]
+    if run and not comparison.recomputed and set(left) == set(run):
         text = "nothing is recomputed: checkpointing is enabled but does nothing"
     elif left:
-        kinds = dict.fromkeys(case.kinds[name].__name__ for name in left)
+        kinds = dict.fromkeys(comparison.kinds[name].__name__ for name in left)
         text = f"stacked blocks are not recomputed: {plural(len(left), kinds)}"
     else:
         return
@@ -71,14 +71,19 @@ def _recomputation(case: Comparison) -> Iterator[FailedCheck]:
     yield FailedCheck("recomputation", text, blocks=tuple(left), cause=cause)
 
 
-def _double_recomputation(case: Comparison) -> Iterator[FailedCheck]:
-    if case.run.error is not None:
+def _double_recomputation(comparison: Comparison) -> Iterator[FailedCheck]:
+    if comparison.run.error is not None:
         return
-    nested = {name for name in case.recomputed for other in case.recomputed if name.startswith(f"{other}.")}
+    nested = {
+        name
+        for name in comparison.recomputed
+        for other in comparison.recomputed
+        if name.startswith(f"{other}.")
+    }
     often = {
-        each.name: case.again(each) / case.most(each)
-        for each in case.blocks
-        if each.name in case.recomputed - nested and case.times(each)
+        each.name: comparison.again(each) / comparison.most(each)
+        for each in comparison.blocks
+        if each.name in comparison.recomputed - nested and comparison.times(each)
     }
     twice = [name for name, times in often.items() if times > 1]
     if twice:
@@ -90,42 +95,44 @@ def _double_recomputation(case: Comparison) -> Iterator[FailedCheck]:
         )
 
 
-def _saved_bytes(case: Comparison) -> Iterator[FailedCheck]:
+def _saved_bytes(comparison: Comparison) -> Iterator[FailedCheck]:
     # With a cache, its content is kept as well, and the reference has none.
-    if not (case.has(0) and case.blocks) or case.run.conditions.scenario.use_cache:
+    if not (comparison.has(0) and comparison.blocks) or comparison.run.conditions.scenario.use_cache:
         return
-    before, after = case.reference.steps[0].saved_bytes, case.run.steps[0].saved_bytes
-    if before is not None and after is not None and after >= before and not case.lost:
-        nothing = "checkpointing saves nothing: " if case.recomputed else ""
+    before, after = comparison.reference.steps[0].saved_bytes, comparison.run.steps[0].saved_bytes
+    if before is not None and after is not None and after >= before and not comparison.lost:
+        nothing = "checkpointing saves nothing: " if comparison.recomputed else ""
         yield FailedCheck(
             "saved bytes",
             f"{nothing}autograd keeps {after:,} bytes for "
             f"the backward pass, compared to {before:,} without checkpointing",
-            blocks=tuple(sorted(each.name for each in case.blocks)),
+            blocks=tuple(sorted(each.name for each in comparison.blocks)),
             cause=Cause.NOTHING_SAVED,
         )
 
 
-def _missing_gradients(case: Comparison) -> Iterator[FailedCheck]:
-    if case.lost:
+def _missing_gradients(comparison: Comparison) -> Iterator[FailedCheck]:
+    if comparison.lost:
         yield FailedCheck(
             "missing gradients",
-            f"{len(case.lost)} of {case.compared} parameters receive no gradient: {names(case.lost)}",
-            case.lost,
+            f"{len(comparison.lost)} of {comparison.compared} parameters receive no gradient: "
+            f"{names(comparison.lost)}",
+            comparison.lost,
         )
 
 
-def _gradients(case: Comparison) -> Iterator[FailedCheck]:
-    if case.wrong:
+def _gradients(comparison: Comparison) -> Iterator[FailedCheck]:
+    if comparison.wrong:
         yield FailedCheck(
             "gradients",
-            f"{len(case.wrong)} of {case.compared} parameters receive a wrong gradient: {names(case.wrong)}",
-            case.wrong,
+            f"{len(comparison.wrong)} of {comparison.compared} parameters receive a wrong gradient: "
+            f"{names(comparison.wrong)}",
+            comparison.wrong,
         )
 
 
-def _values(case: Comparison) -> Iterator[FailedCheck]:
-    replay = case.run.replay
+def _values(comparison: Comparison) -> Iterator[FailedCheck]:
+    replay = comparison.run.replay
     if replay.different:
         yield FailedCheck(
             VALUES,
@@ -134,16 +141,16 @@ def _values(case: Comparison) -> Iterator[FailedCheck]:
         )
 
 
-def _loss(case: Comparison) -> Iterator[FailedCheck]:
-    if case.different_loss(0):
-        expected, found = case.reference.steps[0].own_loss, case.run.steps[0].own_loss
+def _loss(comparison: Comparison) -> Iterator[FailedCheck]:
+    if comparison.different_loss(0):
+        expected, found = comparison.reference.steps[0].own_loss, comparison.run.steps[0].own_loss
         yield FailedCheck("loss", f"the loss is {found}, but {expected} without checkpointing")
 
 
-def _outputs(case: Comparison) -> Iterator[FailedCheck]:
-    different = case.different_outputs(0)
+def _outputs(comparison: Comparison) -> Iterator[FailedCheck]:
+    different = comparison.different_outputs(0)
     if different:
-        expected, found = case.reference.steps[0].outputs, case.run.steps[0].outputs
+        expected, found = comparison.reference.steps[0].outputs, comparison.run.steps[0].outputs
         missing = [name for name in different if name not in found]
         new = [name for name in different if name not in expected]
         others = [name for name in different if name in found and name in expected]
@@ -159,10 +166,10 @@ def _outputs(case: Comparison) -> Iterator[FailedCheck]:
         )
 
 
-def _buffers(case: Comparison) -> Iterator[FailedCheck]:
-    if case.run.error is not None:
+def _buffers(comparison: Comparison) -> Iterator[FailedCheck]:
+    if comparison.run.error is not None:
         return
-    different = case.different_values
+    different = comparison.different_values
     if different:
         yield FailedCheck(
             "buffers",
@@ -171,10 +178,10 @@ def _buffers(case: Comparison) -> Iterator[FailedCheck]:
         )
 
 
-def _state(case: Comparison) -> Iterator[FailedCheck]:
-    if case.run.error is not None:
+def _state(comparison: Comparison) -> Iterator[FailedCheck]:
+    if comparison.run.error is not None:
         return
-    different = case.different_attributes
+    different = comparison.different_attributes
     if different:
         yield FailedCheck(
             "state",
@@ -183,19 +190,27 @@ def _state(case: Comparison) -> Iterator[FailedCheck]:
         )
 
 
-def _second_step(case: Comparison) -> Iterator[FailedCheck]:
-    later = [each for each in range(1, len(case.run.steps)) if case.has(each) and case.differs(each)]
-    if later and not case.differs(0):
+def _second_step(comparison: Comparison) -> Iterator[FailedCheck]:
+    later = [
+        each
+        for each in range(1, len(comparison.run.steps))
+        if comparison.has(each) and comparison.differs(each)
+    ]
+    if later and not comparison.differs(0):
         yield FailedCheck(
             "second step",
             f"the first step is right but the {ORDINALS[later[0]]} is not: "
             f"{'the first one leaves' if later[0] == 1 else 'earlier ones leave'} state behind",
-            about=case.later,
+            about=comparison.later,
         )
 
 
-def _caches(case: Comparison) -> Iterator[FailedCheck]:
-    written = [each for each in case.run.calls if not case.run.side_effects.caches.isdisjoint(each.caches)]
+def _caches(comparison: Comparison) -> Iterator[FailedCheck]:
+    written = [
+        each
+        for each in comparison.run.calls
+        if not comparison.run.side_effects.caches.isdisjoint(each.caches)
+    ]
     if written:
         kinds = dict.fromkeys(kind for each in written for kind in each.caches.values())
         yield FailedCheck(
@@ -205,17 +220,19 @@ def _caches(case: Comparison) -> Iterator[FailedCheck]:
         )
 
 
-def _warning(case: Comparison) -> Iterator[FailedCheck]:
-    if any(_NO_INPUT in each for each in case.run.warnings):
+def _warning(comparison: Comparison) -> Iterator[FailedCheck]:
+    if any(_NO_INPUT in each for each in comparison.run.warnings):
         yield FailedCheck("warning", f'torch warns: "{_NO_INPUT}=True. Gradients will be None"')
 
 
-def frozen_base(case: Comparison) -> Iterator[FailedCheck]:
+def frozen_base(comparison: Comparison) -> Iterator[FailedCheck]:
     """Check that adapters in a frozen base get the gradients that they get without checkpointing."""
     where = "with a frozen base, "
     for name in ("error", "missing gradients", "gradients"):
-        for symptom in CHECKS[name](case):
-            yield replace(symptom, check=FROZEN, message=f"{where}{symptom.message}", kind=symptom.check)
+        for failed_check in CHECKS[name](comparison):
+            yield replace(
+                failed_check, check=FROZEN, message=f"{where}{failed_check.message}", kind=failed_check.check
+            )
             where = ""
 
 
@@ -237,4 +254,4 @@ CHECKS: dict[str, Callable[[Comparison], Iterable[FailedCheck]]] = {
     "warning": _warning,
     FROZEN: frozen_base,
 }
-"""Functions that find symptoms in a run with checkpointing, by the names of the checks."""
+"""Functions that find failed checks in a run with checkpointing, by the names of the checks."""

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 
-from gclint.verify.worker.examination.trace import BlockCall, source_lines
-from gclint.verify.worker.examination.words import line
+from gclint.verify.worker.examination.block_calls import BlockCall, source_lines
+from gclint.verify.worker.examination.phrases import line
 from gclint.verify.worker.protocol import SourcePlace
 
 _SELECTING = re.compile(

@@ -12,13 +12,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from gclint.verify.worker.examination.agreement import deviation, is_nothing, same
+from gclint.verify.worker.examination.block_calls import BlockCall
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import deviation, is_nothing, same
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.inspection.checkpoints import Replay
 from gclint.verify.worker.examination.inspection.inspector import Inspection
 from gclint.verify.worker.examination.state import SideEffects
-from gclint.verify.worker.examination.trace import BlockCall
 from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario, scenario_named
 

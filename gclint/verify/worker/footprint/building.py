@@ -15,10 +15,9 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from gclint.verify.worker.estimates import EstimateRequest, Lora
-from gclint.verify.worker.examination.subject import enable_checkpointing
+from gclint.verify.worker.examination.model_under_test import enable_checkpointing
 from gclint.verify.worker.examination.tensors import in_type
 from gclint.verify.worker.modes import Mode
-from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.attempts import trial
 from gclint.verify.worker.synthesis.configurations.defaults import (
     completed,
@@ -28,6 +27,7 @@ from gclint.verify.worker.synthesis.configurations.defaults import (
 from gclint.verify.worker.synthesis.configurations.tree import children, descendants, fields_of, own_fields
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
+from gclint.verify.worker.tiny_model import NotSynthesisable
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _LIKELY = (

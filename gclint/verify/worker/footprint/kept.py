@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from gclint.verify.worker.estimates import Addition, Saved
+from gclint.verify.worker.examination.block_calls import innermost_place
 from gclint.verify.worker.examination.inspection.checkpoints import CheckpointCall, Checkpoints, Observer
 from gclint.verify.worker.examination.inspection.parts import captured
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import tensors_in
-from gclint.verify.worker.examination.trace import innermost_place
 from gclint.verify.worker.footprint.fake import Alive
 from gclint.verify.worker.modes import Mode
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.subject import ModelUnderTest
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
+from gclint.verify.worker.examination.phrases import names
 from gclint.verify.worker.examination.tensors import requires_grad, tensors_in
-from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.practices import PEFT, AdapterPractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.group import (

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from gclint.verify.worker.examination.agreement import Agreement, deviation
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import Agreement, deviation
-from gclint.verify.worker.examination.subject import ModelUnderTest
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.practices import AUTOCAST, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.group import (

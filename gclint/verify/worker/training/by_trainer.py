@@ -20,9 +20,9 @@ from gclint.verify.worker.examination.inspection.checkpoints import (
     Repeated,
     without_checkpoints,
 )
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest, seed
 from gclint.verify.worker.examination.observers import SavedBytes
-from gclint.verify.worker.examination.subject import ModelUnderTest, seed
-from gclint.verify.worker.examination.words import of_step
+from gclint.verify.worker.examination.phrases import of_step
 from gclint.verify.worker.live import NotExaminable
 from gclint.verify.worker.practices import DDP, FIND_UNUSED, STATIC, Practice, TrainerPractice
 from gclint.verify.worker.randomness import random_states, restore_random

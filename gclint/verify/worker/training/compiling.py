@@ -11,7 +11,7 @@ import torch
 import torch.utils.checkpoint as torch_checkpoint
 
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.subject import ModelUnderTest
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.practices import COMPILE, CompilePractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.group import (

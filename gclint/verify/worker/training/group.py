@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gclint.verify.worker.examination.agreement import Agreement, compare
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import Agreement, compare
-from gclint.verify.worker.examination.subject import ModelUnderTest
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.practices import MISSING_LIBRARY, Practice
 from gclint.verify.worker.protocol import Advice, Mode, SetUp
 from gclint.verify.worker.scenarios import scenario_named

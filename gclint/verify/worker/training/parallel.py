@@ -20,7 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gclint.verify.worker import child
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.subject import ModelUnderTest
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.examination.tensors import OWN
 from gclint.verify.worker.modes import Mode
 from gclint.verify.worker.practices import (
@@ -87,7 +87,7 @@ def prepare(practice: Practice, subject: ModelUnderTest, _blocks: Sequence[Block
 def exists(practice: Practice, subject: ModelUnderTest) -> bool:
     """Return whether a class takes such batches."""
     assert isinstance(practice, ParallelPractice)
-    available = subject.specimen.modalities()
+    available = subject.tiny_model.modalities()
     if practice.by_trainer or practice.data in (TWO_FORWARDS, TWO_RANKS):
         return True
     if practice.data == TEXT:
@@ -125,13 +125,13 @@ def _batches(
 
 def _holding(subject: ModelUnderTest, kept: Collection[str]) -> Callable[[int], Sequence[Mapping[str, Any]]]:
     """Return a function that returns batches with only these modalities."""
-    specimen = subject.specimen
+    specimen = subject.tiny_model
     if specimen.variants is not None and not specimen.variants.modalities <= frozenset(kept):
         specimen = replace(specimen, inputs=partial(specimen.variants.inputs, kept), other_inputs=None)
     usual = batches(subject)
 
     def made(step: int) -> Sequence[Mapping[str, Any]]:
-        subject.specimen = specimen
+        subject.tiny_model = specimen
         return usual(step)
 
     return made

@@ -12,17 +12,17 @@ from functools import partial
 
 from gclint.verify.worker import child
 from gclint.verify.worker.ending import FOREIGN, End
+from gclint.verify.worker.examination.agreement import deviation
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import deviation
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.forked import Fork, in_forks
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.examination.run import Conditions
 from gclint.verify.worker.examination.runner import Runner
-from gclint.verify.worker.examination.subject import ModelUnderTest
 from gclint.verify.worker.practices import AUTOCAST, COMPILE, DDP, PEFT, WRAPPER, Practice
 from gclint.verify.worker.protocol import Advice, ClassResult, SetUp
 from gclint.verify.worker.scenarios import scenario_named
-from gclint.verify.worker.specimen import TinyModel
+from gclint.verify.worker.tiny_model import TinyModel
 from gclint.verify.worker.training.adapters import ADAPTERS
 from gclint.verify.worker.training.autocast import AUTOCASTING
 from gclint.verify.worker.training.compiling import COMPILING

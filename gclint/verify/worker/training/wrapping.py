@@ -13,9 +13,9 @@ from torch.distributed.fsdp import fully_shard
 from torch.utils.checkpoint import checkpoint
 
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.subject import ModelUnderTest
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
+from gclint.verify.worker.examination.phrases import capitalised, names
 from gclint.verify.worker.examination.tensors import is_cache
-from gclint.verify.worker.examination.words import capitalised, names
 from gclint.verify.worker.practices import SHARDED, WRAPPER, Practice, WrapperPractice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.scenarios import scenario_named

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Comparison, FailedCheck
+from gclint.verify.worker.examination.block_calls import BlockCall
+from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.inspection.difference import FirstDifference
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed
 from gclint.verify.worker.examination.inspection.tape import Event, Input, is_in_place
-from gclint.verify.worker.examination.trace import BlockCall
-from gclint.verify.worker.examination.words import line
+from gclint.verify.worker.examination.phrases import line
 from gclint.verify.worker.protocol import Divergence, SourcePlace
 
 VALUES = frozenset(("error", "missing gradients", "gradients", "values", "loss", "outputs", "second step"))

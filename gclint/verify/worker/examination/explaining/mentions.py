@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from gclint.verify.worker.examination.trace import source_lines
+from gclint.verify.worker.examination.block_calls import source_lines
 from gclint.verify.worker.protocol import SourcePlace
 
 _CALLERS = 4

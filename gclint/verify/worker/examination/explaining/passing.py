@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Comparison, FailedCheck
+from gclint.verify.worker.examination.block_calls import BlockCall
+from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.explaining.explanation import (
     FROZEN,
     GRADIENTS,
@@ -18,8 +19,7 @@ from gclint.verify.worker.examination.explaining.explanation import (
     places,
     where,
 )
-from gclint.verify.worker.examination.trace import BlockCall
-from gclint.verify.worker.examination.words import line, names
+from gclint.verify.worker.examination.phrases import line, names
 
 _DEATHS = frozenset(("time limit", "memory limit", "crash"))
 _NO_INPUT = "None of the inputs have requires_grad"
@@ -34,12 +34,14 @@ _LOST = (
 """Parts of messages about lost gradients."""
 
 
-def _positional_cache(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    written = case.run.side_effects.caches
+def _positional_cache(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    written = comparison.run.side_effects.caches
     calls = [
-        each for each in case.run.calls if each.positional_caches and not written.isdisjoint(each.caches)
+        each
+        for each in comparison.run.calls
+        if each.positional_caches and not written.isdisjoint(each.caches)
     ]
-    if not calls or not case.run.conditions.scenario.use_cache:
+    if not calls or not comparison.run.conditions.scenario.use_cache:
         return None
     arguments = dict.fromkeys(name for each in calls for name in each.positional_caches)
     return Diagnosis(
@@ -50,8 +52,12 @@ def _positional_cache(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diag
     )
 
 
-def _written_cache(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    calls = [each for each in case.run.calls if not case.run.side_effects.caches.isdisjoint(each.caches)]
+def _written_cache(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    calls = [
+        each
+        for each in comparison.run.calls
+        if not comparison.run.side_effects.caches.isdisjoint(each.caches)
+    ]
     if not calls:
         return None
     return Diagnosis(
@@ -63,9 +69,9 @@ def _written_cache(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnos
     )
 
 
-def _shared_dictionary(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    changed = case.run.side_effects.dictionaries
-    calls = [each for each in case.run.calls if not changed.isdisjoint(each.dictionaries.values())]
+def _shared_dictionary(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    changed = comparison.run.side_effects.dictionaries
+    calls = [each for each in comparison.run.calls if not changed.isdisjoint(each.dictionaries.values())]
     if not calls:
         return None
     arguments = dict.fromkeys(
@@ -79,27 +85,30 @@ def _shared_dictionary(case: Comparison, symptoms: Sequence[FailedCheck]) -> Dia
     )
 
 
-def _lost_activation(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    if any(sign in each.message for each in symptoms for sign in _LOST):
-        return _keyword_activation(case, symptoms)
+def _lost_activation(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    if any(sign in each.message for each in failed_checks for sign in _LOST):
+        return _keyword_activation(comparison, failed_checks)
     return None
 
 
-def _keyword_activation(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    if not case.is_reentrant:
+def _keyword_activation(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    if not comparison.is_reentrant:
         return None
     # The arguments of calls within a layer are recomputed with it.
-    layers = {block.name for block in case.blocks if block.is_layer}
+    layers = {block.name for block in comparison.blocks if block.is_layer}
     within = tuple(f"{name}." for name in layers)
     layers |= {
-        name for each in case.checkpoints for name in each.modules if not (within and name.startswith(within))
+        name
+        for each in comparison.checkpoints
+        for name in each.modules
+        if not (within and name.startswith(within))
     }
-    passed = [call for call in case.run.calls if call.block in layers]
+    passed = [call for call in comparison.run.calls if call.block in layers]
     keywords = dict.fromkeys(name for call in passed for name in call.keyword)
     contained = dict.fromkeys(name for call in passed for name in call.contained)
-    if "second time" in " ".join(each.message for each in symptoms):
-        keywords, contained = _only_shared(case, keywords, contained)
-        passed = _sharing(case, passed)
+    if "second time" in " ".join(each.message for each in failed_checks):
+        keywords, contained = _only_shared(comparison, keywords, contained)
+        passed = _sharing(comparison, passed)
     calls = [call for call in passed if not keywords.keys().isdisjoint(call.keyword)]
     if calls:
         return Diagnosis(
@@ -120,30 +129,30 @@ def _keyword_activation(case: Comparison, symptoms: Sequence[FailedCheck]) -> Di
 
 
 def _only_shared(
-    case: Comparison, keywords: dict[str, None], contained: dict[str, None]
+    comparison: Comparison, keywords: dict[str, None], contained: dict[str, None]
 ) -> tuple[dict[str, None], dict[str, None]]:
     """Keep only the arguments that pass one tensor to several calls, if there are any."""
-    shared = _shared(case)
+    shared = _shared(comparison)
     by_keyword = {
-        name: None for call in case.run.calls for name, each in call.keyword.items() if each in shared
+        name: None for call in comparison.run.calls for name, each in call.keyword.items() if each in shared
     }
     inside = {
         name: None
-        for call in case.run.calls
+        for call in comparison.run.calls
         for name, each in call.contained.items()
         if shared.intersection(each)
     }
     return (by_keyword, inside) if by_keyword or inside else (keywords, contained)
 
 
-def _sharing(case: Comparison, calls: list[BlockCall]) -> list[BlockCall]:
+def _sharing(comparison: Comparison, calls: list[BlockCall]) -> list[BlockCall]:
     """Keep only the calls to which such an argument passes a tensor that others get too, if there are any."""
-    shared = _shared(case)
+    shared = _shared(comparison)
     return [call for call in calls if not shared.isdisjoint(_hidden(call))] or calls
 
 
-def _shared(case: Comparison) -> set[int]:
-    times = Counter(each for call in case.run.calls for each in _hidden(call))
+def _shared(comparison: Comparison) -> set[int]:
+    times = Counter(each for call in comparison.run.calls for each in _hidden(call))
     return {key for key, count in times.items() if count > 1}
 
 
@@ -152,9 +161,9 @@ def _hidden(call: BlockCall) -> set[int]:
     return {*call.keyword.values(), *(each for inner in call.contained.values() for each in inner)}
 
 
-def _captured_activation(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    seen = [each for each in case.checkpoints if each.is_reentrant and each.captured]
-    if not seen or not any(sign in each.message for each in symptoms for sign in _LOST):
+def _captured_activation(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    seen = [each for each in comparison.checkpoints if each.is_reentrant and each.captured]
+    if not seen or not any(sign in each.message for each in failed_checks for sign in _LOST):
         return None
     left = {name for each in seen for name in each.stored}  # By the block itself, in its last run.
     variables = dict.fromkeys(name for each in seen for name in each.captured if name not in left)
@@ -169,9 +178,13 @@ def _captured_activation(case: Comparison, symptoms: Sequence[FailedCheck]) -> D
     )
 
 
-def _hidden_output(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
+def _hidden_output(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     # If no input requires grad, no output does, whatever contains it.
-    seen = [each for each in case.checkpoints if each.is_reentrant and each.returned_in and each.has_gradient]
+    seen = [
+        each
+        for each in comparison.checkpoints
+        if each.is_reentrant and each.returned_in and each.has_gradient
+    ]
     if not seen:
         return None
     lines = places(seen)
@@ -185,10 +198,10 @@ def _hidden_output(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnos
     )
 
 
-def _recorded_output(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    if not (case.is_reentrant and case.gone and case.run.conditions.scenario.router_losses):
+def _recorded_output(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    if not (comparison.is_reentrant and comparison.gone and comparison.run.conditions.scenario.router_losses):
         return None
-    outputs = dict.fromkeys(name.partition(".")[0] for name in case.gone)
+    outputs = dict.fromkeys(name.partition(".")[0] for name in comparison.gone)
     return Diagnosis(
         Cause.RECORDED_OUTPUT,
         f"The model returns {names(outputs)} from inside its blocks, where reentrant checkpointing records "
@@ -197,15 +210,15 @@ def _recorded_output(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagn
     )
 
 
-def _no_input_grads(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    if not case.is_reentrant or not any(_NO_INPUT in each for each in case.run.warnings):
+def _no_input_grads(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    if not comparison.is_reentrant or not any(_NO_INPUT in each for each in comparison.run.warnings):
         return None
-    lost = [each for each in case.checkpoints if each.is_reentrant and not each.has_gradient]
+    lost = [each for each in comparison.checkpoints if each.is_reentrant and not each.has_gradient]
     if lost and all(each.outer is not None for each in lost):
         return None  # Torch warns of checkpoints within others, which record no gradients.
     frozen = (
         ", which `enable_input_require_grads()` does not reach"
-        if case.run.conditions.scenario.require_input_grads
+        if comparison.run.conditions.scenario.require_input_grads
         else ""
     )
     lines = places(lost)[:1]
@@ -218,9 +231,9 @@ def _no_input_grads(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagno
     )
 
 
-def _no_gradient_at_first(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    if case.run.calls and not case.run.calls[0].has_gradient:
-        return _no_input_grads(case, symptoms)
+def _no_gradient_at_first(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    if comparison.run.calls and not comparison.run.calls[0].has_gradient:
+        return _no_input_grads(comparison, failed_checks)
     return None
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Comparison, FailedCheck
-from gclint.verify.worker.examination.explaining.changed import CAUSES, named, nearest, told
+from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.explaining.explanation import (
     COUNTS,
     FROZEN,
@@ -22,11 +21,12 @@ from gclint.verify.worker.examination.explaining.explanation import (
     writers,
 )
 from gclint.verify.worker.examination.explaining.mentions import ON_LINE, code_at
+from gclint.verify.worker.examination.explaining.state_changes import CAUSES, named, nearest, told
 from gclint.verify.worker.examination.inspection.difference import CUTS, FirstDifference
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed
 from gclint.verify.worker.examination.inspection.readable import TORCH
 from gclint.verify.worker.examination.inspection.tape import events_within
-from gclint.verify.worker.examination.words import capitalised, line, names
+from gclint.verify.worker.examination.phrases import capitalised, line, names
 from gclint.verify.worker.protocol import SourcePlace
 
 _NO_GRAPH = "does not require grad"
@@ -37,8 +37,8 @@ _LEFT = (
 )
 
 
-def _late_binding(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    for each, origin in _divergent(case):
+def _late_binding(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    for each, origin in _divergent(comparison):
         changed = [change for change in each.changes if change.holder == "closure"]
         if changed and origin.what in ("module", "path", "input", "argument", "output"):
             return _explained(
@@ -53,12 +53,12 @@ def _late_binding(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosi
     return None
 
 
-def _stored(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
+def _stored(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     """Return what leaves a reentrant checkpoint without a graph, if all values are as they should be."""
-    seen = [each for each in case.checkpoints if each.stored]
+    seen = [each for each in comparison.checkpoints if each.stored]
     if not seen or any(each.again is None or each.first.outputs != each.again.outputs for each in seen):
         return None
-    if case.forward_origin is not None:
+    if comparison.forward_origin is not None:
         return None
     return Diagnosis(
         Cause.RECORDED_OUTPUT,
@@ -69,9 +69,9 @@ def _stored(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | No
     )
 
 
-def _hooked_twice(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    lines = case.inspection.hooks if case.inspection is not None else ()
-    if not lines or case.divergent is not None:
+def _hooked_twice(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    lines = comparison.inspection.hooks if comparison.inspection is not None else ()
+    if not lines or comparison.divergent is not None:
         return None
     return Diagnosis(
         Cause.TENSOR_HOOK,
@@ -82,20 +82,20 @@ def _hooked_twice(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosi
     )
 
 
-def _random_outside(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    generators = case.run.side_effects.generators
-    if not generators or case.divergent is not None:
+def _random_outside(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    generators = comparison.run.side_effects.generators
+    if not generators or comparison.divergent is not None:
         return None
     return Diagnosis(
         Cause.RANDOM_NUMBERS,
         f"The backward pass draws random numbers from {names(generators)}, whose state checkpointing does "
         "not restore. Draw them with torch.",
-        tuple(dict.fromkeys(each.place for each in case.checkpoints if each.place)),
+        tuple(dict.fromkeys(each.place for each in comparison.checkpoints if each.place)),
     )
 
 
-def _changed_argument(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    for each, origin in _divergent(case):
+def _changed_argument(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    for each, origin in _divergent(comparison):
         if origin.kind != "checkpoint" and not (each.modified and origin.what in ("argument", "input")):
             continue
         positions = [one.name for one, _ in origin.inputs if one is not None]
@@ -115,12 +115,12 @@ def _changed_argument(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diag
     return None
 
 
-def _gradient_mode(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    fault = case.run.error
+def _gradient_mode(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    fault = comparison.run.error
     if fault is not None and any(
-        each.is_reentrant and not each.first.is_complete for each in case.checkpoints
+        each.is_reentrant and not each.first.is_complete for each in comparison.checkpoints
     ):
-        place = fault.place_in(case.source)
+        place = fault.place_in(comparison.source)
         if _NO_GRAPH in fault.message and place is not None:
             return Diagnosis(
                 Cause.GRADIENT_MODE,
@@ -128,8 +128,8 @@ def _gradient_mode(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnos
                 "checkpointing records none in the forward pass. Train with `use_reentrant=False`.",
                 (place,),
             )
-    for origin in _all_origins(case):
-        if origin.question and not _is_beside(case, origin):
+    for origin in _all_origins(comparison):
+        if origin.question and not _is_beside(comparison, origin):
             return _explained(
                 Cause.GRADIENT_MODE,
                 origin,
@@ -142,55 +142,55 @@ def _gradient_mode(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnos
     return None
 
 
-def _is_beside(case: Comparison, origin: FirstDifference) -> bool:
+def _is_beside(comparison: Comparison, origin: FirstDifference) -> bool:
     """Return whether the line that first differs does not ask, but reads what has changed."""
     return origin.question_stack[:1] != origin.stack[:1] and any(
         not change.is_cache
-        for each, other in _divergent(case)
+        for each, other in _divergent(comparison)
         if other is origin
-        for change in nearest(each, origin, _stack(case, origin), ON_LINE)
+        for change in nearest(each, origin, _stack(comparison, origin), ON_LINE)
     )
 
 
-def _changed_state(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
+def _changed_state(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     """Return what has changed that the recomputation reads, as near to the first difference as possible."""
-    for each, origin in _suspects(case):
-        changed = nearest(each, origin, _stack(case, origin) or each.lines)
+    for each, origin in _suspects(comparison):
+        changed = nearest(each, origin, _stack(comparison, origin) or each.lines)
         if changed:
-            text, lines = told(case, each, changed)
+            text, lines = told(comparison, each, changed)
             first = changed[0]
             cause = Cause.RANDOM_NUMBERS if first.name == TORCH else CAUSES[first.holder]
             return _explained(cause, origin, text, each, lines)
     return None
 
 
-def _other_module(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
+def _other_module(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     """Return what makes a recomputation run another module, so that both are counted wrongly."""
-    is_other = any(origin.what == "module" for _, origin in _divergent(case))
-    return _changed_state(case, symptoms) if is_other else None
+    is_other = any(origin.what == "module" for _, origin in _divergent(comparison))
+    return _changed_state(comparison, failed_checks) if is_other else None
 
 
-def _suspects(case: Comparison) -> Iterator[tuple[Checkpointed, FirstDifference | None]]:
+def _suspects(comparison: Comparison) -> Iterator[tuple[Checkpointed, FirstDifference | None]]:
     """Yield the checkpoints whose recomputation differs, or those that may have ended with an error."""
-    yield from _divergent(case)
-    fault = case.run.error
-    if case.divergent is None and fault is not None:
+    yield from _divergent(comparison)
+    fault = comparison.run.error
+    if comparison.divergent is None and fault is not None:
         # Torch compares what is saved only when a recomputation has ended.
-        again = [(each, each.again) for each in case.checkpoints if each.again is not None]
+        again = [(each, each.again) for each in comparison.checkpoints if each.again is not None]
         is_torch = fault.kind == "CheckpointError"
         yield from ((each, None) for each, run in again if is_torch or not run.is_complete)
 
 
-def _stack(case: Comparison, origin: FirstDifference | None) -> tuple[SourcePlace, ...]:
+def _stack(comparison: Comparison, origin: FirstDifference | None) -> tuple[SourcePlace, ...]:
     """Return the lines of the first difference, or that of the error."""
     if origin is not None:
         return (*origin.stack[:1], *origin.other_stack[:1], *origin.stack[1:])
-    place = case.run.error.place_in(case.source) if case.run.error is not None else None
+    place = comparison.run.error.place_in(comparison.source) if comparison.run.error is not None else None
     return (place,) if place is not None else ()
 
 
-def _other_forward(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    origin = case.forward_origin
+def _other_forward(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    origin = comparison.forward_origin
     if origin is None:
         return None
     is_called_otherwise = origin.what == "argument" and origin.kind == "module"
@@ -208,15 +208,15 @@ def _other_forward(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnos
     )
 
 
-def _detached(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    cut = case.cut
+def _detached(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    cut = comparison.cut
     if cut is None:
         return None
-    again = [each for each in case.checkpoints if each.again and cut in events_within(each.again)]
+    again = [each for each in comparison.checkpoints if each.again and cut in events_within(each.again)]
     for each in again:
         changed = nearest(each, None, cut.stack)
         if changed:
-            text, lines = told(case, each, changed)
+            text, lines = told(comparison, each, changed)
             return _explained(CAUSES[changed[0].holder], None, text, each, lines)
     is_recorded = cut.takes_graph and not cut.has_graph and cut.name not in CUTS
     what = "records no gradient" if is_recorded else "detaches a tensor from its graph"
@@ -238,8 +238,8 @@ def _swapped(origin: FirstDifference) -> str:
     return ""
 
 
-def _unknown(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    for each, origin in _divergent(case):
+def _unknown(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    for each, origin in _divergent(comparison):
         return _explained(
             Cause.DISAGREEMENT,
             origin,
@@ -248,7 +248,7 @@ def _unknown(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | N
             each,
             origin.stack[:1],
         )
-    rounded = [each.origin for each in case.checkpoints if each.origin is not None]
+    rounded = [each.origin for each in comparison.checkpoints if each.origin is not None]
     if rounded:
         return Diagnosis(
             Cause.DISAGREEMENT,
@@ -256,16 +256,18 @@ def _unknown(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | N
             f"{first_operation(rounded[0])}.",
             difference=difference(rounded[0]),
         )
-    if case.run.error is not None and case.run.error.kind == "CheckpointError":
+    if comparison.run.error is not None and comparison.run.error.kind == "CheckpointError":
         return Diagnosis(
             Cause.DISAGREEMENT,
             "The recomputation differs from the forward pass: something that it depends on has changed, but "
             "it is not known what.",
         )
-    is_same = case.plain is not None and case.forward_origin is None and case.run.error is None
-    if is_same and case.checkpoints and all(each.again is not None for each in case.checkpoints):
-        return _in_backward(case)
-    stack = _stack(case, None)
+    is_same = (
+        comparison.plain is not None and comparison.forward_origin is None and comparison.run.error is None
+    )
+    if is_same and comparison.checkpoints and all(each.again is not None for each in comparison.checkpoints):
+        return _in_backward(comparison)
+    stack = _stack(comparison, None)
     shown = f" It fails at {line(stack[0])}: `{code_at(stack[0])}`." if stack else ""
     return Diagnosis(Cause.DISAGREEMENT, f"The cause is not known.{shown}", stack)
 
@@ -275,9 +277,9 @@ def _meanwhile(each: Checkpointed) -> str:
     return f", but for {changed}, which is not seen to be read there" if changed else ""
 
 
-def _in_backward(case: Comparison) -> Diagnosis:
+def _in_backward(comparison: Comparison) -> Diagnosis:
     """Return what may be wrong where a recomputation is the same as the forward pass."""
-    changed = [change for each in case.checkpoints for change in each.changes if change.in_block]
+    changed = [change for each in comparison.checkpoints for change in each.changes if change.in_block]
     state = (
         f" The block changes {names(named(changed))}, and its recomputation does so again." if changed else ""
     )
@@ -285,7 +287,7 @@ def _in_backward(case: Comparison) -> Diagnosis:
         Cause.DISAGREEMENT,
         "The recomputation is the same as the forward pass, so it is the backward pass that reads or does "
         f"something else: see hooks, and the `backward` of autograd functions.{state}",
-        tuple(dict.fromkeys(each.place for each in case.checkpoints if each.place is not None)),
+        tuple(dict.fromkeys(each.place for each in comparison.checkpoints if each.place is not None)),
     )
 
 
@@ -294,17 +296,17 @@ def _compare(stack: Sequence[SourcePlace]) -> str:
     return f"Compare what `{code}` reads in the two passes" if code else "Compare the two passes"
 
 
-def _divergent(case: Comparison) -> Iterator[tuple[Checkpointed, FirstDifference]]:
+def _divergent(comparison: Comparison) -> Iterator[tuple[Checkpointed, FirstDifference]]:
     """Yield the checkpoints whose recomputation differs, and where it begins to differ."""
-    for each in case.checkpoints:
+    for each in comparison.checkpoints:
         if each.origin is not None and not each.origin.is_rounding:
             yield each, each.origin
 
 
-def _all_origins(case: Comparison) -> Iterator[FirstDifference]:
-    yield from (origin for _, origin in _divergent(case))
-    if case.forward_origin is not None:
-        yield case.forward_origin
+def _all_origins(comparison: Comparison) -> Iterator[FirstDifference]:
+    yield from (origin for _, origin in _divergent(comparison))
+    if comparison.forward_origin is not None:
+        yield comparison.forward_origin
 
 
 def _explained(

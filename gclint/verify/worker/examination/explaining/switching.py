@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Comparison, FailedCheck
+from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.explaining.explanation import (
     SIDE_EFFECTS,
     Diagnosis,
@@ -16,8 +16,8 @@ from gclint.verify.worker.examination.explaining.explanation import (
     at,
 )
 from gclint.verify.worker.examination.fault import Fault
+from gclint.verify.worker.examination.phrases import described, line, names
 from gclint.verify.worker.examination.run import ENABLING, Run
-from gclint.verify.worker.examination.words import described, line, names
 from gclint.verify.worker.protocol import Failure, SourcePlace
 
 _HOOK = "enable_input_require_grads()"
@@ -69,11 +69,11 @@ def failure_of_hook(check: str, run: Run, fault: Fault) -> Failure:
     )
 
 
-def _switch(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
+def _switch(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     # A flag that stays disabled has the others as its side_effects.
-    if not any(each.check == "switches" for each in symptoms):
+    if not any(each.check == "switches" for each in failed_checks):
         return None
-    verbs = {"set": case.run.still_off, "clear": case.run.still_on}
+    verbs = {"set": comparison.run.still_off, "clear": comparison.run.still_on}
     missing = " or ".join(verb for verb, modules in verbs.items() if modules)
     return Diagnosis(
         Cause.SWITCHES,
@@ -82,8 +82,8 @@ def _switch(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | No
     )
 
 
-def _nothing_to_switch(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    if not any("is not compatible with gradient checkpointing" in each.message for each in symptoms):
+def _nothing_to_switch(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    if not any("is not compatible with gradient checkpointing" in each.message for each in failed_checks):
         return None
     return Diagnosis(
         Cause.NOTHING_TO_SWITCH,
@@ -93,11 +93,11 @@ def _nothing_to_switch(case: Comparison, symptoms: Sequence[FailedCheck]) -> Dia
     )
 
 
-def _cannot_switch(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    error = case.run.error
-    if error is None or case.run.stage != ENABLING:
+def _cannot_switch(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    error = comparison.run.error
+    if error is None or comparison.run.stage != ENABLING:
         return None
-    frame = error.place_in(case.source)
+    frame = error.place_in(comparison.source)
     lines = (frame,) if frame is not None else ()
     return Diagnosis(
         Cause.SWITCHES,
@@ -108,20 +108,20 @@ def _cannot_switch(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnos
     )
 
 
-def _nothing(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    cause = symptoms[0].cause
+def _nothing(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    cause = failed_checks[0].cause
     if cause is Cause.NOT_A_LAYER:
         return Diagnosis(cause, "Derive the blocks from `GradientCheckpointingLayer`.")
-    evaluated = case.inspection.evaluated if case.inspection is not None else frozenset()
-    blocks = sorted({name for each in symptoms for name in each.blocks})
+    evaluated = comparison.inspection.evaluated if comparison.inspection is not None else frozenset()
+    blocks = sorted({name for each in failed_checks for name in each.blocks})
     if blocks and evaluated.issuperset(blocks):
         return Diagnosis(
             cause,
             f"{names(blocks)} are in evaluation mode although the model was put into training mode, "
             "and layers are recomputed only in training mode. Do not override `train()` so.",
         )
-    if any(case.reference.backward[each.name] for each in case.blocks):
-        made = [each.outer or each.place for each in case.checkpoints]
+    if any(comparison.reference.backward[each.name] for each in comparison.blocks):
+        made = [each.outer or each.place for each in comparison.checkpoints]
         lines = tuple(dict.fromkeys(each for each in made if each is not None))
         return Diagnosis(
             cause,
@@ -130,7 +130,7 @@ def _nothing(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | N
             "`gradient_checkpointing`.",
             lines,
         )
-    settings = case.inspection.settings if case.inspection is not None else {}
+    settings = comparison.inspection.settings if comparison.inspection is not None else {}
     flags = [each for name in blocks if (each := settings.get(f"{name}.gradient_checkpointing"))]
     if not flags:
         return Diagnosis(cause)
@@ -143,8 +143,8 @@ def _nothing(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | N
     )
 
 
-def _nested_checkpoint(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    inner = [each for each in case.checkpoints if each.outer is not None]
+def _nested_checkpoint(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    inner = [each for each in comparison.checkpoints if each.outer is not None]
     if not inner:
         return None
     lines = tuple(dict.fromkeys(each.outer for each in inner if each.outer is not None))
@@ -156,9 +156,9 @@ def _nested_checkpoint(case: Comparison, symptoms: Sequence[FailedCheck]) -> Dia
     )
 
 
-def _statistics(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    changed = [name for each in symptoms for name in each.parameters]
-    weights = [name for name in changed if name in case.run.steps[0].gradients]
+def _statistics(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    changed = [name for each in failed_checks for name in each.parameters]
+    weights = [name for name in changed if name in comparison.run.steps[0].gradients]
     if weights:
         return Diagnosis(
             Cause.STATE,
@@ -166,7 +166,9 @@ def _statistics(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis 
             "weights outside the checkpointed code.",
         )
     owners = {name.rpartition(".")[0] for name in changed}
-    kinds = dict.fromkeys(case.kinds[name].__name__ for name in sorted(owners) if name in case.kinds)
+    kinds = dict.fromkeys(
+        comparison.kinds[name].__name__ for name in sorted(owners) if name in comparison.kinds
+    )
     return Diagnosis(
         Cause.STATISTICS,
         f"The recomputation updates the running statistics of {', '.join(kinds)} a second time in each "
@@ -175,11 +177,11 @@ def _statistics(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis 
     )
 
 
-def _state_on_self(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    attributes = case.run.side_effects.attributes
+def _state_on_self(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    attributes = comparison.run.side_effects.attributes
     if not attributes:
         return None
-    settings = case.inspection.settings if case.inspection is not None else {}
+    settings = comparison.inspection.settings if comparison.inspection is not None else {}
     lines = tuple(dict.fromkeys(settings[name].place for name in attributes if name in settings))
     shown = f" at {' and '.join(map(line, lines))}" if lines else ""
     return Diagnosis(
@@ -190,14 +192,14 @@ def _state_on_self(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnos
     )
 
 
-def _embeddings(case: Comparison, symptoms: Sequence[FailedCheck]) -> Diagnosis | None:
-    fault = case.run.error
+def _embeddings(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    fault = comparison.run.error
     if fault is None:
         return None
     if is_hook_failed(fault):
         return Diagnosis(Cause.HOOK, HOOK_EXPLANATION)
     if is_leaf_changed(fault):
-        frozen = case.run.conditions.scenario.frozen_base
+        frozen = comparison.run.conditions.scenario.frozen_base
         return Diagnosis(Cause.LEAF, leaf_explanation(frozen=frozen), changed_at(fault))
     return None
 

@@ -13,7 +13,7 @@ import torch.utils.checkpoint as torch_checkpoint
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 
-from gclint.verify.worker.examination.comparison import close
+from gclint.verify.worker.examination.agreement import close
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import tensors_in
 
@@ -143,7 +143,9 @@ def without_checkpoints() -> Iterator[None]:
     def generator(*_args: Any, **_kwargs: Any) -> Iterator[None]:
         yield  # Torch calls the function meanwhile.
 
-    with _replaced({"CheckpointFunction": Uncheckpointed, "_checkpoint_without_reentrant_generator": generator}):
+    with _replaced(
+        {"CheckpointFunction": Uncheckpointed, "_checkpoint_without_reentrant_generator": generator}
+    ):
         yield
 
 

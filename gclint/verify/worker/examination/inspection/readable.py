@@ -20,13 +20,13 @@ from torch import Tensor, nn
 from torch.backends import ContextProp
 from transformers import PretrainedConfig
 
+from gclint.verify.worker.examination.block_calls import bound
 from gclint.verify.worker.examination.inspection.parts import (
     Parts,
     captured,
     generator_state,
     is_of_models,
 )
-from gclint.verify.worker.examination.trace import bound
 
 Holder = Literal[
     "attribute", "argument", "weight", "module", "mode", "hook", "global", "class", "default", "closure",

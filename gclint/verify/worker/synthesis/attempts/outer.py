@@ -17,8 +17,8 @@ import torch
 from transformers import PreTrainedModel
 
 from gclint.verify.worker.examination.tensors import all_tensors
-from gclint.verify.worker.specimen import EXTRA_LIBRARY, NotSynthesisable, TinyModel
 from gclint.verify.worker.synthesis.attempts import trial
+from gclint.verify.worker.tiny_model import EXTRA_LIBRARY, NotSynthesisable, TinyModel
 
 _MOST_OUTER = 3
 """How many outer classes are tried at most."""
@@ -39,7 +39,7 @@ def recorded(model_class: Any, scenario: str, make: Callable[[Any], TinyModel]) 
             continue
         found = _record(model_class, outer)
         if found is not None:
-            return _inner_specimen(model_class, scenario, outer, *found)
+            return _inner_tiny_model(model_class, scenario, outer, *found)
     if lacking is not None:
         raise lacking
     return None
@@ -99,10 +99,10 @@ def _by_name(
     return named
 
 
-def _inner_specimen(
+def _inner_tiny_model(
     model_class: Any, scenario: str, outer: TinyModel, name: str, arguments: dict[str, Any]
 ) -> TinyModel | None:
-    """Return a specimen of the inner model, built in the first way that works."""
+    """Return a tiny model of the inner model, built in the first way that works."""
     config = outer.build().get_submodule(name).config
 
     alone: Callable[[], Any] = partial(trial.build, model_class, config)

@@ -19,7 +19,7 @@ from typing import Any
 from transformers import PretrainedConfig
 
 from gclint.verify.worker.protocol import SourcePlace
-from gclint.verify.worker.specimen import BrokenModel
+from gclint.verify.worker.tiny_model import BrokenModel
 
 _PASSING_ON = ("torch.nn.modules.module", "transformers.modeling_layers")
 """Modules that pass on calls with any arguments."""

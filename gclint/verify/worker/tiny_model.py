@@ -94,7 +94,7 @@ class TinyModel:
     """The least probability of dropping something in scenarios with dropout, where many are zero by default:
     high, since what is dropped as a whole, such as a layer, is dropped rarely in a tiny model."""
     without: tuple[Callable[[], TinyModel], ...] = ()
-    """Functions that make the specimens with one option less, if it has several."""
+    """Functions that make the tiny models with one option less, if it has several."""
     deeper: Callable[[], TinyModel | None] | None = None
     """Makes one that has as many layers as the default configuration, if that runs."""
 

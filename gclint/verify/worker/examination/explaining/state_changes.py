@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Comparison
+from gclint.verify.worker.examination.comparison import Comparison
 from gclint.verify.worker.examination.explaining.explanation import checkpoint_at
 from gclint.verify.worker.examination.explaining.mentions import ELSEWHERE, IN_CALLED, ON_LINE, nearness
 from gclint.verify.worker.examination.inspection.difference import FirstDifference
 from gclint.verify.worker.examination.inspection.inspector import AttributeAssignment, Checkpointed
 from gclint.verify.worker.examination.inspection.readable import TORCH, Holder, StateChange
 from gclint.verify.worker.examination.inspection.tape import Input
-from gclint.verify.worker.examination.words import line, names
+from gclint.verify.worker.examination.phrases import line, names
 from gclint.verify.worker.protocol import SourcePlace
 
 _SHARED: dict[Holder, str] = {
@@ -129,11 +129,11 @@ def _words(change: StateChange) -> tuple[str, ...]:
 
 
 def told(
-    case: Comparison, each: Checkpointed, changed: list[StateChange]
+    comparison: Comparison, each: Checkpointed, changed: list[StateChange]
 ) -> tuple[str, tuple[SourcePlace, ...]]:
     """Return the sentences about a change, and the lines that make it."""
     first = changed[0]
-    settings = case.inspection.settings if case.inspection is not None else {}
+    settings = comparison.inspection.settings if comparison.inspection is not None else {}
     set_by = [settings[change.place] for change in changed if change.place in settings]
     is_whole = sum(change.place == first.place for change in changed) == 1
     is_known = is_whole and first.before and first.now

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gclint.verify.worker.known import ClassSettings
-from gclint.verify.worker.specimen import NotSynthesisable
+from gclint.verify.worker.class_settings import ClassSettings
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
+from gclint.verify.worker.tiny_model import NotSynthesisable
 
 SETTINGS = "settings"
 """The category of errors that concern the user's settings."""
-_TABLE = Path(__file__).with_name("known.json")
+_TABLE = Path(__file__).with_name("class_settings.json")
 
 
 def _shipped() -> list[ClassSettings]:
