@@ -19,7 +19,7 @@ from gclint.cache.store import NAME, Store
 _KILLED = """
 import os, sqlite3, sys
 from pathlib import Path
-from gclint.cache.place import Place
+from gclint.cache.place import CachePlace
 from gclint.cache import store
 class Killed(sqlite3.Connection):
     def execute(self, statement, *arguments):
@@ -29,7 +29,7 @@ class Killed(sqlite3.Connection):
         return result
 connect = sqlite3.connect
 sqlite3.connect = lambda *arguments, **keywords: connect(*arguments, **keywords, factory=Killed)
-store.Store(Place(Path(sys.argv[2]), "0" * 16)).write("x", {"text": "new" * 100_000})
+store.Store(CachePlace(Path(sys.argv[2]), "0" * 16)).write("x", {"text": "new" * 100_000})
 """
 
 

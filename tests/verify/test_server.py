@@ -179,12 +179,12 @@ def test_a_death_that_is_not_the_models_doing_is_no_failure(tmp_path: Path, deed
 
 
 def test_what_was_known_before_the_death_is_kept_and_explains_it(tmp_path: Path) -> None:
-    place = "Place(known.source, 5, 6)"
+    place = "SourcePlace(known.source, 5, 6)"
     result = _run_body(
         tmp_path,
         f"""
         from dataclasses import replace
-        from gclint.verify.worker.protocol import Failure, Place, ObservedSite
+        from gclint.verify.worker.protocol import Failure, SourcePlace, ObservedSite
         site = ObservedSite({place}, "Block", {place}, True, True, 2, True, keyword_activations=("memory",))
         failure = Failure("gradients", "non-reentrant", "default", "they differ")
         watch.known(replace(known, sites=(site,), failures=(failure,)))
