@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gclint.testing.callback import GclintCallback
-    from gclint.testing.live import CheckError, CheckResult, check
+    from gclint.testing.model_check import CheckError, CheckResult, check
 
 __all__ = ["CheckError", "CheckResult", "GclintCallback", "__version__", "check"]
 

@@ -54,7 +54,7 @@ class BlockRule(Rule):
                 block.sites[0].span(block.sites[0].call) if elsewhere else name,
                 block.info.name,
                 remedies(network)[block.info],
-                subject=(block.info.file.path, *name) if elsewhere else None,
+                class_elsewhere=(block.info.file.path, *name) if elsewhere else None,
                 level=level,
                 evidence=Evidence.CONFIRMED if block.is_seen else None,
                 story=(

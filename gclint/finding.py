@@ -120,7 +120,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class FindingCopy:
+class InheritedDefect:
     """The same defect in another file: a generated copy of the class or call, or a call of the class."""
 
     path: Path
@@ -153,9 +153,9 @@ class Finding:
     symbol: str
     remedy: Fix | Refusal
     """The fix, or the reason why there is none."""
-    subject: tuple[Path, int, int] | None = None
+    class_elsewhere: tuple[Path, int, int] | None = None
     """The file, start and end of the class that it is about, if that is defined in another file."""
-    heirs: tuple[FindingCopy, ...] = ()
+    inherited_by: tuple[InheritedDefect, ...] = ()
     """The same defect in files that are generated from this one."""
     evidence: Evidence | None = None
     """Whether a run confirms or contradicts it; None if no run does."""

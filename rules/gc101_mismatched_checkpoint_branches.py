@@ -80,7 +80,7 @@ class MismatchedCheckpointBranches(Rule):
             start, end = next((place for place in places if place != whole), whole)
             blocks = listed_code(info.name for info in legacy.blocks)
             yield self.finding(
-                f"{blocks} gets other arguments with checkpointing than without: " + _told(differences),
+                f"{blocks} gets other arguments with checkpointing than without: " + _described(differences),
                 network.file.path,
                 (start, end),
                 legacy.blocks[0].name,
@@ -112,10 +112,12 @@ class MismatchedCheckpointBranches(Rule):
             )
 
 
-def _told(differences: Sequence[Difference]) -> str:
+def _described(differences: Sequence[Difference]) -> str:
     left = len(differences) - _SHOWN
-    told = [each.description for each in differences[:_SHOWN]]
-    return "; ".join([*told, f"and {left} more, which `gclint explain` names"] if left > 0 else told)
+    described = [each.description for each in differences[:_SHOWN]]
+    return "; ".join(
+        [*described, f"and {left} more, which `gclint explain` names"] if left > 0 else described
+    )
 
 
 _UNDECIDED = "only the author knows which of the two calls is right; pass the same arguments in both"

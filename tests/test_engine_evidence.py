@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gclint.code.project import Project
-from gclint.finding import Applicability, Edit, Evidence, Finding, FindingCopy, Fix, Refusal
+from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, InheritedDefect, Refusal
 from gclint.proof.evidence import Hint, weigh
 from gclint.rule import all_rules
 from gclint.run.check import LintResult
@@ -152,7 +152,8 @@ def test_another_call_in_the_file_of_an_heir_confirms_nothing(path: Path, tmp_pa
     generated = tmp_path / "modeling_y.py"
     generated.write_text(_SOURCE)
     finding = replace(
-        _finding(path, "GC003", "hidden_states=hidden_states,"), heirs=(FindingCopy(generated, "YBlock"),)
+        _finding(path, "GC003", "hidden_states=hidden_states,"),
+        inherited_by=(InheritedDefect(generated, "YBlock"),),
     )
     failure = replace(_failure(path), places=(_place(generated, 8, 11),))
     site = replace(_site(generated), block="YBlock", keyword_activations=("hidden_states",))
@@ -179,7 +180,10 @@ def test_what_is_generated_speaks_for_its_source(path: Path, tmp_path: Path) -> 
     run = _run(generated, site)
     assert _evidence(path, run, finding) is None
     for symbol, evidence in (("YBlock", Evidence.CONFIRMED), ("Other", None)):
-        assert _evidence(path, run, replace(finding, heirs=(FindingCopy(generated, symbol),))) is evidence
+        assert (
+            _evidence(path, run, replace(finding, inherited_by=(InheritedDefect(generated, symbol),)))
+            is evidence
+        )
 
 
 def _failure(path: Path, cause: Cause | None = Cause.KEYWORD_ACTIVATION) -> Failure:

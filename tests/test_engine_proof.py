@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gclint.code.project import Project
-from gclint.finding import Edit, FindingCopy, Repair, RepairKind
+from gclint.finding import Edit, InheritedDefect, Repair, RepairKind
 from gclint.proof.proving import Proof, prove
 from gclint.report.proofs import reasons
 from gclint.rule import all_rules
@@ -387,11 +387,11 @@ def test_what_belongs_to_another_repair_is_proven_with_it() -> None:
         (("Model",), None),
         (("bad",), "GC114: bad, reentrant, default still fails in the way that the repair should prevent"),
         (
-            ("FindingCopy",),
+            ("Heir",),
             "GC114: Heir, reentrant, default still fails in the way that the repair should prevent",
         ),
         (
-            ("bad", "FindingCopy", "Model"),
+            ("bad", "Heir", "Model"),
             "GC114: bad, reentrant, default still fails in the way that the repair should prevent",
         ),
     ],
@@ -406,7 +406,7 @@ def test_a_defect_is_gone_in_the_class_that_it_names(left: tuple[str, ...], obst
         return _result(verdict, name=name, failures=failures, sites=(), embeddings=embeddings)
 
     # Another model has the repaired one inside, and a part of its own with the same defect.
-    names = ("bad", "FindingCopy", "Model")
+    names = ("bad", "Heir", "Model")
     before = FileRun(tuple(run(name, True, fed) for name in names))
     after = FileRun(tuple(run(name, name in left, *[fed] * (name == "Heir")) for name in names))
     project, repaired = _repair("GC114", modeling_x="bad\n")
@@ -626,7 +626,7 @@ def test_what_is_changed_has_to_be_run() -> None:
 def test_the_run_of_what_is_generated_proves_the_repair_of_its_source() -> None:
     project, repaired = _repair(modeling_x="bad\n")
     applied = tuple(
-        replace(each, heirs=(FindingCopy(_MODELING, "FindingCopy"),)) for each in repaired.applied
+        replace(each, inherited_by=(InheritedDefect(_MODELING, "Heir"),)) for each in repaired.applied
     )
     repaired = replace(repaired, applied=applied)
     before = FileRun((_earlier(site=_site(block="Heir", **_SEEN)),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gclint.code.project import Project
-from gclint.finding import Finding, FindingCopy
+from gclint.finding import Finding, InheritedDefect
 from gclint.run.baseline import Selection
 from gclint.settings import Settings
 from tests.toys import NO_FIX
@@ -22,7 +22,7 @@ def test_a_finding_is_reported_if_what_is_generated_from_its_place_has_changed(t
         1,
         "Block",
         NO_FIX,
-        heirs=(FindingCopy(generated, "Y"),),
+        inherited_by=(InheritedDefect(generated, "Y"),),
     )
     project = Project(Settings(), [source, generated, other])
     for changed, reported in ((source, [finding]), (generated, [finding]), (other, [])):

@@ -61,7 +61,7 @@ _SYNTHESIS = tuple(
 )
 """The same for the rooms inside of this one."""
 
-_DOOR = ("gclint", ("gclint.testing.live", "gclint.testing.callback"))
+_DOOR = ("gclint", ("gclint.testing.model_check", "gclint.testing.callback"))
 """What ``import gclint`` offers, and imports only when it is asked for."""
 
 _ASKING = (
@@ -105,8 +105,8 @@ _WORKERS_LANGUAGE = {
 }
 """What the host imports of the worker; these need nothing but Python."""
 _IN_PROCESS = {
-    ("gclint.testing.live", f"{_WORKER}.live"),
-    ("gclint.testing.live", f"{_WORKER}.trainers"),
+    ("gclint.testing.model_check", f"{_WORKER}.live"),
+    ("gclint.testing.model_check", f"{_WORKER}.trainers"),
     ("gclint.testing.callback", f"{_WORKER}.beginning"),
 }
 """Who examines models in the process that they were built in, by what."""

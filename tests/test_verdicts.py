@@ -122,7 +122,7 @@ def test_fingerprint_and_explanation_are_compared(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def shorter(explanation: PlaceExplanation, stream: TextIO) -> None:
-        write_text(replace(explanation, subjects=explanation.subjects[1:]), stream)
+        write_text(replace(explanation, explained=explanation.explained[1:]), stream)
 
     monkeypatch.setattr(places, "code_hash", str)
     monkeypatch.setattr(facts, "write_text", shorter)

@@ -396,7 +396,7 @@ class _CheckRun:
 
     def _keep(self, store: Store, report: Report) -> None:
         """Store the report for the next time that the same command runs."""
-        from gclint.report.known import ReportOptions, keep
+        from gclint.report.cached_report import ReportOptions, keep
         from gclint.trace import current
 
         trace, options = current(), self.options

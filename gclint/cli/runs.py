@@ -80,7 +80,7 @@ def run_settings(
 @contextmanager
 def results_of_user() -> Iterator[UserFolder | None]:
     """Yield the user's folder of results; None, after a note, if results cannot be kept there."""
-    from gclint.verify.journal import results_folder
+    from gclint.verify.results_file import results_folder
 
     try:
         folder = results_folder()
@@ -97,7 +97,7 @@ class _Nobody:
 
     def expect(self, sources: int) -> None: ...
 
-    def take(self, heard: ReceivedMessage) -> None: ...
+    def take(self, received: ReceivedMessage) -> None: ...
 
     def note(self, words: str) -> None: ...
 
@@ -108,7 +108,7 @@ def run_display(*, is_shown: bool) -> Iterator[Audience]:
     if not (is_shown and sys.stderr.isatty()):
         yield _Nobody()
         return
-    from gclint.report.live import live_table
+    from gclint.report.progress_table import live_table
 
     with live_table(sys.stderr) as table:
         yield table

@@ -103,7 +103,7 @@ def write_upstream(folder: Path, report: Report, settings: RunSettings) -> None:
 def _tried(report: Report, defect: Defect, settings: RunSettings) -> DemonstrationScript | None:
     """Return the first script that shows a defect, or one that does not; None if there is none at all."""
     last = None
-    for result, failure in defect.subjects[:_TRIED]:
+    for result, failure in defect.demonstrable[:_TRIED]:
         recipe = result.recipe_of(failure)
         assert recipe is not None
         text = script(result, failure, recipe)

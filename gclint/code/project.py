@@ -152,7 +152,7 @@ class Project:
         By default, that is the file that is read for. It is ``found`` only if that of an earlier run is not
         valid.
         """
-        known = self.questions.standing.get(Question(topic.name, key))
+        known = self.questions.still_valid.get(Question(topic.name, key))
         if known is None:
             with self.read_for(None):
                 known = frozenset(found())
@@ -243,7 +243,7 @@ class Project:
     def forget_derived(self) -> None:
         """Forget what was derived from the files."""
         self.derived.clear()
-        self.questions.standing.clear()
+        self.questions.still_valid.clear()
 
     def observe(self, observations: Observations) -> None:
         """Store what runs have observed of the files as they are now."""

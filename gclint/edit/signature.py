@@ -12,7 +12,7 @@ from gclint.code.outline import Definition
 from gclint.code.paths import shown
 from gclint.code.questions import Topic
 from gclint.code.walk import arguments, dotted_name, walk
-from gclint.code.words import has_word
+from gclint.code.word_search import has_word
 from gclint.edit.call import (
     CACHES_IN_ORDER,
     Slot,

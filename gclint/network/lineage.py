@@ -18,7 +18,7 @@ from gclint.code.outline import Definition
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.copies.generated import is_modular, modeling_path, modular_path
-from gclint.copies.twins import CopyPair, Region, Renaming, definition_region, header_region
+from gclint.copies.pairs import CopyPair, Region, Renaming, definition_region, header_region
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Library, Module
 from gclint.network.evaluation.values import External

@@ -10,7 +10,7 @@ from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.project import Project
 from gclint.code.suppressions import Suppressions
 from gclint.copies.generated import is_modular
-from gclint.finding import Applicability, Evidence, Finding, FindingCopy, Refusal, in_reading_order
+from gclint.finding import Applicability, Evidence, Finding, InheritedDefect, Refusal, in_reading_order
 from gclint.observations import Changed, Feeding, Observations, Observed
 from gclint.rule import Rule, all_rules, codes_by_word, with_level
 from gclint.run.check import LintResult
@@ -105,7 +105,7 @@ class _Scales:
     def _is_left_out(self, finding: Finding, runs: Collection[ClassResult]) -> bool:
         """Return whether no run came to a call, or to the calls of the class that a finding is about."""
         own = [run for run in runs if self._project.identify(Path(run.source)) == finding.path]
-        if not own or finding.heirs:
+        if not own or finding.inherited_by:
             return False
         file = self._project.file(finding.path)
         here = [
@@ -127,7 +127,9 @@ class _Scales:
 
     def _is_about(self, rule: Rule, finding: Finding, site: ObservedSite) -> bool:
         files = {self._project.identify(Path(place.path)) for place in (site.place, site.definition)}
-        if any(site.block == heir.symbol and heir.path in files for heir in finding.heirs):
+        if any(
+            site.block == inherited.symbol and inherited.path in files for inherited in finding.inherited_by
+        ):
             return True
         return any(self._covers(place, finding) for place in rule.places(finding, site))
 
@@ -250,19 +252,19 @@ def is_shown(
         if covers(place, finding) and not _is_of_another(rule, finding, place, run.sites):
             return True
         blocks = {site.block for site in run.sites if site.place == place}
-        for heir in finding.heirs:
-            if heir.path == path and (heir.symbol in blocks or _defines(project, heir, place)):
+        for inherited in finding.inherited_by:
+            if inherited.path == path and (inherited.symbol in blocks or _defines(project, inherited, place)):
                 return True
     return False
 
 
-def _defines(project: Project, heir: FindingCopy, place: SourcePlace) -> bool:
+def _defines(project: Project, inherited: InheritedDefect, place: SourcePlace) -> bool:
     """Return whether a place is in the class that a finding names in another file."""
     try:
-        file = project.file(heir.path)
+        file = project.file(inherited.path)
     except (OSError, UnreadableFile):
         return False
-    definition = file.outline.classes.get(heir.symbol)
+    definition = file.outline.classes.get(inherited.symbol)
     if definition is None:
         return False
     return file.position(definition.start).row <= place.line <= file.position(definition.end).row

@@ -20,7 +20,7 @@ from gclint.proof.regression import Regression, regressions, summarised, was_run
 from gclint.proof.text_evidence import shown
 from gclint.rule import Rule
 from gclint.run.fix import FixResult, fixed_together
-from gclint.verify.changed import changed_parts, changed_places
+from gclint.verify.changed_statements import changed_parts, changed_places
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker import modes
 from gclint.verify.worker.cause import Cause
@@ -230,10 +230,10 @@ class _Prover:
         places = [each.rpartition("::") for each in made]
         known = {(self._project.identify(Path(path)), name) for path, _, name in places}
         # A class with a result of its own, or that the repair is about, has its own reason.
-        told = {*results, *(finding.symbol for finding in unit.repairs)}
+        explained = {*results, *(finding.symbol for finding in unit.repairs)}
         for path in unit.run_files:
             for name in self._reach.blocks(path):
-                if (path, name) in leading and name not in told and (path, name) not in known:
+                if (path, name) in leading and name not in explained and (path, name) not in known:
                     yield (
                         f"`{name}` in {path.name} uses the changed code, but no class that was run "
                         "contains one"
@@ -252,8 +252,8 @@ class _Prover:
                 known = earlier.get(result.name)
                 # A class for which checkpointing cannot be enabled runs as a part of others, or not at all.
                 # What was run before is reported as a regression.
-                is_told = was_run(known) or result.category == NO_FLAG
-                if (was_run(known) and was_run(result)) or (is_told and not was_run(result)):
+                is_explained = was_run(known) or result.category == NO_FLAG
+                if (was_run(known) and was_run(result)) or (is_explained and not was_run(result)):
                     continue
                 if (path, result.name) not in leading:
                     continue
@@ -271,7 +271,7 @@ class _Prover:
         rule = self._rules.get(finding.code)
         if rule is not None and not rule.changes_code:
             return
-        names = {finding.symbol, *(heir.symbol for heir in finding.heirs)}
+        names = {finding.symbol, *(inherited.symbol for inherited in finding.inherited_by)}
         own = self._sites(unit, self._after, names)
         what = f"`{finding.symbol}`"
         if not own:
@@ -319,10 +319,10 @@ class _Prover:
     def _sites_of(self, unit: _RepairUnit, finding: Finding, names: set[str]) -> list[ObservedSite]:
         """Return the calls that a finding is about, before the repair: those at its row, if there are any."""
         sites = self._sites(unit, self._before, names)
-        heirs = {heir.symbol for heir in finding.heirs}
+        copies = {inherited.symbol for inherited in finding.inherited_by}
         here = [site for site in sites if self._covers(site.place, finding)]
         # A finding of a later pass is in another row than it was in the text that was run.
-        return [*here, *(site for site in sites if site.block in heirs)] if here else sites
+        return [*here, *(site for site in sites if site.block in copies)] if here else sites
 
     def _doubts_of_failures(self, unit: _RepairUnit, finding: Finding, rule: Rule | None) -> Iterator[str]:
         """Yield the same for a defect outside of calls of blocks: failures show it, and must be gone."""
@@ -436,7 +436,7 @@ class _Prover:
     def _not_shown(self, unit: _RepairUnit) -> Iterator[tuple[str, Hashable]]:
         """Yield what neither the runs nor the text show to be harmless, with kinds."""
         names = {each.symbol for each in unit.repairs}
-        names |= {heir.symbol for each in unit.repairs for heir in each.heirs}
+        names |= {inherited.symbol for each in unit.repairs for inherited in each.inherited_by}
         own = {site.block for site in self._sites(unit, self._after, names)}
         results = [each for path in unit.run_files for each in self._after[path].results if was_run(each)]
         for path in sorted({each.path for run in results for each in run.coverage if not each.is_marked}):
@@ -489,7 +489,7 @@ def _is_about(rule: Rule, finding: Finding, later: ClassResult, failure: Failure
     """Return whether a failure may be that of a finding; the repaired text has other line numbers."""
     if not failure.places:
         return rule.concerns(finding, failure, later)
-    paths = {finding.path, *(heir.path for heir in finding.heirs)}
+    paths = {finding.path, *(inherited.path for inherited in finding.inherited_by)}
     return any(project.identify(Path(place.path)) in paths for place in failure.places)
 
 

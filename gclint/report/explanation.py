@@ -47,25 +47,25 @@ def _lines(explanation: PlaceExplanation) -> Iterator[str]:
     for ignore, suppressed in explanation.comments:
         codes = " and ".join(dict.fromkeys(each.code for each in suppressed))
         yield f"  `{ignore.text.lstrip('# ')}` suppresses {codes or 'nothing'} here"
-    for subject in explanation.subjects:
+    for part in explanation.explained:
         yield ""
-        yield from _subject(explanation, subject)
+        yield from _code(explanation, part)
     yield ""
     yield f"Releases: {explanation.releases}: {explanation.origin}."
 
 
-def _subject(explanation: PlaceExplanation, subject: ExplainedCode) -> Iterator[str]:
-    yield f"{subject.headline[:1].upper()}{subject.headline[1:]}."
-    found = [each for each in subject.opinions if each.findings]
+def _code(explanation: PlaceExplanation, code: ExplainedCode) -> Iterator[str]:
+    yield f"{code.headline[:1].upper()}{code.headline[1:]}."
+    found = [each for each in code.opinions if each.findings]
     if found:
         yield from ("", "Findings")
         for opinion in found:
             yield from _findings(explanation, opinion)
-    for section in subject.sections:
+    for section in code.sections:
         yield from ("", section.title)
         for fact in section.facts:
             yield from _fact(explanation, fact, "  ")
-    silent = [each for each in subject.opinions if not each.findings]
+    silent = [each for each in code.opinions if not each.findings]
     if silent:
         yield from ("", "Silent rules")
         yield from _silent(silent)
@@ -125,19 +125,19 @@ def _document(explanation: PlaceExplanation) -> dict[str, object]:
             }
             for ignore, suppressed in explanation.comments
         ],
-        "subjects": [_subject_object(explanation, each) for each in explanation.subjects],
+        "subjects": [_code_object(explanation, each) for each in explanation.explained],
     }
 
 
-def _subject_object(explanation: PlaceExplanation, subject: ExplainedCode) -> dict[str, object]:
-    spot = subject.spot
+def _code_object(explanation: PlaceExplanation, code: ExplainedCode) -> dict[str, object]:
+    spot = code.spot
     return {
         "kind": spot.kind.value,
         "name": spot.name,
-        "headline": subject.headline,
+        "headline": code.headline,
         "location": _location(explanation.project, explanation.file.path, spot.start),
-        **{section.name: _facts(explanation, section.facts) for section in subject.sections},
-        "rules": [_opinion_object(explanation, each) for each in subject.opinions],
+        **{section.name: _facts(explanation, section.facts) for section in code.sections},
+        "rules": [_opinion_object(explanation, each) for each in code.opinions],
     }
 
 

@@ -33,7 +33,7 @@ def write(report: Report, stream: TextIO) -> None:
     from gclint.report.verification import run_lines
 
     if stream.isatty():
-        from gclint.report.live import show_results
+        from gclint.report.progress_table import show_results
 
         show_results(stream, report.runs.sorted())
     _write_findings(report, stream)

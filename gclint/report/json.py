@@ -68,9 +68,9 @@ def _finding(project: Files, finding: Finding) -> dict[str, object]:
         **_span(project, finding),
         "fix": _fix(project, finding.fix) if finding.fix else None,
         "inherited_by": [
-            {"filename": _spelled(project, heir.path), "symbol": heir.symbol}
-            for heir in finding.heirs
-            if heir.defines
+            {"filename": _spelled(project, inherited.path), "symbol": inherited.symbol}
+            for inherited in finding.inherited_by
+            if inherited.defines
         ],
         "story": [_step(project, step) for step in finding.story],
         "url": documentation_url(finding),

@@ -225,7 +225,7 @@ class Selection:
             findings = [
                 each
                 for each in findings
-                if each.path in scope or any(heir.path in scope for heir in each.heirs)
+                if each.path in scope or any(inherited.path in scope for inherited in each.inherited_by)
             ]
         return self.baseline.without_known(self.project, findings) if self.baseline else findings
 

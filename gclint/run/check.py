@@ -39,8 +39,8 @@ from gclint.rule import (
     with_level,
 )
 from gclint.run.carry import carry
+from gclint.run.copy_index import CopyIndex, attribute, may_belong_elsewhere
 from gclint.run.jobs import spread
-from gclint.run.tree import CopyIndex, attribute, may_belong_elsewhere
 from gclint.trace import News, begin, current, phase
 from gclint.wording import listed
 
@@ -298,8 +298,8 @@ def summarise(
     found_in_comments = (with_level(project.settings, each) for each in checked)
     ordered = in_reading_order([*findings, *found_in_comments])
     result = result_of(ordered, numbered, in_reading_order(pending), verdicts, rules)
-    twins = tree.twin_files if tree else ()
-    return replace(result, shown_in=frozenset(_places(result)).union(twins))
+    pairs = tree.paired_files if tree else ()
+    return replace(result, shown_in=frozenset(_places(result)).union(pairs))
 
 
 def with_verdicts(
@@ -339,8 +339,8 @@ def _places(result: LintResult) -> Iterator[Path]:
     raw = [finding for verdict in result.verdicts.values() for finding in verdict.findings]
     for finding in (*raw, *result.findings):
         yield finding.path
-        if finding.subject is not None:
-            yield finding.subject[0]
+        if finding.class_elsewhere is not None:
+            yield finding.class_elsewhere[0]
         yield from (edit.path for edit in finding.edits)
         yield from (step.path for step in finding.story)
     for path, verdict in result.verdicts.items():

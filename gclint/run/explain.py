@@ -62,7 +62,7 @@ class PlaceExplanation:
     file: SourceFile
     place: Position
     """The column is 0 if none was given."""
-    subjects: tuple[ExplainedCode, ...]
+    explained: tuple[ExplainedCode, ...]
     comments: tuple[tuple[Ignore, tuple[Finding, ...]], ...]
     """The ignore comments that apply to it, with what they suppress."""
     releases: str
@@ -122,10 +122,10 @@ class Explainer:
             start = end = row + place.column - 1
         else:
             start += len(file.line(place.row)) - len(file.line(place.row).lstrip())
-        subjects = []
+        explained = []
         for spot in spots_at(network, start, end, is_exact=bool(place.column)):
             opinions = tuple(self._opinion(rule, spot, start, end) for rule in self._rules)
-            subjects.append(
+            explained.append(
                 ExplainedCode(spot, headline(network, spot), tuple(sections(network, spot)), opinions)
             )
         assumed = self._project.assumed(file)
@@ -133,7 +133,7 @@ class Explainer:
             self._project,
             file,
             place,
-            tuple(subjects),
+            tuple(explained),
             tuple(self._comments(start, end)),
             str(assumed.releases),
             assumed.origin,
@@ -182,7 +182,7 @@ class Explainer:
     def _part(self, finding: Finding) -> str:
         """Return which fix sees to what is no defect yet, as a clause."""
         for each in self._every:
-            if finding.awaits in (each.subject, (each.path, each.start, each.end)):
+            if finding.awaits in (each.class_elsewhere, (each.path, each.start, each.end)):
                 row = self._project.file(each.path).position(each.start).row
                 where = "" if each.path == finding.path else f" of {each.path.name}"
                 return f"part of the fix of {each.code} on line {row}{where}"
@@ -191,7 +191,10 @@ class Explainer:
     def _stands_for(self, finding: Finding, raw: Iterable[Finding]) -> bool:
         """Return whether a finding at the source of a generated file stands for others."""
         symbols = {each.symbol for each in raw}
-        return any(heir.path == self._file.path and heir.symbol in symbols for heir in finding.heirs)
+        return any(
+            inherited.path == self._file.path and inherited.symbol in symbols
+            for inherited in finding.inherited_by
+        )
 
     def _comments(self, start: int, end: int) -> Iterable[tuple[Ignore, tuple[Finding, ...]]]:
         """Yield the ignore comments that apply to a place, or are there, with what they suppress."""

@@ -16,10 +16,10 @@ from gclint.cache.codec import decoded as value_of
 from gclint.cache.codec import encoded
 from gclint.cache.consulted import Damaged, RecordedAnswer, changed, consulted, decoded, still_holds
 from gclint.cache.store import Store
+from gclint.code.neighbouring_files import AROUND, files_around
 from gclint.code.project import OF_FILES, Project
 from gclint.code.questions import Question
 from gclint.code.suppressions import Suppressions
-from gclint.code.surroundings import AROUND, files_around
 from gclint.edit.leftover import CHECKPOINTING
 from gclint.edit.modes import MODES
 from gclint.edit.patched import REPLACING
@@ -45,7 +45,7 @@ from gclint.run.check import (
     known_codes,
     result_of,
 )
-from gclint.run.tree import COPIES, CopyIndex
+from gclint.run.copy_index import COPIES, CopyIndex
 from gclint.trace import FileAccess, Trace, current, phase
 
 _TOPICS = {
@@ -173,7 +173,7 @@ class _Recall:
         stale = project.dependents(files | users)
         if any(own[fact].phase == str(SUMMARY) for fact in now) or past.given != project.paths:
             stale.add(SUMMARY)
-        project.questions.standing.update(
+        project.questions.still_valid.update(
             (each, found)
             for each, found in answers.items()
             if SUMMARY not in stale or each.topic not in _OF_SUMMARIES

@@ -10,7 +10,7 @@ from gclint.code.project import Project
 from gclint.finding import Edit, Finding, Problem
 from gclint.rule import Rule, selected_rules
 from gclint.run.check import LintResult
-from gclint.run.live import Live
+from gclint.run.edited_files import Live
 from gclint.server.documents import Document, Documents
 from gclint.settings import Settings
 

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from gclint.facts import read_bytes
 from gclint.userfolder import UserFolder
-from gclint.verify.journal import ResultsFile, header
-from gclint.verify.models import ModelFiles
+from gclint.verify.model_files import ModelFiles
 from gclint.verify.results import Results
+from gclint.verify.results_file import ResultsFile, header
 from gclint.verify.run import ReceivedMessage, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, overlay_of, target_of
@@ -55,7 +55,7 @@ class Audience(Protocol):
     def expect(self, sources: int) -> None:
         """Note that this many more files will be run."""
 
-    def take(self, heard: ReceivedMessage) -> None:
+    def take(self, received: ReceivedMessage) -> None:
         """Receive a message."""
 
     def note(self, words: str) -> None:
@@ -157,11 +157,11 @@ class FileRunner:
         )
         with opened as journal:
 
-            def listen(heard: ReceivedMessage) -> None:
+            def listen(received: ReceivedMessage) -> None:
                 if journal is not None:
-                    journal.write(heard)
+                    journal.write(received)
                 if self._audience is not None:
-                    self._audience.take(heard)
+                    self._audience.take(received)
 
             earlier = journal.earlier if journal is not None else None
             results = verify(targets, self._settings, listen, earlier, texts, also_marked=self._given)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gclint.facts import read_json
-from gclint.verify.models import ModelFiles
+from gclint.verify.model_files import ModelFiles
 from gclint.verify.process import work
 from gclint.verify.settings import GIGABYTES, RunSettings
 from gclint.verify.sources import Target, UnknownModel, installed_models, target_of

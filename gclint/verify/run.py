@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gclint.code.file import SourceFile
 from gclint.facts import read_bytes
-from gclint.verify.changed import changed_places
+from gclint.verify.changed_statements import changed_places
 from gclint.verify.process import EXECUTORS
 from gclint.verify.results import Results, UnusableResults
 from gclint.verify.settings import GIGABYTES, RunSettings
@@ -31,7 +31,7 @@ class ReceivedMessage:
 def verify(
     targets: Sequence[Target],
     settings: RunSettings,
-    listen: Callable[[ReceivedMessage], None] = lambda _heard: None,
+    listen: Callable[[ReceivedMessage], None] = lambda _received: None,
     earlier: Results | None = None,
     texts: Mapping[Path, str] | None = None,
     results: Results | None = None,
@@ -64,9 +64,9 @@ def verify(
                 if isinstance(message, Environment):
                     _compare(earlier.environments.get(tree), message)
                 about = getattr(message, "source", None)
-                heard = ReceivedMessage(message, tree, digests[about] if about else "")
-                results.add(message, tree=tree, digest=heard.digest)
-                listen(heard)
+                received = ReceivedMessage(message, tree, digests[about] if about else "")
+                results.add(message, tree=tree, digest=received.digest)
+                listen(received)
         if results.problem:
             break
     return results

@@ -18,8 +18,8 @@ from gclint.proof import proving
 from gclint.userfolder import NotPrivate, cache_home, key_of, own_file, own_folder, state_home
 from gclint.verify import process
 from gclint.verify.home import temporary_home
-from gclint.verify.journal import ResultsFile, header
 from gclint.verify.results import UnusableResults
+from gclint.verify.results_file import ResultsFile, header
 from gclint.verify.settings import RunSettings
 from tests.cache.shell import documents, run
 from tests.environment import PROJECT

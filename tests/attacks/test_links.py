@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gclint.code.discovery import survey
+from gclint.code.neighbouring_files import files_around
 from gclint.code.project import Project
-from gclint.code.surroundings import files_around
 from gclint.report.formats import FORMATS
 from gclint.settings import Settings
 from gclint.verify.sources import targets_of

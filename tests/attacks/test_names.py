@@ -22,9 +22,9 @@ from rich.console import Console
 from gclint.code.paths import as_argument, printable
 from gclint.report.diff import write_diff
 from gclint.report.formats import FORMATS
-from gclint.report.live import results_table
 from gclint.report.markdown import markdown
 from gclint.report.page.excerpts import Sources
+from gclint.report.progress_table import results_table
 from gclint.report.report import Report
 from gclint.verify import process
 from gclint.verify.repro import script

@@ -9,7 +9,7 @@ import pytest
 from lsprotocol import types
 
 from gclint.code.project import Project
-from gclint.finding import Evidence, Finding, FindingCopy, Refusal
+from gclint.finding import Evidence, Finding, InheritedDefect, Refusal
 from gclint.proof.evidence import weigh
 from gclint.proof.proving import prove
 from gclint.rule import all_rules
@@ -265,8 +265,10 @@ def test_only_the_heir_in_its_own_file_speaks_for_a_finding(
     source, generated, ran = (folder / f"modeling_{each}.py" for each in ("source", "generated", name))
     for each in (source, generated, ran):
         each.write_text("class Block: ...\n")
-    heirs = (FindingCopy(generated, "Block"),)
-    finding = Finding("GC001", "a-rule", "goes wrong", source, 0, 11, "Block", Refusal("no"), heirs=heirs)
+    inherited_by = (InheritedDefect(generated, "Block"),)
+    finding = Finding(
+        "GC001", "a-rule", "goes wrong", source, 0, 11, "Block", Refusal("no"), inherited_by=inherited_by
+    )
     run = ClassResult(str(ran), "Model", "failed", sites=(_site(ran, ran, recomputed=False),))
     project = Project(Settings(), [source, generated])
     (weighed,) = weigh(project, LintResult((finding,), (), 1, groups=()), [run], all_rules()).findings

@@ -15,8 +15,8 @@ import pytest
 from gclint.userfolder import UserFolder
 from gclint.verify import process
 from gclint.verify.files import FileRunner, Journals, NothingRuns, Runner
-from gclint.verify.journal import Header, ResultsFile, header, merge, read
 from gclint.verify.results import UnusableResults
+from gclint.verify.results_file import Header, ResultsFile, header, merge, read
 from gclint.verify.run import ReceivedMessage, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, digest, target_of

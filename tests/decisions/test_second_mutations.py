@@ -19,8 +19,8 @@ from gclint.proof.provable import Reached
 from gclint.rule import all_rules
 from gclint.run.baseline import Baseline, Selection
 from gclint.run.check import LintResult, check
+from gclint.run.edited_files import Live
 from gclint.run.fix import FixResult
-from gclint.run.live import Live
 from gclint.server.hover import hover
 from gclint.settings import Settings
 from gclint.verify.worker.protocol import ClassResult, ObservedSite, SourcePlace

@@ -14,8 +14,8 @@ from gclint.finding import (
     Edit,
     Evidence,
     Finding,
-    FindingCopy,
     Fix,
+    InheritedDefect,
     Refusal,
     Repair,
     RepairKind,
@@ -236,21 +236,21 @@ def test_what_one_of_several_rules_has_found_is_not_found_again_by_another(
 )
 @pytest.mark.parametrize("is_heir", [True, False])
 def test_a_failure_in_an_heir_is_about_its_base(
-    path: Path, row: str, block: str, is_confirmed: bool, is_heir: bool
+    path: Path, row: str, block: str, is_confirmed: bool, is_inherited: bool
 ) -> None:
     other = path.with_name("modeling_seal.py")
     third = path.with_name("modeling_zebra.py")
     for each in (other, third):
         each.write_text(reports.SAFE.replace("Otter", "Seal"), encoding="utf-8")
-    heirs = (FindingCopy(other if is_heir else third, "SealLayer"),)
-    finding = _about(path, "GC003", "class OtterLayer", Refusal("no"), heirs=heirs)
+    inherited_by = (InheritedDefect(other if is_inherited else third, "SealLayer"),)
+    finding = _about(path, "GC003", "class OtterLayer", Refusal("no"), inherited_by=inherited_by)
     place = SourcePlace(str(other), _row(row), _row(row))
     failure = _failure(Cause.KEYWORD_ACTIVATION, place)
     sites = (ObservedSite(place, block, SourcePlace(str(third), 1, 1), True, True, 0, None),) if block else ()
     run = ClassResult(str(other), "SealModel", "failed", failures=(failure,), sites=sites)
     project = Project(Settings(), [path])
     (weighed,) = weigh(project, LintResult((finding,), (), 1, groups=()), [run], all_rules()).findings
-    assert (weighed.evidence is Evidence.CONFIRMED) is (is_confirmed and is_heir)
+    assert (weighed.evidence is Evidence.CONFIRMED) is (is_confirmed and is_inherited)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from gclint.verify.changed import changed_parts, changed_places
+from gclint.verify.changed_statements import changed_parts, changed_places
 from gclint.verify.worker import importing
 from gclint.verify.worker.protocol import SourcePlace
 

@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from gclint.report.live import LiveTable, show_results
+from gclint.report.progress_table import LiveTable, show_results
 from gclint.verify.run import ReceivedMessage
 from gclint.verify.worker.protocol import (
     ClassResult,

@@ -155,14 +155,14 @@ def fingerprint(run: Run, again: Run | None = None, name: str | None = None) -> 
     """
     whole = hashlib.sha256()
     parts, sketches = {}, {}
-    twins = dict(_computed(again)) if again is not None else {}
+    repetitions = dict(_computed(again)) if again is not None else {}
     for key, tensor in _computed(run):
         digest = hashlib.sha256(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
         whole.update(digest.digest())
         parts[key] = digest.hexdigest()[:_BEGINNING]
         if again is not None:
-            sketches[key] = _sketch(key, tensor, twins.get(key))
+            sketches[key] = _sketch(key, tensor, repetitions.get(key))
     scenario = name or run.conditions.scenario.name
     return Fingerprint(scenario, whole.hexdigest(), run.steps[0].loss, parts, sketches)
 
@@ -188,13 +188,13 @@ def _dense(tensor: Tensor) -> Tensor:
     return (tensor.to_dense() if tensor.is_sparse else tensor).detach()
 
 
-def _sketch(name: str, tensor: Tensor, twin: Tensor | None) -> list[float]:
-    """Return the norm, the distance to the twin, the count of non-finite values, and the products."""
+def _sketch(name: str, tensor: Tensor, repetition: Tensor | None) -> list[float]:
+    """Return the norm, the distance to the repetition, the count of non-finite values, and the products."""
     values = _real(tensor)
     products = _products(name, values)
     off = 0.0
-    if twin is not None and twin.shape == tensor.shape:
-        others = _products(name, _real(twin))
+    if repetition is not None and repetition.shape == tensor.shape:
+        others = _products(name, _real(repetition))
         off = (sum((one - other) ** 2 for one, other in zip(products, others, strict=True)) / _VECTORS) ** 0.5
     return [float(_finite(values).norm()), off, float((~values.isfinite()).sum()), *products]
 

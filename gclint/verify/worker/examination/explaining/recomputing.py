@@ -21,7 +21,7 @@ from gclint.verify.worker.examination.explaining.explanation import (
     writers,
 )
 from gclint.verify.worker.examination.explaining.mentions import ON_LINE, code_at
-from gclint.verify.worker.examination.explaining.state_changes import CAUSES, named, nearest, told
+from gclint.verify.worker.examination.explaining.state_changes import CAUSES, described_change, named, nearest
 from gclint.verify.worker.examination.inspection.difference import CUTS, FirstDifference
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed
 from gclint.verify.worker.examination.inspection.readable import TORCH
@@ -157,7 +157,7 @@ def _changed_state(comparison: Comparison, failed_checks: Sequence[FailedCheck])
     for each, origin in _suspects(comparison):
         changed = nearest(each, origin, _stack(comparison, origin) or each.lines)
         if changed:
-            text, lines = told(comparison, each, changed)
+            text, lines = described_change(comparison, each, changed)
             first = changed[0]
             cause = Cause.RANDOM_NUMBERS if first.name == TORCH else CAUSES[first.holder]
             return _explained(cause, origin, text, each, lines)
@@ -216,7 +216,7 @@ def _detached(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> D
     for each in again:
         changed = nearest(each, None, cut.stack)
         if changed:
-            text, lines = told(comparison, each, changed)
+            text, lines = described_change(comparison, each, changed)
             return _explained(CAUSES[changed[0].holder], None, text, each, lines)
     is_recorded = cut.takes_graph and not cut.has_graph and cut.name not in CUTS
     what = "records no gradient" if is_recorded else "detaches a tensor from its graph"

@@ -128,7 +128,7 @@ def _words(change: StateChange) -> tuple[str, ...]:
     return (owner, change.name) if change.holder == "default" else (change.name, change.part)
 
 
-def told(
+def described_change(
     comparison: Comparison, each: Checkpointed, changed: list[StateChange]
 ) -> tuple[str, tuple[SourcePlace, ...]]:
     """Return the sentences about a change, and the lines that make it."""

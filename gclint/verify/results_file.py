@@ -156,12 +156,12 @@ class ResultsFile:
     def __exit__(self, *_: object) -> None:
         os.close(self._handle)
 
-    def write(self, heard: ReceivedMessage) -> None:
+    def write(self, received: ReceivedMessage) -> None:
         """Write a message if it is worth keeping; raise UnusableResults if the file cannot be written."""
-        message = heard.message
+        message = received.message
         if isinstance(message, _KEPT) and getattr(message, "source", "") is not None:
             content = json.loads(encode(message))
-            self._write({"tree": heard.tree, "digest": heard.digest, **content})
+            self._write({"tree": received.tree, "digest": received.digest, **content})
 
     def finish(self) -> None:
         """Record that everything has been run, as :meth:`write` does."""

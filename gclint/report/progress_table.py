@@ -55,9 +55,9 @@ class LiveTable:
         """Show what is done between runs."""
         self._note = words
 
-    def take(self, heard: ReceivedMessage) -> None:
+    def take(self, received: ReceivedMessage) -> None:
         """Handle a message of the run."""
-        message = heard.message
+        message = received.message
         if isinstance(message, Discovered):
             self._share[message.source] = 1 / max(len(message.classes), 1)
             if not message.classes:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from gclint.code.file import SourceFile, UnreadableFile, encoded
 from gclint.code.lines import logical_lines
+from gclint.code.neighbouring_files import forget_mentions
 from gclint.code.project import Project
 from gclint.code.remembered import remembered
-from gclint.code.surroundings import forget_mentions
 from gclint.code.syntax import syntax_problem
 from gclint.copies.marked import copy_comments
 from gclint.facts import digest
@@ -32,7 +32,7 @@ from gclint.run.check import (
     to_judge_again,
     with_verdicts,
 )
-from gclint.run.tree import CopyIndex
+from gclint.run.copy_index import CopyIndex
 
 
 class Live:
