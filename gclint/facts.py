@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from gclint.trace import FileAccess, Signature, current
+from gclint.trace import FileFact, Signature, current
 
 _WITHOUT_WAITING: int = (
     getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -228,7 +228,7 @@ def package_locations(name: str) -> list[str]:
 # -- answers in a later run
 
 
-def answer(fact: FileAccess) -> str:
+def answer(fact: FileFact) -> str:
     """Return the current answer to a question."""
     return _ANSWERS[fact.kind](fact.path, fact.detail)
 
@@ -258,7 +258,7 @@ def settled_signature(path: str) -> Signature | None:
     return signature(status) if is_settled(status, time.time_ns()) else None
 
 
-def folder_of(fact: FileAccess) -> str:
+def folder_of(fact: FileFact) -> str:
     """Return the folder that a question is about, or about an entry of which; "" if there is none."""
     if fact.kind in _OF_FOLDERS:
         return fact.path
@@ -268,7 +268,7 @@ def folder_of(fact: FileAccess) -> str:
     return "" if name in ("", os.curdir, os.pardir) else folder or os.curdir
 
 
-def follows_from_folder(fact: FileAccess, found: str) -> bool:
+def follows_from_folder(fact: FileFact, found: str) -> bool:
     """Return whether a question has the same answer as long as the signature of its folder is the same.
 
     That tells which entries there are, of which types, but nothing of what links lead to, of contents, or of
@@ -358,7 +358,7 @@ def _ask(kind: str, path: Path | str) -> str:
 def _note(kind: str, path: Path | str, found: str, detail: str = "") -> None:
     trace = current()
     if trace is not None:
-        trace.note(FileAccess(kind, str(path), detail), found)
+        trace.note(FileFact(kind, str(path), detail), found)
 
 
 def _content(path: str, _detail: str) -> str:

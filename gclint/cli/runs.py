@@ -141,17 +141,17 @@ def proven(
 def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iterator[tuple[Runner, Audience]]:
     """Yield a runner that stores its results, to resume an interrupted run, and what shows its progress."""
     from gclint.userfolder import key_of
-    from gclint.verify.files import FileRunner, Journals, NothingRuns
+    from gclint.verify.files import FileRunner, NothingRuns, ResultsFiles
     from gclint.verify.results import UnusableResults
 
     try:
         with results_of_user() as folder, run_display(is_shown=options.is_for_people) as audience:
-            journals = Journals(folder, key_of(Path()), project.paths) if folder else None
-            if journals and not options.resume:
-                journals.clear()
+            results_files = ResultsFiles(folder, key_of(Path()), project.paths) if folder else None
+            if results_files and not options.resume:
+                results_files.clear()
             yield (
                 FileRunner(
-                    run_settings(settings.known, *options.about_runs), audience, journals, project.paths
+                    run_settings(settings.known, *options.about_runs), audience, results_files, project.paths
                 ),
                 audience,
             )

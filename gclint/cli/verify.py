@@ -246,7 +246,7 @@ def run(
             header = results_file.header(targets, settings, part)
             targets = shard(targets, *part)
             with (
-                _journal(place, folder, header, resume=resume) as written,
+                _results_file(place, folder, header, resume=resume) as written,
                 run_display(is_shown=FORMATS[output.output_format].is_for_people) as audience,
             ):
                 audience.expect(len(targets))
@@ -371,7 +371,7 @@ def _interrupted(results: Path | None) -> str:
     return f"interrupted; the results so far are in {shown(results)}, and --resume continues with them"
 
 
-def _journal(
+def _results_file(
     path: Path | None, folder: UserFolder | None, header: results_file.Header, *, resume: bool
 ) -> AbstractContextManager[results_file.ResultsFile | None]:
     """Open the file of results, which are about what the header says; none if there is no path.

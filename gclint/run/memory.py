@@ -46,7 +46,7 @@ from gclint.run.check import (
     result_of,
 )
 from gclint.run.copy_index import COPIES, CopyIndex
-from gclint.trace import FileAccess, Trace, current, phase
+from gclint.trace import FileFact, Trace, current, phase
 
 _TOPICS = {
     each.name: each
@@ -145,7 +145,7 @@ class _Recall:
     """Finds out which stored verdicts are still valid in a project."""
 
     def __init__(
-        self, project: Project, trace: Trace, past: _Past, known: Mapping[FileAccess, RecordedAnswer]
+        self, project: Project, trace: Trace, past: _Past, known: Mapping[FileFact, RecordedAnswer]
     ) -> None:
         self._project = project
         self._trace = trace
@@ -216,7 +216,7 @@ class _Recall:
         repaired = tuple(frozenset(findings[number] for number in group) for group in groups)
         return result_of(findings, repaired, pending, before, rules)
 
-    def _answers(self, files: set[Path], now: Mapping[FileAccess, str]) -> dict[Question, frozenset[Path]]:
+    def _answers(self, files: set[Path], now: Mapping[FileFact, str]) -> dict[Question, frozenset[Path]]:
         """Return the current answers to all questions; only changed files have to be asked."""
         past, project = self._past, self._project
         around = {Path(fact.path) for fact in self._known if self._is_searched(fact)}
@@ -240,10 +240,10 @@ class _Recall:
                     answers[question] = answers[question] ^ {path}
         return answers
 
-    def _is_searched(self, fact: FileAccess) -> bool:
+    def _is_searched(self, fact: FileFact) -> bool:
         return fact.kind == "search" and self._known[fact].phase == AROUND
 
-    def _note(self, own: Mapping[FileAccess, RecordedAnswer], now: Mapping[FileAccess, str]) -> None:
+    def _note(self, own: Mapping[FileFact, RecordedAnswer], now: Mapping[FileFact, str]) -> None:
         """Record the dependencies of valid verdicts as read by this run."""
         for fact, kept in own.items():
             with phase(kept.phase):

@@ -63,7 +63,7 @@ class Audience(Protocol):
 
 
 @dataclass(frozen=True)
-class Journals:
+class ResultsFiles:
     """Files for results as they arrive, one for each set of texts, so that a run can be resumed."""
 
     folder: UserFolder
@@ -103,23 +103,23 @@ class Journals:
 
 
 class FileRunner:
-    """Runs files; results that the journals have already are not computed again.
+    """Runs files; results that files of results have already are not computed again.
 
     A file that defines no model is not imported; its run has no results. A call raises ``NothingRuns`` if
     nothing can be run, ``OSError`` if a file cannot be read or written, and ``UnusableResults`` if the
-    journals cannot be used.
+    files cannot be used.
     """
 
     def __init__(
         self,
         settings: RunSettings,
         audience: Audience | None = None,
-        journals: Journals | None = None,
+        results_files: ResultsFiles | None = None,
         given: Sequence[Path] = (),
     ) -> None:
         self._settings = replace(settings, complete=True)
         self._audience = audience
-        self._journals = journals
+        self._results_files = results_files
         self._given = given
         """The files whose branches are watched when others are run that import them."""
         self._models = ModelFiles()
@@ -153,17 +153,17 @@ class FileRunner:
         if self._audience is not None:
             self._audience.expect(len(targets))
         opened: AbstractContextManager[ResultsFile | None] = (
-            self._journals.open(texts, self._settings) if self._journals else nullcontext()
+            self._results_files.open(texts, self._settings) if self._results_files else nullcontext()
         )
-        with opened as journal:
+        with opened as results_file:
 
             def listen(received: ReceivedMessage) -> None:
-                if journal is not None:
-                    journal.write(received)
+                if results_file is not None:
+                    results_file.write(received)
                 if self._audience is not None:
                     self._audience.take(received)
 
-            earlier = journal.earlier if journal is not None else None
+            earlier = results_file.earlier if results_file is not None else None
             results = verify(targets, self._settings, listen, earlier, texts, also_marked=self._given)
         if results.problem:
             raise NothingRuns(results.problem)

@@ -14,7 +14,7 @@ import pytest
 
 from gclint.userfolder import UserFolder
 from gclint.verify import process
-from gclint.verify.files import FileRunner, Journals, NothingRuns, Runner
+from gclint.verify.files import FileRunner, NothingRuns, ResultsFiles, Runner
 from gclint.verify.results import UnusableResults
 from gclint.verify.results_file import Header, ResultsFile, header, merge, read
 from gclint.verify.run import ReceivedMessage, verify
@@ -199,9 +199,9 @@ def test_a_run_in_which_nothing_runs_is_none(monkeypatch: pytest.MonkeyPatch) ->
         FileRunner(_SETTINGS)([Path(_MODEL)], {})
 
 
-def _journals(tmp_path: Path, *files: str) -> Journals:
+def _results_files(tmp_path: Path, *files: str) -> ResultsFiles:
     folder = UserFolder(tmp_path / "kept", create=True)
-    return Journals(folder, "0123456789abcdef", [Path(each) for each in files])
+    return ResultsFiles(folder, "0123456789abcdef", [Path(each) for each in files])
 
 
 _USUAL = {"otter": "first", "seal": "first", "whale": "first"}
@@ -235,11 +235,11 @@ def test_results_of_an_interrupted_run_are_those_of_the_same_texts(
         Path(name).write_text(GOOD, encoding="utf-8")
     files = (_MODEL, _OTHER, "configuration_otter.py", "layers_otter.py")
     worker()
-    _notes(FileRunner(_SETTINGS, journals=_journals(tmp_path, *files)), _MODEL, **_USUAL)
+    _notes(FileRunner(_SETTINGS, results_files=_results_files(tmp_path, *files)), _MODEL, **_USUAL)
     if changed:
         Path(changed).write_text(GOOD + "# changed\n", encoding="utf-8")
     used = worker()
-    later = FileRunner(replace(_SETTINGS, **settings), journals=_journals(tmp_path, *files))
+    later = FileRunner(replace(_SETTINGS, **settings), results_files=_results_files(tmp_path, *files))
     assert _notes(later, _MODEL, **{**_USUAL, **texts}) == [texts.get("otter", "first")]
     assert used.ran == [[_MODEL] if is_again else []]
 
@@ -247,15 +247,15 @@ def test_results_of_an_interrupted_run_are_those_of_the_same_texts(
 def test_results_that_were_cleared_or_are_of_another_project_are_not_kept(
     tmp_path: Path, worker: Callable[..., _Worker]
 ) -> None:
-    journals = _journals(tmp_path, _MODEL)
+    journals = _results_files(tmp_path, _MODEL)
     other = replace(journals, project="fedcba9876543210")
     worker()
     for each in (journals, other):
-        _notes(FileRunner(_SETTINGS, journals=each), _MODEL)
+        _notes(FileRunner(_SETTINGS, results_files=each), _MODEL)
     journals.clear()
     used = worker()
     for each in (other, journals):
-        _notes(FileRunner(_SETTINGS, journals=each), _MODEL)
+        _notes(FileRunner(_SETTINGS, results_files=each), _MODEL)
     assert used.ran == [[], [_MODEL]]
 
 

@@ -206,13 +206,13 @@ class _Marking(ast.NodeTransformer):
 
     def visit_Match(self, node: Any) -> Any:
         """Mark the cases."""
-        subject = node.subject
+        matched = node.subject
         node.subject = self.visit(node.subject)
-        for case in node.cases:
-            if case.guard is not None:
-                case.guard = self.visit(case.guard)
-            number = self._add(case.body[0], "body", (subject, *case.body), self._why(None, case.body))
-            case.body = self._suite(case.body, number)
+        for arm in node.cases:
+            if arm.guard is not None:
+                arm.guard = self.visit(arm.guard)
+            number = self._add(arm.body[0], "body", (matched, *arm.body), self._why(None, arm.body))
+            arm.body = self._suite(arm.body, number)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.IfExp:
