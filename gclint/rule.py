@@ -325,7 +325,6 @@ def _selects(selector: str, rule: Rule | Finding, *, formerly: bool = True) -> b
 
 
 def _is_name(selector: str, rule: Rule | Finding) -> bool:
-    """Return whether a selector is the code or the name of a rule."""
     return selector.upper() in (rule.code, rule.name.upper())
 
 

@@ -149,7 +149,6 @@ _FORMER_WORDS_IN = {
     "gclint.edit": {"heir", "onlooker", "told"},
     "gclint.model": {"case", "subject", "told"},
     "gclint.network": {"case", "heir", "spot", "standing", "subject", "told", "twin"},
-    "gclint.verify.memory": {"subject"},
     "gclint.verify.worker.live": {"specimen"},
     "gclint.verify.worker.trainers": {"specimen"},
     "gclint.verify.worker.training": {"specimen", "subject", "symptom"},

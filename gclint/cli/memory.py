@@ -18,7 +18,7 @@ from gclint.cli.output import FormatChoice
 from gclint.cli.runs import run_settings
 from gclint.report.formats import DEFAULT, FORMATS
 from gclint.report.printing import write_object
-from gclint.verify.memory import NoEstimate, ask, subject_of, with_architecture
+from gclint.verify.memory import NoEstimate, ask, named_target, with_architecture
 from gclint.verify.worker.estimates import ADAFACTOR, OPTIMIZERS, EstimateRequest, Lora, Sharding
 
 _SECONDS = 600.0
@@ -196,7 +196,7 @@ def memory(
     question["bits"] = None if bits is None else int(bits)
     settings = run_settings((), python, device or "cpu", 1, time_limit, memory_limit)
     try:
-        target, content = subject_of(model, config, settings.python)
+        target, content = named_target(model, config, settings.python)
         known = settings_of([target.path]).known
         asked = with_architecture(EstimateRequest(config=content, **question), content)
         found = ask(target, asked, replace(settings, known=known))

@@ -183,7 +183,6 @@ def complete_rule(
 def _complete_level(
     _context: click.Context, _option: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Return the levels that complete the text."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(each.value) for each in Level if each.value.startswith(incomplete)]

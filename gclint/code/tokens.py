@@ -141,8 +141,6 @@ def _line_break_as_blank(white: re.Match[str]) -> str:
 
 @dataclass
 class _Bracket:
-    """An open bracket."""
-
     adds_comma: bool
     """Whether a comma after its only item has no meaning, as in a call, rather than making it a tuple."""
     commas: int = 0

@@ -61,8 +61,6 @@ class ReportOptions:
 
 
 class _Files:
-    """The files of a known report."""
-
     def __init__(self, paths: tuple[Path, ...]) -> None:
         self.paths = paths
         self.given = frozenset(paths)

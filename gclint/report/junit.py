@@ -22,8 +22,6 @@ from gclint.report.report import Report
 
 @dataclass(frozen=True)
 class _Test:
-    """One test of a suite."""
-
     name: str
     line: int = 1
     kind: str = ""

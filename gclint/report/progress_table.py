@@ -123,7 +123,6 @@ def results_table(results: Iterable[ClassResult], width: int) -> Table:
 
 
 def _end(result: ClassResult, mode: Mode) -> Text:
-    """Return the outcome of a mode as text."""
     if result.outcome == "not run":
         return Text("not run", _STYLES["not run"])
     failures = sum(failure.mode == mode for failure in result.failures)

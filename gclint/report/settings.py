@@ -93,7 +93,6 @@ def _version(version: Version) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a value in TOML, in one line."""
     if isinstance(value, dict):
         inner = ", ".join(f"{_key(key)} = {_toml(item)}" for key, item in value.items() if item is not None)
         return f"{{ {inner} }}" if inner else "{}"

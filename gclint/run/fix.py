@@ -245,7 +245,6 @@ def _name(finding: Finding) -> tuple[Path, str, str]:
 
 
 def _without_broken_fixes(result: LintResult, broken: Set[object]) -> LintResult:
-    """Return a result without the fixes that are broken by a bug."""
     own = {rule.code for rule in own_rules()}
     findings = (
         each.refused(f"its fix failed because of a bug in {'the rule' if each.code in own else 'gclint'}")

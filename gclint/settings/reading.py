@@ -181,8 +181,6 @@ def _own_table(document: Mapping[str, object], path: Path) -> Mapping[str, objec
 
 
 class _TableReader:
-    """Reads the settings in one table."""
-
     def __init__(self, path: Path, keys: tuple[str, ...], vocabulary: Vocabulary) -> None:
         """Read the file at ``path``, in which ``keys`` lead to the table."""
         self._path = path

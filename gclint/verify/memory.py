@@ -33,7 +33,7 @@ class Estimated:
     estimate: MemoryEstimate
 
 
-def subject_of(named: str, config: Path | None, python: Path) -> tuple[Target, dict[str, Any] | None]:
+def named_target(named: str, config: Path | None, python: Path) -> tuple[Target, dict[str, Any] | None]:
     """Return the modeling file that the user means, and the content of a ``config.json`` if there is one.
 
     The user names a model of the installed transformers, a modeling file, a ``config.json`` or its folder.

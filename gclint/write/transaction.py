@@ -39,8 +39,6 @@ class _Unwritable(Exception):
 
 
 class _File:
-    """A file that changes."""
-
     def __init__(self, project: Project, path: Path, before: str, after: str) -> None:
         file = project.file(path)
         target = project.location(path)

@@ -133,8 +133,6 @@ def _check_address(address: str | None) -> None:
 
 @dataclass(frozen=True)
 class _ClusterTask:
-    """One task."""
-
     request: Request
     name: str
     """Its name in the cluster, which depends only on what is run."""
@@ -212,7 +210,6 @@ class _ClusterRun:
                 raise CannotReach("the Ray cluster has no node left to run on")
 
     def _messages_of(self, work: _ClusterTask, reference: Any) -> Iterator[Message]:
-        """Yield the messages of one task."""
         try:
             found: TaskResult = self._ray.get(reference)
         except self._ray.exceptions.LocalRayletDiedError:  # This machine is no longer part of the cluster.

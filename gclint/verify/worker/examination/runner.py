@@ -1,4 +1,4 @@
-"""Runs one subject, each time in a process of its own, so that all runs start from the same state.
+"""Runs one model under test, each time in a process of its own, so that all runs start from the same state.
 
 Runs that differ only in rounding distinguish wrong results from it, and show what it does to a mixture of
 experts: there, a little noise can route a token to another expert. Then recomputed tensors have different
@@ -44,7 +44,7 @@ _FAINT = 1e-3
 
 
 class Runner:
-    """Makes runs of one subject."""
+    """Makes runs of one model under test."""
 
     def __init__(self, under_test: ModelUnderTest, watch: Watch) -> None:
         self.blocks: tuple[Block, ...] = ()
@@ -166,7 +166,6 @@ class Rounding:
         return replace(comparison, unstable=comparison.unstable | unstable, noise=noises)
 
     def _again(self, run: Run, *, perturbed: int = 0, exact: bool = False) -> Run:
-        """Repeat a run with other rounding."""
         conditions = replace(
             run.conditions, perturbed=perturbed, exact=exact or run.conditions.exact, finds_blocks=False
         )

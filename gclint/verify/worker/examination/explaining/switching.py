@@ -9,12 +9,7 @@ import torch
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
-from gclint.verify.worker.examination.explaining.explanation import (
-    SIDE_EFFECTS,
-    Diagnosis,
-    PossibleCause,
-    at,
-)
+from gclint.verify.worker.examination.explaining.explanation import SIDE_EFFECTS, Diagnosis, PossibleCause, at
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.phrases import described, line, names
 from gclint.verify.worker.examination.run import ENABLING, Run

@@ -117,7 +117,6 @@ def _about_call(message: str, frame: TracebackType) -> str | None:
 
 
 def _calls(frame: TracebackType) -> Iterator[ast.Call]:
-    """Yield the calls on the line of a frame."""
     tree = _tree(frame.tb_frame.f_code.co_filename)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Call) and node.lineno <= frame.tb_lineno <= (node.end_lineno or 0):

@@ -29,7 +29,7 @@ from gclint.verify.worker.synthesis.configurations.defaults import (
     make_tiny,
     unsuitable_backbone,
 )
-from gclint.verify.worker.synthesis.configurations.fields import FieldKind, kind_of
+from gclint.verify.worker.synthesis.configurations.fields import Unit, kind_of
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
 from gclint.verify.worker.synthesis.hints.failure import ForwardError
@@ -184,7 +184,7 @@ def _deeper(default: Situation) -> TinyModel | None:
         value
         for part in descendants(default_configuration(default.model_class))
         for name, value in fields_of(part).items()
-        if kind_of(name) is FieldKind.LAYERS and type(value) is int
+        if kind_of(name) is Unit.LAYERS and type(value) is int
     ]
     sizes = replace(default.plan.sizes, layers=max(counts, default=0))
     if sizes.layers <= default.plan.sizes.layers:

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gclint.verify.worker.synthesis.configurations.fields import FieldKind, kind_of
+from gclint.verify.worker.synthesis.configurations.fields import Unit, kind_of
 from gclint.verify.worker.synthesis.configurations.layers import (
     clamp_layer_numbers,
     compress_layers,
@@ -29,25 +29,10 @@ from gclint.verify.worker.synthesis.configurations.tree import (
 _STEM = 8
 _WIDEST = 128
 _STAGE_FIELDS = ("stage_names", "_out_indices", "_out_features")
-_WIDTHS = (
-    FieldKind.WIDTH,
-    FieldKind.HEADS,
-    FieldKind.KEY_HEADS,
-    FieldKind.HEAD_WIDTH,
-    FieldKind.STEM,
-    FieldKind.COORDINATE,
-    FieldKind.GROUPS,
-)
+_WIDTHS = (Unit.WIDTH, Unit.HEADS, Unit.KEY_HEADS, Unit.HEAD_WIDTH, Unit.STEM, Unit.COORDINATE, Unit.GROUPS)
 _OF_INPUTS = (
-    *(
-        FieldKind.VOCABULARY,
-        FieldKind.POSITIONS,
-        FieldKind.IMAGE,
-        FieldKind.PATCH,
-        FieldKind.WINDOW,
-        FieldKind.MEL,
-    ),
-    *(FieldKind.IMAGE_TOKENS, FieldKind.PATCHES_PER_SIDE, FieldKind.PINPOINTS),
+    *(Unit.VOCABULARY, Unit.POSITIONS, Unit.IMAGE, Unit.PATCH, Unit.WINDOW, Unit.MEL),
+    *(Unit.IMAGE_TOKENS, Unit.PATCHES_PER_SIDE, Unit.PINPOINTS),
 )
 _MAIN_WIDTHS = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "hidden_dim")
 """Fields for the width of the hidden states; the first that a configuration has counts."""
@@ -109,9 +94,7 @@ def _rebuild(part: Any, rebuilt: dict[int, Any]) -> Any:
     for name, parameter in inspect.signature(type(part).__init__).parameters.items():
         value = fields.get(name, parameter.empty)
         derived = (
-            parameter.default is None
-            and isinstance(value, int | float)
-            and kind_of(name) is not FieldKind.TOKEN
+            parameter.default is None and isinstance(value, int | float) and kind_of(name) is not Unit.TOKEN
         )
         if value is not parameter.empty and not derived:
             given[name] = rebuilt.get(id(value), value)
@@ -183,7 +166,7 @@ def _divide_widths(part: Any, original: dict[str, Any], factor: int) -> None:
     fields = fields_of(part)
     for name, value in original.items():
         kind = kind_of(name)
-        if kind in (FieldKind.WIDTH, FieldKind.COORDINATE):
+        if kind in (Unit.WIDTH, Unit.COORDINATE):
             fields[name] = _divided(value, factor, 8)
 
 
@@ -195,15 +178,13 @@ def _divided(value: Any, factor: int, least: int) -> Any:
 
 def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
     fields = fields_of(part)
-    widths = {
-        value for name, value in original.items() if kind_of(name) is FieldKind.WIDTH and is_whole(value)
-    }
+    widths = {value for name, value in original.items() if kind_of(name) is Unit.WIDTH and is_whole(value)}
     pyramid = isinstance(original.get("in_channels"), list | tuple)
     stages = {len(value) for name, value in original.items() if is_stages(name, value)}
     for name, value in own_fields(part):
         kind = kind_of(name)
         if kind is None and is_whole(value) and value > sizes.width and value in widths:
-            kind = FieldKind.WIDTH
+            kind = Unit.WIDTH
         if value is True and re.fullmatch(r"use_\w*kernels?", name):
             # The kernels need a GPU, and the model requires this to be false on other machines.
             fields[name] = False
@@ -215,9 +196,9 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
         if pyramid and name == "out_channels":
             # These are the input channels of the next stage, which stay as they are.
             continue
-        if kind is None or (kind in (FieldKind.LAYERS, FieldKind.DENSE) and value != original[name]):
+        if kind is None or (kind in (Unit.LAYERS, Unit.DENSE) and value != original[name]):
             continue
-        if kind is FieldKind.LAYERS and is_whole(value) and value in stages:
+        if kind is Unit.LAYERS and is_whole(value) and value in stages:
             continue
         fields[name] = _shrink_value(kind, value, original, sizes)
     spec = fields.get("_heterogeneity_spec")
@@ -229,71 +210,67 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
                 overrides[name] = _shrink_value(kind, value, {**original, **before}, sizes)
 
 
-def _shrink_value(kind: FieldKind, value: Any, original: dict[str, Any], sizes: Sizes) -> Any:
+def _shrink_value(kind: Unit, value: Any, original: dict[str, Any], sizes: Sizes) -> Any:
     if isinstance(value, list | tuple):
-        if kind is FieldKind.IMAGE and value and all(is_whole(each) for each in value):
+        if kind is Unit.IMAGE and value and all(is_whole(each) for each in value):
             return type(value)(sizes.image * (each // min(value)) for each in value)
         if all(isinstance(each, int | float | list | tuple) for each in value):
             return type(value)(_shrink_value(kind, each, original, sizes) for each in value)
         return value
-    if kind is FieldKind.DROP and isinstance(value, float):
+    if kind is Unit.DROP and isinstance(value, float):
         return 0.0
-    if kind is FieldKind.DEPTH and isinstance(value, float):
+    if kind is Unit.DEPTH and isinstance(value, float):
         return min(value, 1.0)
-    if kind is FieldKind.SPREAD and isinstance(value, float):
+    if kind is Unit.SPREAD and isinstance(value, float):
         return max(value, 0.1)
     return _shrink_number(kind, value, original, sizes) if is_whole(value) else value
 
 
-def _shrink_number(kind: FieldKind, value: int, original: dict[str, Any], sizes: Sizes) -> int:
-    if kind is FieldKind.WIDTH:
+def _shrink_number(kind: Unit, value: int, original: dict[str, Any], sizes: Sizes) -> int:
+    if kind is Unit.WIDTH:
         return _shrink_width(value, original, sizes)
-    if (
-        kind is FieldKind.WINDOW
-        and is_whole(original.get("patch_size"))
-        and value > 2 * original["patch_size"]
-    ):
+    if kind is Unit.WINDOW and is_whole(original.get("patch_size")) and value > 2 * original["patch_size"]:
         # The window is in pixels.
         patch: int = original["patch_size"]
         return value // patch * min(sizes.patch, patch)
-    if kind is FieldKind.PINPOINTS:
+    if kind is Unit.PINPOINTS:
         smallest: int = min(min(each) for each in original["image_grid_pinpoints"])
         return sizes.image * max(1, value // smallest)
-    if kind is FieldKind.IMAGE_TOKENS:
+    if kind is Unit.IMAGE_TOKENS:
         return _image_tokens(value, original, sizes)
-    if kind is FieldKind.KEY_HEADS:
-        heads = next((v for n, v in original.items() if kind_of(n) is FieldKind.HEADS and is_whole(v)), value)
+    if kind is Unit.KEY_HEADS:
+        heads = next((v for n, v in original.items() if kind_of(n) is Unit.HEADS and is_whole(v)), value)
         return sizes.heads if value == heads else min(value, sizes.heads // 2)
     return min(value, _limits(value, original, sizes).get(kind, value))
 
 
-def _limits(value: int, original: dict[str, Any], sizes: Sizes) -> dict[FieldKind, int]:
+def _limits(value: int, original: dict[str, Any], sizes: Sizes) -> dict[Unit, int]:
     """Return the largest number of each kind."""
     return {
-        FieldKind.HEADS: _power_of_two(sizes.heads, value),
-        FieldKind.HEAD_WIDTH: sizes.width // sizes.heads,
-        FieldKind.LAYERS: max(sizes.layers, _layer_count(original, sizes)),
-        FieldKind.VOCABULARY: sizes.vocabulary,
-        FieldKind.POSITIONS: sizes.positions,
-        FieldKind.IMAGE: max(sizes.image, _least_image(original)),
-        FieldKind.PATCH: sizes.patch,
-        FieldKind.WINDOW: 2 if isinstance(original.get("depths"), list | tuple) and value > 4 else 8,
-        FieldKind.MEL: sizes.mel,
-        FieldKind.EXPERTS: sizes.experts,
-        FieldKind.CHOSEN: 2,
-        FieldKind.GROUPS: 2,
-        FieldKind.QUERIES: sizes.queries,
-        FieldKind.PERIOD: 2,
-        FieldKind.OFFSET: 1,
-        FieldKind.DENSE: 2,
-        FieldKind.MASK: 2,
-        FieldKind.RANK: 16,
-        FieldKind.PATCHES_PER_SIDE: sizes.image // sizes.patch,
-        FieldKind.HALF: sizes.width // 2,
-        FieldKind.STEM: 8,
-        FieldKind.CODEBOOKS: 4,
-        FieldKind.COORDINATE: sizes.width // 6,
-        FieldKind.CHUNK: 16,
+        Unit.HEADS: _power_of_two(sizes.heads, value),
+        Unit.HEAD_WIDTH: sizes.width // sizes.heads,
+        Unit.LAYERS: max(sizes.layers, _layer_count(original, sizes)),
+        Unit.VOCABULARY: sizes.vocabulary,
+        Unit.POSITIONS: sizes.positions,
+        Unit.IMAGE: max(sizes.image, _least_image(original)),
+        Unit.PATCH: sizes.patch,
+        Unit.WINDOW: 2 if isinstance(original.get("depths"), list | tuple) and value > 4 else 8,
+        Unit.MEL: sizes.mel,
+        Unit.EXPERTS: sizes.experts,
+        Unit.CHOSEN: 2,
+        Unit.GROUPS: 2,
+        Unit.QUERIES: sizes.queries,
+        Unit.PERIOD: 2,
+        Unit.OFFSET: 1,
+        Unit.DENSE: 2,
+        Unit.MASK: 2,
+        Unit.RANK: 16,
+        Unit.PATCHES_PER_SIDE: sizes.image // sizes.patch,
+        Unit.HALF: sizes.width // 2,
+        Unit.STEM: 8,
+        Unit.CODEBOOKS: 4,
+        Unit.COORDINATE: sizes.width // 6,
+        Unit.CHUNK: 16,
     }
 
 
@@ -349,9 +326,9 @@ def _power_of_two(limit: int, value: int) -> int:
 def _layer_count(original: dict[str, Any], sizes: Sizes) -> int:
     """Return how many layers are needed for two of each kind in a periodic stack."""
     alternating = any(
-        kind_of(name) in (FieldKind.PERIOD, FieldKind.DENSE)
+        kind_of(name) in (Unit.PERIOD, Unit.DENSE)
         and is_whole(value)
-        and value > (kind_of(name) is FieldKind.PERIOD)
+        and value > (kind_of(name) is Unit.PERIOD)
         for name, value in original.items()
     )
     return max(2 * sizes.layers if alternating else sizes.layers, _repeats(original))
@@ -364,10 +341,10 @@ def _restore_products(part: Any, original: dict[str, Any]) -> None:
     latent = is_whole(nope) and is_whole(rope)
     if is_whole(nope) and is_whole(rope) and "qk_head_dim" in fields:
         fields["qk_head_dim"] = nope + rope
-    widths = {n: v for n, v in original.items() if kind_of(n) is FieldKind.WIDTH and is_whole(v) and v >= 32}
-    heads = {n: v for n, v in original.items() if kind_of(n) is FieldKind.HEADS and is_whole(v) and v > 0}
+    widths = {n: v for n, v in original.items() if kind_of(n) is Unit.WIDTH and is_whole(v) and v >= 32}
+    heads = {n: v for n, v in original.items() if kind_of(n) is Unit.HEADS and is_whole(v) and v > 0}
     for name, value in original.items():
-        if kind_of(name) is not FieldKind.HEAD_WIDTH or not is_whole(value):
+        if kind_of(name) is not Unit.HEAD_WIDTH or not is_whole(value):
             continue
         if latent and name in ("qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim", "head_dim"):
             # The widths of the parts of a head, of which one is rotated.

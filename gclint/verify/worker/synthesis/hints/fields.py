@@ -8,21 +8,13 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from gclint.verify.worker.synthesis.configurations.fields import FieldKind, kind_of
+from gclint.verify.worker.synthesis.configurations.fields import Unit, kind_of
 from gclint.verify.worker.synthesis.configurations.rope import head_width
 from gclint.verify.worker.synthesis.configurations.tree import fields_of, is_configuration_class
 from gclint.verify.worker.synthesis.hints.failure import ForwardError
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
-_NUMBERS = {
-    FieldKind.WIDTH,
-    FieldKind.HEADS,
-    FieldKind.KEY_HEADS,
-    FieldKind.HEAD_WIDTH,
-    FieldKind.LAYERS,
-    FieldKind.EXPERTS,
-    FieldKind.CHOSEN,
-}
+_NUMBERS = {Unit.WIDTH, Unit.HEADS, Unit.KEY_HEADS, Unit.HEAD_WIDTH, Unit.LAYERS, Unit.EXPERTS, Unit.CHOSEN}
 
 
 def missing(situation: Situation, failure: ForwardError) -> Plan | None:
@@ -30,7 +22,7 @@ def missing(situation: Situation, failure: ForwardError) -> Plan | None:
     missing = re.search(r"'(\w+Config)' object has no attribute '(\w+)'", failure.message)
     if missing is None:
         return None
-    absent = 0 if kind_of(missing[2]) is FieldKind.TOKEN else False if missing[2].endswith("bias") else None
+    absent = 0 if kind_of(missing[2]) is Unit.TOKEN else False if missing[2].endswith("bias") else None
     if absent is not None:
         return situation.plan.with_values({(missing[1], missing[2]): absent})
     default = _default_of_part(failure, missing[2])
@@ -68,7 +60,7 @@ def empty(situation: Situation, failure: ForwardError) -> Plan | None:
     words = list(failure.words())
     empty -= {name for _, name in situation.plan.values}
     asked = next(
-        (name for name in sorted(empty) if kind_of(name) is FieldKind.TOKEN and name in failure.message), None
+        (name for name in sorted(empty) if kind_of(name) is Unit.TOKEN and name in failure.message), None
     )
     if asked is not None:
         return situation.plan.with_values({("", asked): situation.get("pad_token_id", default=0)})
@@ -136,26 +128,26 @@ def _usual(name: str, situation: Situation) -> Any:
     if "initializer" in name:
         return 0.1
     usual = {
-        FieldKind.WIDTH: sizes.width,
-        FieldKind.HEADS: sizes.heads,
-        FieldKind.KEY_HEADS: sizes.heads,
-        FieldKind.HEAD_WIDTH: situation.get("head_dim", default=sizes.width // sizes.heads),
-        FieldKind.LAYERS: sizes.layers,
-        FieldKind.VOCABULARY: sizes.vocabulary,
-        FieldKind.POSITIONS: sizes.positions,
-        FieldKind.EXPERTS: sizes.experts,
-        FieldKind.CHOSEN: 2,
-        FieldKind.IMAGE: sizes.image,
-        FieldKind.PATCH: sizes.patch,
-        FieldKind.MEL: sizes.mel,
-        FieldKind.QUERIES: sizes.queries,
-        FieldKind.WINDOW: 8,
-        FieldKind.CHUNK: 8,
+        Unit.WIDTH: sizes.width,
+        Unit.HEADS: sizes.heads,
+        Unit.KEY_HEADS: sizes.heads,
+        Unit.HEAD_WIDTH: situation.get("head_dim", default=sizes.width // sizes.heads),
+        Unit.LAYERS: sizes.layers,
+        Unit.VOCABULARY: sizes.vocabulary,
+        Unit.POSITIONS: sizes.positions,
+        Unit.EXPERTS: sizes.experts,
+        Unit.CHOSEN: 2,
+        Unit.IMAGE: sizes.image,
+        Unit.PATCH: sizes.patch,
+        Unit.MEL: sizes.mel,
+        Unit.QUERIES: sizes.queries,
+        Unit.WINDOW: 8,
+        Unit.CHUNK: 8,
     }
     kind = kind_of(name)
-    if kind in (FieldKind.TOKEN, FieldKind.DROP, FieldKind.SPREAD):
+    if kind in (Unit.TOKEN, Unit.DROP, Unit.SPREAD):
         return None
-    if kind in (None, FieldKind.KEEP):
+    if kind in (None, Unit.KEEP):
         return 4 if re.search("length|num|size|count|dim|budget|ratio|_n_|_top", name) else None
     return usual.get(kind)
 
@@ -223,7 +215,7 @@ def turned_width(situation: Situation, failure: ForwardError) -> Plan | None:
         (type(part).__name__, name): widths[1]
         for part in situation.parts
         for name, value in fields_of(part).items()
-        if isinstance(name, str) and kind_of(name) is FieldKind.HEAD_WIDTH and value == widths[0]
+        if isinstance(name, str) and kind_of(name) is Unit.HEAD_WIDTH and value == widths[0]
     }
     return situation.plan.with_values(values) if values else None
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from gclint.verify.worker.synthesis.configurations.fields import FieldKind, kind_of
+from gclint.verify.worker.synthesis.configurations.fields import Unit, kind_of
 from gclint.verify.worker.synthesis.configurations.tree import fields_of
 from gclint.verify.worker.synthesis.hints.failure import ForwardError, is_tensor
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
@@ -32,7 +32,7 @@ def fewer_tokens(situation: Situation, failure: ForwardError) -> Plan | None:
         name
         for part in situation.parts
         for name, value in fields_of(part).items()
-        if isinstance(name, str) and kind_of(name) is FieldKind.IMAGE_TOKENS and value == sizes[2]
+        if isinstance(name, str) and kind_of(name) is Unit.IMAGE_TOKENS and value == sizes[2]
     }
     count = sizes[3] // (sizes[0] * sizes[1])
     return situation.plan.with_values({("=", name): count for name in names}) if names else None
