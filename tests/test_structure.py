@@ -114,18 +114,9 @@ _IN_PROCESS = {
 
 _SHARED_NAMES = frozenset(
     (
-        *(
-            "Binding",
-            "Bound",
-            "Calls",
-            "Change",
-            "Difference",
-            "Expressions",
-            "External",
-            "Frame",
-            "Function",
-        ),
-        *("Group", "Kind", "Module", "Origin", "Part", "Place", "Setting", "TooLong", "Value", "_Reader"),
+        *("Binding", "Bound", "Calls", "Change", "Difference", "Expressions", "External"),
+        *("Frame", "Function", "Group", "Kind", "Module", "Origin", "Part", "Place", "Setting"),
+        *("TooLong", "Value", "_Reader"),
     )
 )
 """The names that several classes still have. It is to become empty, and no name may be added."""

@@ -41,7 +41,7 @@ _NOT_OF_MODELS = (
 _INSPECTION = f"{__name__.rpartition('.')[0]}.inspection."
 _CHECKPOINTS = ("torch.utils.checkpoint", f"{_INSPECTION}checkpoints")
 """The modules that call the function of a checkpoint."""
-_OWN = "gclint.verify.worker."
+OWN_MODULES = "gclint.verify.worker."
 _COUNTER = count()
 
 
@@ -241,7 +241,7 @@ def model_frames() -> Iterator[SourcePlace]:
     for frame in _frames():
         if _is_of_model(frame):
             yield SourcePlace(frame.f_code.co_filename, frame.f_lineno, frame.f_lineno)
-        elif _module(frame).startswith(_OWN) and not _is_recording(frame):
+        elif _module(frame).startswith(OWN_MODULES) and not _is_recording(frame):
             return
 
 
@@ -273,7 +273,7 @@ def bound(kind: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[
 
 
 def _is_of_model(frame: FrameType) -> bool:
-    return not _is_not_of_model(frame) and not _module(frame).startswith(_OWN)
+    return not _is_not_of_model(frame) and not _module(frame).startswith(OWN_MODULES)
 
 
 def _is_recording(frame: FrameType) -> bool:

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
-from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT
+from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT, NO_INPUT
 from gclint.verify.worker.examination.phrases import ORDINALS, described, names, plural
 from gclint.verify.worker.examination.run import ENABLING
 from gclint.verify.worker.scenarios import AGAIN
 
 VALUES = "values"
 """The name of the check that recomputed tensors equal those of the forward pass."""
-_NO_INPUT = "None of the inputs have requires_grad"
 FROZEN = "frozen base"
 """The name of the check of steps with a frozen base."""
 
@@ -221,8 +220,8 @@ def _caches(comparison: Comparison) -> Iterator[FailedCheck]:
 
 
 def _warning(comparison: Comparison) -> Iterator[FailedCheck]:
-    if any(_NO_INPUT in each for each in comparison.run.warnings):
-        yield FailedCheck("warning", f'torch warns: "{_NO_INPUT}=True. Gradients will be None"')
+    if any(NO_INPUT in each for each in comparison.run.warnings):
+        yield FailedCheck("warning", f'torch warns: "{NO_INPUT}=True. Gradients will be None"')
 
 
 def frozen_base(comparison: Comparison) -> Iterator[FailedCheck]:

@@ -11,6 +11,8 @@ ENDLESS = "endless recomputation"
 """The kind of fault in which a block is recomputed again and again in one backward pass."""
 NO_GRADIENT = "no gradient"
 """The kind of fault in which no output requires grad, so that there is no backward pass."""
+NO_INPUT = "None of the inputs have requires_grad"
+"""Begins the warning of torch about reentrant checkpoints whose inputs do not require grad."""
 DEATHS = FOREIGN | {"time limit", "memory limit", "process limit", "crash", "exit"}
 """The kinds of fault that end the process."""
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from gclint.verify.worker.branches import FUNCTIONS
 from gclint.verify.worker.examination.block_calls import source_lines
 from gclint.verify.worker.protocol import SourcePlace
 
@@ -14,7 +15,6 @@ _CALLERS = 4
 """The most frames to read; further ones are those of the model around the block."""
 _DEEPEST = 2
 """How far to follow calls from these."""
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _WORD = re.compile(r"[^\W\d]\w*")
 _MANGLED = re.compile(r"^_[^_]\w*?(?=__)")
 """What Python puts before the name of an attribute that begins with two underscores."""
@@ -72,7 +72,7 @@ def _tree(path: str) -> ast.Module:
 @cache
 def _spans(path: str) -> tuple[tuple[int, int, str], ...]:
     """Return the first and last line of each function, with its name."""
-    functions = [each for each in ast.walk(_tree(path)) if isinstance(each, _FUNCTIONS)]
+    functions = [each for each in ast.walk(_tree(path)) if isinstance(each, FUNCTIONS)]
     return tuple((each.lineno, each.end_lineno or each.lineno, each.name) for each in functions)
 
 

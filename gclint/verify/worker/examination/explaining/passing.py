@@ -19,10 +19,10 @@ from gclint.verify.worker.examination.explaining.explanation import (
     places,
     where,
 )
+from gclint.verify.worker.examination.fault import NO_INPUT
 from gclint.verify.worker.examination.phrases import line, names
 
 _DEATHS = frozenset(("time limit", "memory limit", "crash"))
-_NO_INPUT = "None of the inputs have requires_grad"
 _LOST = (
     "second time",
     "never ends",
@@ -211,7 +211,7 @@ def _recorded_output(comparison: Comparison, failed_checks: Sequence[FailedCheck
 
 
 def _no_input_grads(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
-    if not comparison.is_reentrant or not any(_NO_INPUT in each for each in comparison.run.warnings):
+    if not comparison.is_reentrant or not any(NO_INPUT in each for each in comparison.run.warnings):
         return None
     lost = [each for each in comparison.checkpoints if each.is_reentrant and not each.has_gradient]
     if lost and all(each.outer is not None for each in lost):

@@ -12,16 +12,15 @@ from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.explaining.explanation import SIDE_EFFECTS, Diagnosis, PossibleCause, at
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.phrases import described, line, names
-from gclint.verify.worker.examination.run import ENABLING, Run
+from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Run
 from gclint.verify.worker.protocol import Failure, SourcePlace
 
-_HOOK = "enable_input_require_grads()"
 _LEAF = "leaf Variable that requires grad"
 _NOT_A_TENSOR = "has no attribute 'requires_grad_'"
 _TORCH = os.path.dirname(torch.__file__) + os.sep  # noqa: PTH120 (as frames have it)
 HOOK_EXPLANATION = (
-    f"`{_HOOK}` makes the output of the module that `get_input_embeddings()` returns require grad, so this "
-    "output must be a single tensor. Return a module whose output is one."
+    f"`{REQUIRING}` makes the output of the module that `get_input_embeddings()` returns require grad, so "
+    "this output must be a single tensor. Return a module whose output is one."
 )
 
 
@@ -45,7 +44,7 @@ def leaf_explanation(*, frozen: bool) -> str:
     """Return why an in-place change fails, and what to do about it."""
     when = "which checkpointing needs with a frozen base, " if frozen else ""
     return (
-        f"`{_HOOK}`, {when}makes the output of the embeddings require grad, and the model changes that "
+        f"`{REQUIRING}`, {when}makes the output of the embeddings require grad, and the model changes that "
         "output in place. Clone it first."
     )
 
@@ -57,7 +56,7 @@ def failure_of_hook(check: str, run: Run, fault: Fault) -> Failure:
         check,
         "plain",
         run.conditions.scenario.name,
-        f"with a frozen base, {run.stage} raises {described(fault)} as soon as {_HOOK} is called",
+        f"with a frozen base, {run.stage} raises {described(fault)} as soon as {REQUIRING} is called",
         places=changed_at(fault) if is_leaf else (),
         cause=Cause.LEAF if is_leaf else Cause.HOOK,
         explanation=leaf_explanation(frozen=True) if is_leaf else HOOK_EXPLANATION,

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.backends import ContextProp
 from transformers import PretrainedConfig
 
-from gclint.verify.worker.examination.block_calls import bound
+from gclint.verify.worker.examination.block_calls import OWN_MODULES, bound
 from gclint.verify.worker.examination.inspection.parts import (
     Parts,
     captured,
@@ -37,7 +37,6 @@ _SKIPPED = frozenset(
     ("gradient_checkpointing", "_gradient_checkpointing_func", "_require_grads_hook", "_require_grads_hooks")
 )
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
-_OWN = "gclint.verify.worker."
 _OF_THE_FRAMEWORK = frozenset(vars(nn.Module()))
 _SETTINGS = (
     "are_deterministic_algorithms_enabled", "get_default_device", "get_float32_matmul_precision",
@@ -216,7 +215,7 @@ def _attributes(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
             hooks = [*vars(module).get(name, {}).values()]
             yield "hook", owner, f"{name} of {id(module)}", [id(each) for each in hooks]
             for hook in hooks:
-                if not str(hook.__module__).startswith(_OWN):
+                if not str(hook.__module__).startswith(OWN_MODULES):
                     yield "attribute", owner, getattr(hook, "__name__", type(hook).__name__), hook
         for name, value in vars(module).items():
             if isinstance(value, PretrainedConfig):
