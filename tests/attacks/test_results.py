@@ -46,7 +46,7 @@ _DEFECT = "    @staticmethod\n    def run(watch, known): raise ValueError('a def
 _DEEDS = {
     "a class speaks for another": "claim(__file__, 'Other')",
     "a class speaks for another file": "claim(VICTIM, 'Victim')",
-    "a class ends the run": "send('Done')",
+    "a class ends the run": "send('Finished')",
     "a class ends it with a reason": "send('Unusable', message='x', source=None)",
     "a class writes nonsense": "write('=nonsense')",
     "a class writes no message": "write('nonsense')",
@@ -119,7 +119,7 @@ for name in os.listdir(f"/proc/{{process}}/fd"):
     [
         "dict(kind='ClassResult', source=VICTIM, name='Victim', outcome='passed')",
         "dict(kind='ClassResult', source=__file__, name='Other', outcome='passed')",
-        "dict(kind='Done')",
+        "dict(kind='Finished')",
     ],
 )
 def test_what_a_class_writes_into_the_output_of_the_worker_ends_the_run_loudly(

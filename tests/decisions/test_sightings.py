@@ -234,7 +234,7 @@ def test_what_one_of_several_rules_has_found_is_not_found_again_by_another(
         ("supports_gradient_checkpointing", "OtterLayer", False),
     ],
 )
-@pytest.mark.parametrize("is_heir", [True, False])
+@pytest.mark.parametrize("is_inherited", [True, False])
 def test_a_failure_in_an_heir_is_about_its_base(
     path: Path, row: str, block: str, is_confirmed: bool, is_inherited: bool
 ) -> None:
