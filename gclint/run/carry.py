@@ -48,10 +48,7 @@ class _Carried:
 
 
 def carry(
-    project: Project,
-    findings: Sequence[Finding],
-    suppressed: Sequence[Finding],
-    tree: CopyIndex,
+    project: Project, findings: Sequence[Finding], suppressed: Sequence[Finding], tree: CopyIndex
 ) -> tuple[list[Finding], list[frozenset[int]]]:
     """Return the findings with fixes that keep both sides of all pairs alike, and which of them go together.
 
@@ -69,11 +66,7 @@ def carry(
 
 class _CopyPropagation:
     def __init__(
-        self,
-        project: Project,
-        findings: Sequence[Finding],
-        suppressed: Sequence[Finding],
-        tree: CopyIndex,
+        self, project: Project, findings: Sequence[Finding], suppressed: Sequence[Finding], tree: CopyIndex
     ) -> None:
         self._project = project
         self._tree = tree

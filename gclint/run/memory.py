@@ -36,15 +36,7 @@ from gclint.network.lineage import FOLLOWERS
 from gclint.network.outside import SWITCHES
 from gclint.network.switch_uses import SWITCH_USES
 from gclint.rule import Rule
-from gclint.run.check import (
-    SUMMARY,
-    FileVerdict,
-    LintResult,
-    Recalled,
-    aims_at,
-    known_codes,
-    result_of,
-)
+from gclint.run.check import SUMMARY, FileVerdict, LintResult, Recalled, aims_at, known_codes, result_of
 from gclint.run.copy_index import COPIES, CopyIndex
 from gclint.trace import FileFact, Trace, current, phase
 
