@@ -273,8 +273,8 @@ def test_a_fix_that_needs_further_files_names_them(path: Path, tmp_path: Path) -
     (hint,) = _hints(path, _failure(path), _result(both), other)
     assert hint.paths == (path, other)
     # What holds the same code is repaired together with it, or not at all.
-    twin = replace(finding, path=copy, remedy=_fix(Edit(copy, 0, 1, ""), unsafe=True))
-    (hint,) = _hints(path, _failure(path), _result(both, twin, together=(both, twin)), other, copy)
+    copied = replace(finding, path=copy, remedy=_fix(Edit(copy, 0, 1, ""), unsafe=True))
+    (hint,) = _hints(path, _failure(path), _result(both, copied, together=(both, copied)), other, copy)
     assert (set(hint.paths), hint.is_unsafe) == ({path, other, copy}, True)
 
 

@@ -290,7 +290,7 @@ def test_ignore_comments_are_read_in_time(text: str, tmp_path: Path) -> None:
     assert _status_of(lambda: Suppressions(file, {"gc001": "GC001"})) == 0
 
 
-def test_twins_with_many_equal_lines_are_compared_in_time() -> None:
+def test_copies_with_many_equal_lines_are_compared_in_time() -> None:
     from gclint.code.file import SourceFile
     from gclint.copies.pairs import CopyPair, Region, Renaming, definition_region
 
