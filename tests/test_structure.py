@@ -279,6 +279,12 @@ def test_the_worker_imports_nothing_but_itself_and_the_host_only_its_language() 
     assert (leaving, entering) == ({}, {})
 
 
+def test_what_gclint_offers_is_found_where_it_is_defined() -> None:
+    # The callback takes transformers.
+    offered = [getattr(gclint, name) for name in ("check", "CheckError", "CheckResult")]
+    assert {each.__module__ for each in offered} == {_DOOR[1][0]}
+
+
 def test_only_the_worker_imports_torch() -> None:
     heavy = {"torch", "transformers"}
     users = {
