@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gclint.testing.callback import GclintCallback
-    from gclint.testing.live import CheckError, CheckResult, check
+    from gclint.testing.model_check import CheckError, CheckResult, check
 
 __all__ = ["CheckError", "CheckResult", "GclintCallback", "__version__", "check"]
 
@@ -39,6 +39,6 @@ _find_rules_of_checkout()
 def __getattr__(name: str) -> Any:
     """Import the functions for tests of models on first use; the callback also imports transformers."""
     if name in __all__:
-        module = "callback" if name == "GclintCallback" else "live"
+        module = "callback" if name == "GclintCallback" else "model_check"
         return getattr(import_module(f"gclint.testing.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,7 @@ from gclint.network.model import Network
 from gclint.network.story import call_step, class_step, stack_steps
 from gclint.rule import Rule, Text
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ObservedSite, Place
+from gclint.verify.worker.protocol import ObservedSite, SourcePlace
 
 
 class BlockRule(Rule):
@@ -54,7 +54,7 @@ class BlockRule(Rule):
                 block.sites[0].span(block.sites[0].call) if elsewhere else name,
                 block.info.name,
                 remedies(network)[block.info],
-                subject=(block.info.file.path, *name) if elsewhere else None,
+                class_elsewhere=(block.info.file.path, *name) if elsewhere else None,
                 level=level,
                 evidence=Evidence.CONFIRMED if block.is_seen else None,
                 story=(
@@ -74,7 +74,7 @@ class BlockRule(Rule):
                 obstacle = self.obstacle(network, known)
                 yield from () if obstacle is None else (obstacle.replace("{block}", info.name),)
 
-    def places(self, finding: Finding, site: ObservedSite) -> tuple[Place, ...]:
+    def places(self, finding: Finding, site: ObservedSite) -> tuple[SourcePlace, ...]:
         """Return the call, and the class if it is the one that the finding names."""
         return (site.place, site.definition) if finding.symbol == site.block else (site.place,)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gclint.facts import read_json
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.class_settings import ClassSettings
 
 _FIELDS, _CONFIG, _INPUTS = "fields", "config", "inputs"
 KINDS = {"configurations": (_FIELDS, _CONFIG), "models": (_FIELDS, _CONFIG, _INPUTS)}
@@ -19,7 +19,7 @@ class ClassSettingsError(Exception):
     """The table is invalid; the message is meant for the user."""
 
 
-def class_settings(table: object, folder: Path) -> tuple[Known, ...]:
+def class_settings(table: object, folder: Path) -> tuple[ClassSettings, ...]:
     """Return the settings of classes in ``[tool.gclint.verify]``; paths in it are relative to ``folder``.
 
     Raises:
@@ -35,13 +35,13 @@ def class_settings(table: object, folder: Path) -> tuple[Known, ...]:
     )
 
 
-def _known(kind: str, name: str, content: object, folder: Path) -> Known:
+def _known(kind: str, name: str, content: object, folder: Path) -> ClassSettings:
     place = f"[tool.gclint.verify.{kind}.{name}]"
     said = _table(content, place)
     _refuse_unknown(said, KINDS[kind], place)
     if not said:
         raise ClassSettingsError(f"{place} is empty; it may set {', '.join(KINDS[kind])}")
-    return Known(
+    return ClassSettings(
         name,
         dict(_table(said.get(_FIELDS, {}), f"{_FIELDS} in {place}")),
         _configuration(said.get(_CONFIG), folder, place),

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from gclint.trace import Fact, Signature, current
+from gclint.trace import FileFact, Signature, current
 
 _WITHOUT_WAITING: int = (
     getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -143,7 +143,7 @@ def real_path(path: Path | str) -> Path:
     return Path(_ask("real", path))
 
 
-class Places:
+class PathResolver:
     """Resolves paths; links are resolved once per folder, not once per file."""
 
     def __init__(self) -> None:
@@ -178,7 +178,7 @@ def _may_lead_elsewhere(path: Path) -> bool:
     return path.name in ("", os.pardir) or is_link(path)
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """An entry of a folder."""
 
     name: str
@@ -187,7 +187,7 @@ class Entry(NamedTuple):
     is_link: bool
 
 
-def entries(folder: Path | str, suffix: str = "") -> list[Entry]:
+def entries(folder: Path | str, suffix: str = "") -> list[FolderEntry]:
     """Return the sorted entries of a folder: files with a suffix, and folders but those of compiled modules.
 
     Raises:
@@ -228,7 +228,7 @@ def package_locations(name: str) -> list[str]:
 # -- answers in a later run
 
 
-def answer(fact: Fact) -> str:
+def answer(fact: FileFact) -> str:
     """Return the current answer to a question."""
     return _ANSWERS[fact.kind](fact.path, fact.detail)
 
@@ -258,7 +258,7 @@ def settled_signature(path: str) -> Signature | None:
     return signature(status) if is_settled(status, time.time_ns()) else None
 
 
-def folder_of(fact: Fact) -> str:
+def folder_of(fact: FileFact) -> str:
     """Return the folder that a question is about, or about an entry of which; "" if there is none."""
     if fact.kind in _OF_FOLDERS:
         return fact.path
@@ -268,7 +268,7 @@ def folder_of(fact: Fact) -> str:
     return "" if name in ("", os.curdir, os.pardir) else folder or os.curdir
 
 
-def follows_from_folder(fact: Fact, found: str) -> bool:
+def follows_from_folder(fact: FileFact, found: str) -> bool:
     """Return whether a question has the same answer as long as the signature of its folder is the same.
 
     That tells which entries there are, of which types, but nothing of what links lead to, of contents, or of
@@ -358,7 +358,7 @@ def _ask(kind: str, path: Path | str) -> str:
 def _note(kind: str, path: Path | str, found: str, detail: str = "") -> None:
     trace = current()
     if trace is not None:
-        trace.note(Fact(kind, str(path), detail), found)
+        trace.note(FileFact(kind, str(path), detail), found)
 
 
 def _content(path: str, _detail: str) -> str:
@@ -399,7 +399,7 @@ def _real(path: str, _detail: str) -> str:
         return path
 
 
-def _entries(folder: Path | str, suffix: str) -> list[Entry]:
+def _entries(folder: Path | str, suffix: str) -> list[FolderEntry]:
     found = []
     with os.scandir(folder) as scanned:
         for entry in scanned:
@@ -410,9 +410,9 @@ def _entries(folder: Path | str, suffix: str) -> list[Entry]:
                 is_folder = False
             if is_folder:
                 if name != _LEFT_OUT:
-                    found.append(Entry(name, True, _is_link(entry)))
+                    found.append(FolderEntry(name, True, _is_link(entry)))
             elif name.endswith(suffix):
-                found.append(Entry(name, False, _is_link(entry)))
+                found.append(FolderEntry(name, False, _is_link(entry)))
     found.sort()
     return found
 
@@ -429,7 +429,7 @@ def _may_have_links(folder: str) -> bool:
         return True
 
 
-def _listed(found: list[Entry]) -> str:
+def _listed(found: list[FolderEntry]) -> str:
     text = "/".join(f"{each.name}{'/' * each.is_folder}{'//' * each.is_link}" for each in found)
     return digest(text.encode("utf-8", "surrogatepass"))
 

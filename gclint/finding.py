@@ -58,7 +58,7 @@ class Edit:
     content: str
 
 
-class Part(Enum):
+class RepairKind(Enum):
     """The kind of a piece of code that a fix repairs."""
 
     BLOCK = "block"
@@ -68,14 +68,14 @@ class Part(Enum):
     @property
     def plural(self) -> str:
         """The plural of the name."""
-        return "legacy branches" if self is Part.BRANCH else f"{self.value}s"
+        return "legacy branches" if self is RepairKind.BRANCH else f"{self.value}s"
 
 
 @dataclass(frozen=True)
 class Repair:
     """A piece of code that a fix repairs, at ``[start, end)`` in the text of the file at ``path``."""
 
-    part: Part
+    part: RepairKind
     path: Path
     start: int
     end: int
@@ -120,7 +120,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Heir:
+class InheritedDefect:
     """The same defect in another file: a generated copy of the class or call, or a call of the class."""
 
     path: Path
@@ -130,7 +130,7 @@ class Heir:
 
 
 @dataclass(frozen=True)
-class Step:
+class StoryStep:
     """A step of a finding's story, at ``[start, end)`` in the text of the file at ``path``."""
 
     path: Path
@@ -153,9 +153,9 @@ class Finding:
     symbol: str
     remedy: Fix | Refusal
     """The fix, or the reason why there is none."""
-    subject: tuple[Path, int, int] | None = None
+    class_elsewhere: tuple[Path, int, int] | None = None
     """The file, start and end of the class that it is about, if that is defined in another file."""
-    heirs: tuple[Heir, ...] = ()
+    inherited_by: tuple[InheritedDefect, ...] = ()
     """The same defect in files that are generated from this one."""
     evidence: Evidence | None = None
     """Whether a run confirms or contradicts it; None if no run does."""
@@ -167,7 +167,7 @@ class Finding:
 
     The fix of the class sees to this as well, so it is not reported. None if it is a defect today.
     """
-    story: tuple[Step, ...] = field(default=(), compare=False)
+    story: tuple[StoryStep, ...] = field(default=(), compare=False)
     """The steps that explain it: the stack, what fills it, the call, where a gradient comes from."""
 
     @property

@@ -51,7 +51,7 @@ def _known(arguments: Sequence[str]) -> int | None:
     except ImportError:  # This Python has no SQLite.
         return None
     from gclint.cache.place import named_in, place_of
-    from gclint.report.known import show
+    from gclint.report.cached_report import show
 
     gc.disable()  # What is read is thousands of texts, and no garbage.
     try:

@@ -112,7 +112,6 @@ class Releases:
         return any(name in each.neutralised for _, each in self._parts())
 
     def _parts(self) -> Iterator[tuple[Releases, BaseClass]]:
-        """Yield the releases with each behaviour of the base class."""
         ends = [*map(_since, _HISTORY[1:]), None]
         for each, end in zip(_HISTORY, ends, strict=True):
             part = self._between(_since(each), end)

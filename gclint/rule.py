@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from gclint.network.model import Network
     from gclint.settings import Settings
     from gclint.verify.worker.cause import Cause
-    from gclint.verify.worker.protocol import ClassResult, Failure, ObservedSite, Place
+    from gclint.verify.worker.protocol import ClassResult, Failure, ObservedSite, SourcePlace
 
 _RULES = "gclint.rules"
 EVERYTHING = "ALL"
 """The selector of all rules."""
 Precision: TypeAlias = Literal["very-high", "high", "medium", "low"]
-Text: TypeAlias = "Callable[[Place], str]"
+Text: TypeAlias = "Callable[[SourcePlace], str]"
 """Returns the lines of a place in the source."""
 
 
@@ -116,7 +116,7 @@ class Rule(ABC):
         """
         return ()
 
-    def places(self, finding: Finding, site: ObservedSite) -> tuple[Place, ...]:
+    def places(self, finding: Finding, site: ObservedSite) -> tuple[SourcePlace, ...]:
         """Return the places where ``finding`` is if it is about this call site."""
         return (site.place,)
 
@@ -325,7 +325,6 @@ def _selects(selector: str, rule: Rule | Finding, *, formerly: bool = True) -> b
 
 
 def _is_name(selector: str, rule: Rule | Finding) -> bool:
-    """Return whether a selector is the code or the name of a rule."""
     return selector.upper() in (rule.code, rule.name.upper())
 
 

@@ -14,7 +14,7 @@ Signature = tuple[int, int, int, int]
 """A file's size, modification time, change time and inode: any write changes at least one of them."""
 
 
-class Fact(NamedTuple):
+class FileFact(NamedTuple):
     """A question about the file system."""
 
     kind: str
@@ -26,16 +26,16 @@ class Trace:
     """The questions that a run asked, and the answers."""
 
     def __init__(self) -> None:
-        self.answers: dict[Fact, str] = {}
+        self.answers: dict[FileFact, str] = {}
         self.signatures: dict[str, Signature] = {}
         """The signatures of the files that were read, if they can be relied on later."""
-        self.phases: dict[Fact, str] = {}
+        self.phases: dict[FileFact, str] = {}
         """The phase in which each question was asked; questions of the check itself have none."""
-        self._fresh: list[Fact] = []
+        self._fresh: list[FileFact] = []
         self.is_torn = False
         """Whether a file changed during the run, so that the trace cannot be used."""
 
-    def note(self, fact: Fact, answer: str) -> None:
+    def note(self, fact: FileFact, answer: str) -> None:
         """Record an answer."""
         if fact not in self.answers:
             self.answers[fact] = answer
@@ -54,7 +54,7 @@ class Trace:
     def news(self) -> News:
         """Return what was recorded since the last call, for another process."""
         found = [
-            _News(fact, self.answers[fact], self.phases.get(fact, ""), self.signatures.get(fact.path))
+            _NewFact(fact, self.answers[fact], self.phases.get(fact, ""), self.signatures.get(fact.path))
             for fact in self._fresh
         ]
         self._fresh = []
@@ -70,16 +70,16 @@ class Trace:
         self.is_torn |= news[1]
 
 
-class _News(NamedTuple):
+class _NewFact(NamedTuple):
     """A fact and its answer, to be sent to another process."""
 
-    fact: Fact
+    fact: FileFact
     answer: str
     phase: str
     signature: Signature | None
 
 
-News = tuple["list[_News]", bool]
+News = tuple["list[_NewFact]", bool]
 _trace: Trace | None = None
 _phase = ""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from gclint.code.walk import is_constant, structure
 from gclint.edit.differences import Difference, compare_calls
 from gclint.edit.places import argument_place
-from gclint.finding import Finding, Refusal, Step
+from gclint.finding import Finding, Refusal, StoryStep
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
@@ -80,14 +80,14 @@ class MismatchedCheckpointBranches(Rule):
             start, end = next((place for place in places if place != whole), whole)
             blocks = listed_code(info.name for info in legacy.blocks)
             yield self.finding(
-                f"{blocks} gets other arguments with checkpointing than without: " + _told(differences),
+                f"{blocks} gets other arguments with checkpointing than without: " + _described(differences),
                 network.file.path,
                 (start, end),
                 legacy.blocks[0].name,
                 Refusal(_UNDECIDED),
                 story=(
                     *call_story(legacy, legacy.blocks[0]),
-                    *(Step(network.file.path, start, end, each.description) for each in differences),
+                    *(StoryStep(network.file.path, start, end, each.description) for each in differences),
                 ),
             )
 
@@ -112,10 +112,12 @@ class MismatchedCheckpointBranches(Rule):
             )
 
 
-def _told(differences: Sequence[Difference]) -> str:
+def _described(differences: Sequence[Difference]) -> str:
     left = len(differences) - _SHOWN
-    told = [each.description for each in differences[:_SHOWN]]
-    return "; ".join([*told, f"and {left} more, which `gclint explain` names"] if left > 0 else told)
+    described = [each.description for each in differences[:_SHOWN]]
+    return "; ".join(
+        [*described, f"and {left} more, which `gclint explain` names"] if left > 0 else described
+    )
 
 
 _UNDECIDED = "only the author knows which of the two calls is right; pass the same arguments in both"

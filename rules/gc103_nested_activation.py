@@ -13,7 +13,7 @@ from gclint.copies.generated import is_modular, modeling_path
 from gclint.edit.places import argument_place
 from gclint.edit.signature import files_naming
 from gclint.edit.sites import SiteDefects, defective_sites, reasons
-from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
+from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, Repair, RepairKind
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.explaining.places import Spot
 from gclint.network.index import subclasses
@@ -150,7 +150,7 @@ def _unpacked(defects: SiteDefects) -> Fix | Refusal:
         Applicability.UNSAFE,
         "the fix changes the signature of the block: callers outside the given files that pass the tuple "
         "break",
-        (Repair(Part.CALL, path, *site.span(site.call)),),
+        (Repair(RepairKind.CALL, path, *site.span(site.call)),),
     )
 
 

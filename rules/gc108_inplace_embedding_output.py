@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from gclint.code.walk import LOOPS, walk
-from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, Step
+from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, StoryStep
 from gclint.network.explaining.places import Spot
 from gclint.network.inplace import Change, changes_in_place, changes_seen, embeddings_called
 from gclint.network.model import Network
@@ -114,7 +114,7 @@ def _message(change: Change) -> str:
     )
 
 
-def _story(network: Network, change: Change) -> Iterator[Step]:
+def _story(network: Network, change: Change) -> Iterator[StoryStep]:
     """Yield where the embeddings are created and called, if the code shows it, and the change in place."""
     if change.model is not None and change.module is not None:
         others = (each for each in network.module.classes.values() if each is not change.model)

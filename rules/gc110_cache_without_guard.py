@@ -11,7 +11,7 @@ from gclint.code.lines import mentions
 from gclint.code.outline import Definition
 from gclint.code.walk import Arg, FunctionNode, walk
 from gclint.edit.places import argument_place
-from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair, Step
+from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, Repair, RepairKind, StoryStep
 from gclint.network.binding import bind
 from gclint.network.caches import has_flag
 from gclint.network.explaining.places import Spot
@@ -118,9 +118,9 @@ class CacheWithoutGuard(Rule):
         return self.flags(site)
 
 
-def _story(each: _Unguarded) -> tuple[Step, ...]:
+def _story(each: _Unguarded) -> tuple[StoryStep, ...]:
     block = next((info for info in each.site.blocks if info.name == each.block), each.site.blocks[0])
-    made = Step(
+    made = StoryStep(
         each.file.path,
         *each.file.places.span(each.creation.test),
         f"`{each.name}` is created here, whether or not the model checkpoints",
@@ -133,7 +133,7 @@ def _remedy(each: _Unguarded) -> Fix | Refusal:
     self_name = each.site.scope.self_name
     if self_name is None:
         return Refusal("the method has no `self` whose checkpointing flag could be checked")
-    repair = Repair(Part.CALL, each.file.path, *each.file.places.span(each.creation))
+    repair = Repair(RepairKind.CALL, each.file.path, *each.file.places.span(each.creation))
     how = (
         "Switch caches off while checkpointing before"
         if each.guard is None

@@ -10,7 +10,7 @@ from gclint.edit.protect import recomputed_doubts, remedies, repeated_doubts
 from gclint.edit.removal import dotted_names
 from gclint.edit.sites import defective_sites
 from gclint.edit.switching import computed_doubts, override_doubts, remove_override
-from gclint.finding import Applicability, Finding, Fix, Refusal, Step
+from gclint.finding import Applicability, Finding, Fix, Refusal, StoryStep
 from gclint.level import Level
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, words_of
 from gclint.network.explaining.places import Spot
@@ -146,7 +146,7 @@ def _layers_left(network: Network, override: OldOverride) -> list[ClassInfo]:
     return sorted(layers, key=lambda each: (str(each.file.path), each.definition.start))
 
 
-def _story(override: OldOverride, layers: Sequence[ClassInfo]) -> Iterator[Step]:
+def _story(override: OldOverride, layers: Sequence[ClassInfo]) -> Iterator[StoryStep]:
     """Yield how the library recognizes the override, whose flags it sets, and whose flags stay False."""
     model, file = override.model, override.model.file
     yield definition_step(file, model.definition, f"`{model.name}` overrides `{LIBRARY_SWITCH}`")

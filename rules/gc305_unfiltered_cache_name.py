@@ -10,7 +10,7 @@ from gclint.edit.branch import is_spared
 from gclint.edit.cache_arguments import no_cache
 from gclint.edit.places import argument_place
 from gclint.edit.without_cache import site_doubts
-from gclint.finding import Applicability, Edit, Finding, Fix, Part, Refusal, Repair
+from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, Repair, RepairKind
 from gclint.network.caches import has_flag, live_caches
 from gclint.network.construction import flag_doubt
 from gclint.network.explaining.places import Spot
@@ -143,7 +143,7 @@ def _remedy(network: Network, site: RunSite, name: str, arg: Arg) -> Fix | Refus
     if other is not None:
         return Refusal(other)
     start, _ = site.span(arg.value)
-    repair = Repair(Part.CALL, network.file.path, *site.span(site.call))
+    repair = Repair(RepairKind.CALL, network.file.path, *site.span(site.call))
     doubts = [doubt for info in site.blocks for doubt in site_doubts(info, (site,))]
     doubts += filter(None, (flag_doubt(site.owner),))
     return Fix(

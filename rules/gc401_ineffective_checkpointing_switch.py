@@ -11,6 +11,7 @@ from gclint.model.scripts import ITEM, Done, Script, class_of_model, is_literall
 from gclint.model.values import Returned
 from gclint.network.explaining.places import Spot
 from gclint.network.model import Network
+from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
 from gclint.network.training import (
     ENABLED,
     ENABLING,
@@ -35,13 +36,10 @@ _NO_METHODS = frozenset(
     )
 )
 """Methods that models of other libraries have, or that no model has."""
-_FUNCTION = "_gradient_checkpointing_func"
-"""What enabling gives each layer; with it, the attribute of a layer has an effect."""
 _ARGUMENTS = frozenset((*ENABLED, "use_gradient_checkpointing"))
 """The arguments of functions that may do so."""
 _CONFIG = ("config",)
 _SAVING = frozenset(("push_to_hub", "save_pretrained", "to_dict", "to_json_file"))
-_FLAG = "gradient_checkpointing"
 _CALL = "gradient_checkpointing_enable()"
 
 
@@ -125,8 +123,8 @@ class IneffectiveCheckpointingSwitch(Rule):
                 continue
             if done.name in ENABLING and done.receiver is not None:
                 yield f"`{done.name}` enables checkpointing"
-            elif done.name == _FLAG and done.receiver is None:
-                yield f"it is not known what gets the attribute `{_FLAG}`"
+            elif done.name == FLAG and done.receiver is None:
+                yield f"it is not known what gets the attribute `{FLAG}`"
         for done, model, _ in _switches(network):
             if is_at(spot, done) and (reason := _exempt(network, done, model)):
                 yield reason
@@ -137,7 +135,7 @@ def _switches(network: Network) -> Iterator[tuple[Done, Returned, str]]:
     script = network.script
     if script is None:
         return
-    for found in (*script.places(*_NO_METHODS, *ENABLING), *script.assigned(_FLAG)):
+    for found in (*script.places(*_NO_METHODS, *ENABLING), *script.assigned(FLAG)):
         done = next((each for each in found if each.receiver is None), found[0])
         part = done.receiver
         model = None if part is None else Returned(part.name, part.node)
@@ -152,16 +150,16 @@ def _switches(network: Network) -> Iterator[tuple[Done, Returned, str]]:
             )
         elif is_call and not part.path and done.name in _NO_METHODS:
             yield done, model, f"`{kind}` has no method `{done.name}`: this raises an `AttributeError`"
-        elif not is_call and done.name == _FLAG and is_literally(done.call.argument(0), True):
+        elif not is_call and done.name == FLAG and is_literally(done.call.argument(0), True):
             if part.path[-1:] == (ITEM,):
-                what = f"`{_FLAG}` is set on layers of `{kind}`, which have no checkpoint function: "
+                what = f"`{FLAG}` is set on layers of `{kind}`, which have no checkpoint function: "
                 yield done, model, f"{what}the forward pass raises an `AttributeError`"
             elif part.path in ((), _CONFIG):
                 where = f"the configuration of `{kind}`, which is made already" if part.path else f"`{kind}`"
                 yield (
                     done,
                     model,
-                    f"`{_FLAG}` is set on {where}: this enables nothing, no block is recomputed",
+                    f"`{FLAG}` is set on {where}: this enables nothing, no block is recomputed",
                 )
 
 
@@ -211,7 +209,7 @@ def _enables(node: ast.AST) -> bool:
         return node.arg in _ARGUMENTS and not is_constant(node.value, False)
     if isinstance(node, ast.Call) and last_name(node.func) == PREPARING:
         return not any(each.arg in _ARGUMENTS for each in node.keywords)
-    return isinstance(node, (ast.Name, ast.Attribute)) and last_name(node) in (*ENABLING, _FUNCTION)
+    return isinstance(node, (ast.Name, ast.Attribute)) and last_name(node) in (*ENABLING, CHECKPOINT_FUNCTION)
 
 
 def _remedy(network: Network, done: Done) -> Fix | Refusal:

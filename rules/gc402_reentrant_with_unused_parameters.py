@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gclint.finding import Applicability, Finding, Step
+from gclint.finding import Applicability, Finding, StoryStep
 from gclint.model.scripts import WRAPPERS, Done, Script, is_literally, is_model, only_returned
 from gclint.model.values import Value
 from gclint.network.explaining.places import Spot
@@ -124,7 +124,9 @@ class ReentrantWithUnusedParameters(Rule):
                     yield f"the arguments do not say for certain that `ddp_{_FIND}` is True"
 
 
-def _combined(script: Script, releases: Releases) -> Iterator[tuple[Done, Value | None, tuple[Step, ...]]]:
+def _combined(
+    script: Script, releases: Releases
+) -> Iterator[tuple[Done, Value | None, tuple[StoryStep, ...]]]:
     """Yield the calls that get the argument, with the options of checkpointing, and the story."""
     for each in trainings(script):
         if not each.is_reentrant(releases) or each.may_be_wrapped_otherwise or not each.is_decided:

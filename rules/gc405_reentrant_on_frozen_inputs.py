@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gclint.code.names import names
-from gclint.finding import Applicability, Finding, Step
+from gclint.finding import Applicability, Finding, StoryStep
 from gclint.model.scripts import Done, Script, class_of_model, is_literally, is_model, only_returned
 from gclint.model.values import Box, Constant, Fixed, Returned, Value
 from gclint.network.explaining.places import Spot
@@ -207,7 +207,7 @@ def _is_one_of(script: Script, value: Value, allowed: frozenset[str]) -> bool:
     )
 
 
-def _story(script: Script, training: Training, adapting: Done, model: Returned) -> Iterator[Step]:
+def _story(script: Script, training: Training, adapting: Done, model: Returned) -> Iterator[StoryStep]:
     for each in script.calls.get((model.node, model.name), [])[:1]:
         yield step(each, f"the model is a `{class_of_model(model)}`")
     yield step(adapting, "its parameters are frozen, and adapters are added")

@@ -12,7 +12,7 @@ from gclint.verify.worker.estimates import (
     Option,
     Saved,
 )
-from gclint.verify.worker.modes import Mode, Place
+from gclint.verify.worker.modes import Mode, SourcePlace
 
 GIGA = 10**9
 
@@ -20,7 +20,7 @@ GIGA = 10**9
 def _mode(mode: Mode, block: int, outside: int, flops: int) -> ModeEstimate:
     blocks = tuple(BlockBytes(f"model.layers.{number}", "Layer", block) for number in range(2))
     kept = Saved(
-        "model.layers.*", Place("modeling_toy.py", 3, 3), "MulBackward0", (1, 8), "float32", 2, block
+        "model.layers.*", SourcePlace("modeling_toy.py", 3, 3), "MulBackward0", (1, 8), "float32", 2, block
     )
     return ModeEstimate(mode, 2 * block + outside, blocks, 5 * GIGA, flops // 3, flops, (kept,))
 

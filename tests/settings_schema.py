@@ -19,8 +19,8 @@ from gclint.settings.definitions import (
     RULES,
     VERIFY,
     WORDS,
-    Definition,
     RuleWords,
+    SettingDefinition,
 )
 
 _URL = "https://raw.githubusercontent.com/gclint/gclint/main/gclint/settings/schema.json"
@@ -87,7 +87,7 @@ def schema() -> dict[str, Any]:
     }
 
 
-def _setting(definition: Definition) -> dict[str, Any]:
+def _setting(definition: SettingDefinition) -> dict[str, Any]:
     own: dict[str, Any] = {"description": definition.documentation, **definition.kind.schema}
     if definition.kind is FORMAT:
         own["enum"] = list(FORMATS)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gclint.cli import vocabulary
 from gclint.settings import Settings, SettingsError, load_settings
-from gclint.settings.definitions import DEFINITIONS, SWITCH, Definition
+from gclint.settings.definitions import DEFINITIONS, SWITCH, SettingDefinition
 from tests.sample import REPAIRED
 from tests.terminal import Outcome, runner
 
@@ -51,7 +51,7 @@ def _is_refused(outcome: Outcome, *words: str) -> None:
         assert word in outcome.err
 
 
-def _wrong_values(definition: Definition) -> list[str]:
+def _wrong_values(definition: SettingDefinition) -> list[str]:
     """Return values of another type, as TOML has them."""
     right = {
         "a list of strings": ('[""]',),
@@ -65,7 +65,7 @@ def _wrong_values(definition: Definition) -> list[str]:
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda each: each.name)
 def test_a_value_of_another_type_is_named_with_its_place(
-    gclint: Callable[..., Outcome], definition: Definition
+    gclint: Callable[..., Outcome], definition: SettingDefinition
 ) -> None:
     for value in _wrong_values(definition):
         Path("pyproject.toml").write_text(

@@ -18,7 +18,7 @@ from gclint.finding import Finding
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.run.baseline import Baseline, BaselineError
-from gclint.run.check import CheckResult, check
+from gclint.run.check import LintResult, check
 from gclint.settings import Settings
 from tests.toys import NO_FIX, CrashingRule, WordRule, without_fix
 
@@ -42,7 +42,7 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def _checked(text: str, *rules: Rule, name: str = "a.py") -> tuple[Project, CheckResult]:
+def _checked(text: str, *rules: Rule, name: str = "a.py") -> tuple[Project, LintResult]:
     path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")

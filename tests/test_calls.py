@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gclint.code.file import SourceFile
-from gclint.copies.twins import definition_region, header_region
+from gclint.copies.pairs import definition_region, header_region
 from gclint.finding import Edit
 from gclint.run.carry import changes_header_only
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gclint.settings import SettingsError, Vocabulary, load_settings
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.class_settings import ClassSettings
 
 
-def _load(folder: Path, text: str) -> tuple[Known, ...]:
+def _load(folder: Path, text: str) -> tuple[ClassSettings, ...]:
     (folder / "pyproject.toml").write_text(text, encoding="utf-8")
     return load_settings(folder, Vocabulary()).known
 
@@ -32,8 +32,10 @@ def test_what_is_said_about_classes_is_read_with_its_files(tmp_path: Path) -> No
     )
     place, folder = "[tool.gclint.verify.{}]", str(tmp_path)
     assert known == (
-        Known("OtterConfig", {"num_pups": 2}, None, None, place.format("configurations.OtterConfig"), folder),
-        Known(
+        ClassSettings(
+            "OtterConfig", {"num_pups": 2}, None, None, place.format("configurations.OtterConfig"), folder
+        ),
+        ClassSettings(
             "OtterModel",
             {},
             {"hidden_size": 8},
@@ -41,7 +43,7 @@ def test_what_is_said_about_classes_is_read_with_its_files(tmp_path: Path) -> No
             place.format("models.OtterModel"),
             folder,
         ),
-        Known("PupModel", {}, None, "zoo.inputs:make", place.format("models.PupModel"), folder),
+        ClassSettings("PupModel", {}, None, "zoo.inputs:make", place.format("models.PupModel"), folder),
     )
 
 

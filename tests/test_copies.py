@@ -8,7 +8,7 @@ import pytest
 
 from gclint.code.file import SourceFile
 from gclint.code.project import Project
-from gclint.copies.marked import copy_comments, parse_renaming, twin_of
+from gclint.copies.marked import copy_comments, pair_of, parse_renaming
 from gclint.report.report import Repairs
 from gclint.run.fix import fix
 from gclint.settings import Settings
@@ -183,9 +183,9 @@ def _is_in_force(tree: Tree) -> bool:
     project = Project(Settings(), [])
     file = project.file(tree.path(BETA))
     (comment,) = copy_comments(file)
-    twin = twin_of(project, file, comment)
-    assert twin is not None
-    return twin.in_force
+    pair = pair_of(project, file, comment)
+    assert pair is not None
+    return pair.in_force
 
 
 def test_legacy_branch_goes_where_the_block_is_a_checkpointing_layer_already(tree: Tree) -> None:

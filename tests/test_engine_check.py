@@ -14,7 +14,7 @@ from gclint.finding import Finding, Position
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.rules.gc000_unused_ignore import UnusedIgnore
-from gclint.run.check import CheckResult, check
+from gclint.run.check import LintResult, check
 from gclint.settings import Settings
 from tests.toys import NO_FIX, CrashingRule, WordRule, replacing, without_fix
 
@@ -30,11 +30,11 @@ def _write(name: str, text: str | bytes) -> Path:
     return path
 
 
-def _check(rules: list[Rule], *paths: Path) -> CheckResult:
+def _check(rules: list[Rule], *paths: Path) -> LintResult:
     return check(Project(Settings(), paths), rules)
 
 
-def _told(result: CheckResult) -> list[tuple[str, str, int]]:
+def _told(result: LintResult) -> list[tuple[str, str, int]]:
     return [(str(finding.path), finding.code, finding.start) for finding in result.findings]
 
 

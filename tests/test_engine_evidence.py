@@ -8,14 +8,21 @@ from pathlib import Path
 import pytest
 
 from gclint.code.project import Project
-from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Heir, Refusal
+from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, InheritedDefect, Refusal
 from gclint.proof.evidence import Hint, weigh
 from gclint.rule import all_rules
-from gclint.run.check import CheckResult
+from gclint.run.check import LintResult
 from gclint.settings import Settings
 from gclint.verify.worker.branches import marked
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Coverage, Failure, InputEmbedding, ObservedSite, Place
+from gclint.verify.worker.protocol import (
+    ClassResult,
+    Coverage,
+    Failure,
+    InputEmbedding,
+    ObservedSite,
+    SourcePlace,
+)
 from tests.toys import NO_FIX
 
 _SOURCE = """\
@@ -41,8 +48,8 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def _place(path: Path, line: int, end_line: int | None = None) -> Place:
-    return Place(str(path), line, end_line or line)
+def _place(path: Path, line: int, end_line: int | None = None) -> SourcePlace:
+    return SourcePlace(str(path), line, end_line or line)
 
 
 def _site(path: Path, recomputed: bool | None = True, calls: int = 2) -> ObservedSite:
@@ -66,8 +73,8 @@ def _run(path: Path, *sites: ObservedSite, failures: tuple[Failure, ...] = ()) -
     return ClassResult(str(path), "Model", "failed", failures=failures, sites=sites)
 
 
-def _result(*findings: Finding, together: tuple[Finding, ...] = ()) -> CheckResult:
-    return CheckResult(findings, (), 1, groups=(frozenset(together),) if together else ())
+def _result(*findings: Finding, together: tuple[Finding, ...] = ()) -> LintResult:
+    return LintResult(findings, (), 1, groups=(frozenset(together),) if together else ())
 
 
 def _weigh(path: Path, run: ClassResult, *findings: Finding) -> tuple[Finding, ...]:
@@ -145,7 +152,8 @@ def test_another_call_in_the_file_of_an_heir_confirms_nothing(path: Path, tmp_pa
     generated = tmp_path / "modeling_y.py"
     generated.write_text(_SOURCE)
     finding = replace(
-        _finding(path, "GC003", "hidden_states=hidden_states,"), heirs=(Heir(generated, "YBlock"),)
+        _finding(path, "GC003", "hidden_states=hidden_states,"),
+        inherited_by=(InheritedDefect(generated, "YBlock"),),
     )
     failure = replace(_failure(path), places=(_place(generated, 8, 11),))
     site = replace(_site(generated), block="YBlock", keyword_activations=("hidden_states",))
@@ -172,7 +180,10 @@ def test_what_is_generated_speaks_for_its_source(path: Path, tmp_path: Path) -> 
     run = _run(generated, site)
     assert _evidence(path, run, finding) is None
     for symbol, evidence in (("YBlock", Evidence.CONFIRMED), ("Other", None)):
-        assert _evidence(path, run, replace(finding, heirs=(Heir(generated, symbol),))) is evidence
+        assert (
+            _evidence(path, run, replace(finding, inherited_by=(InheritedDefect(generated, symbol),)))
+            is evidence
+        )
 
 
 def _failure(path: Path, cause: Cause | None = Cause.KEYWORD_ACTIVATION) -> Failure:
@@ -225,7 +236,7 @@ def _fix(*edits: Edit, unsafe: bool = False) -> Fix:
     return Fix("Repair", edits)
 
 
-def _hints(path: Path, failure: Failure, result: CheckResult, *more: Path) -> tuple[Hint, ...]:
+def _hints(path: Path, failure: Failure, result: LintResult, *more: Path) -> tuple[Hint, ...]:
     project = Project(Settings(), [path, *more])
     run = _run(path, _site(path), failures=(failure,))
     return weigh(project, result, [run], all_rules()).hints_of(run, failure)
@@ -262,8 +273,8 @@ def test_a_fix_that_needs_further_files_names_them(path: Path, tmp_path: Path) -
     (hint,) = _hints(path, _failure(path), _result(both), other)
     assert hint.paths == (path, other)
     # What holds the same code is repaired together with it, or not at all.
-    twin = replace(finding, path=copy, remedy=_fix(Edit(copy, 0, 1, ""), unsafe=True))
-    (hint,) = _hints(path, _failure(path), _result(both, twin, together=(both, twin)), other, copy)
+    copied = replace(finding, path=copy, remedy=_fix(Edit(copy, 0, 1, ""), unsafe=True))
+    (hint,) = _hints(path, _failure(path), _result(both, copied, together=(both, copied)), other, copy)
     assert (set(hint.paths), hint.is_unsafe) == ({path, other, copy}, True)
 
 
@@ -313,9 +324,9 @@ def _called(path: Path, call: str, *, tells_columns: bool = True, by_keyword: bo
     row, line = before.count("\n") + 1, before.rpartition("\n")[2]
     start = len(line.encode())
     columns = (start, start + len(_CALLS[call])) if tells_columns else ()
-    place = Place(str(path), row, row, columns)
+    place = SourcePlace(str(path), row, row, columns)
     block = "Two" if _CALLS[call].startswith("self.two") else "One"
-    site = ObservedSite(place, block, Place(str(path), 1, 3), True, True, calls=1, recomputed=True)
+    site = ObservedSite(place, block, SourcePlace(str(path), 1, 3), True, True, calls=1, recomputed=True)
     return replace(site, keyword_activations=("states",) if by_keyword else ())
 
 

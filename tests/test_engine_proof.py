@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gclint.code.project import Project
-from gclint.finding import Edit, Heir, Part, Repair
+from gclint.finding import Edit, InheritedDefect, Repair, RepairKind
 from gclint.proof.proving import Proof, prove
 from gclint.report.proofs import reasons
 from gclint.rule import all_rules
@@ -29,7 +29,7 @@ from gclint.verify.worker.protocol import (
     Mode,
     Observation,
     ObservedSite,
-    Place,
+    SourcePlace,
     Verdict,
 )
 from tests.toys import WordRule, replacing
@@ -46,7 +46,7 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _site(**facts: object) -> ObservedSite:
-    place = Place(str(_MODELING), 1, 1)
+    place = SourcePlace(str(_MODELING), 1, 1)
     # The word that the toy rule finds is the symbol of its findings.
     site = ObservedSite(place, "bad", place, is_layer=True, is_trunk=True, calls=2, recomputed=True)
     return replace(site, **facts)  # type: ignore[arg-type]
@@ -332,7 +332,7 @@ def test_a_defect_that_is_still_there_refuses_it(
 
 
 def _failing(cause: Cause, line: int = 1) -> Failure:
-    places = (Place(str(_MODELING), line, line),)
+    places = (SourcePlace(str(_MODELING), line, line),)
     return Failure("gradients", "reentrant", "default", "wrong", places=places, cause=cause)
 
 
@@ -371,7 +371,7 @@ def test_what_belongs_to_another_repair_is_proven_with_it() -> None:
     (whole,) = repaired.applied
     own = whole.fix
     assert own is not None
-    parts = tuple(Repair(part, _MODELING, 0, 3) for part in (Part.BLOCK, Part.CALL))
+    parts = tuple(Repair(part, _MODELING, 0, 3) for part in (RepairKind.BLOCK, RepairKind.CALL))
     whole = replace(whole, remedy=replace(own, repairs=parts))
     part = replace(whole, code="GC003", remedy=replace(own, repairs=parts[1:]))
     runs = _Runs(FileRun((_earlier(),)), FileRun((_result(),)))
@@ -386,7 +386,10 @@ def test_what_belongs_to_another_repair_is_proven_with_it() -> None:
         ((), None),
         (("Model",), None),
         (("bad",), "GC114: bad, reentrant, default still fails in the way that the repair should prevent"),
-        (("Heir",), "GC114: Heir, reentrant, default still fails in the way that the repair should prevent"),
+        (
+            ("Heir",),
+            "GC114: Heir, reentrant, default still fails in the way that the repair should prevent",
+        ),
         (
             ("bad", "Heir", "Model"),
             "GC114: bad, reentrant, default still fails in the way that the repair should prevent",
@@ -395,7 +398,7 @@ def test_what_belongs_to_another_repair_is_proven_with_it() -> None:
 )
 def test_a_defect_is_gone_in_the_class_that_it_names(left: tuple[str, ...], obstacle: str | None) -> None:
     failure = Failure("frozen base", "reentrant", "default", "lost", cause=Cause.NO_INPUT_GRADIENT)
-    fed = InputEmbedding(Place(str(_MODELING), 1, 1), "bad", "embed", "")
+    fed = InputEmbedding(SourcePlace(str(_MODELING), 1, 1), "bad", "embed", "")
 
     def run(name: str, failing: bool, *embeddings: InputEmbedding) -> ClassResult:
         verdict = _verdict(*[_lost("a", cause=failure.cause)] * failing)
@@ -459,7 +462,7 @@ def test_what_nobody_runs_is_not_proven() -> None:
     for after in (_result(site=_site(block="Other")), _result(site=_site(calls=0))):
         (obstacle,) = _proof(_earlier(), after).obstacles
         assert obstacle == "GC001: none of the classes that were run uses `bad`; what was run: Model"
-    elsewhere = Place("/elsewhere/modeling_x.py", 1, 1)
+    elsewhere = SourcePlace("/elsewhere/modeling_x.py", 1, 1)
     other = _site(place=elsewhere, definition=elsewhere)
     assert "none of the classes that were run" in _proof(_earlier(), _result(site=other)).obstacles[0]
 
@@ -611,7 +614,7 @@ def forward(x):
 
 
 def test_what_is_changed_has_to_be_run() -> None:
-    one, other = Place("modeling_x.py", 4, 4), Place("modeling_x.py", 5, 5)
+    one, other = SourcePlace("modeling_x.py", 4, 4), SourcePlace("modeling_x.py", 5, 5)
     both = _result(executed=(one, other))
     assert _proof(_earlier(), both, text=_TWO_BRANCHES).obstacles == ()
     (obstacle,) = _proof(_earlier(), _result(executed=(one,)), text=_TWO_BRANCHES).obstacles
@@ -622,7 +625,9 @@ def test_what_is_changed_has_to_be_run() -> None:
 
 def test_the_run_of_what_is_generated_proves_the_repair_of_its_source() -> None:
     project, repaired = _repair(modeling_x="bad\n")
-    applied = tuple(replace(each, heirs=(Heir(_MODELING, "Heir"),)) for each in repaired.applied)
+    applied = tuple(
+        replace(each, inherited_by=(InheritedDefect(_MODELING, "Heir"),)) for each in repaired.applied
+    )
     repaired = replace(repaired, applied=applied)
     before = FileRun((_earlier(site=_site(block="Heir", **_SEEN)),))
     after = FileRun((_result(site=_site(block="Heir")),))
@@ -691,7 +696,7 @@ def test_files_that_import_from_a_refused_one_are_run_again_without_it() -> None
         failing = {_MODELING} if _MODELING in texts else {second} if texts else set()
         runs = {}
         for path in paths:
-            place = Place(str(path), 1, 1)
+            place = SourcePlace(str(path), 1, 1)
             site = _site(place=place, definition=place, **({} if texts else _SEEN))
             verdict = _verdict(*[_lost("a")] * (path in failing))
             runs[path] = FileRun((_result(verdict, site=site),))

@@ -14,8 +14,8 @@ from gclint.network.model import Network
 from gclint.proof.provable import proven_only
 from gclint.proof.proving import Proof
 from gclint.rule import Rule
-from gclint.run.baseline import Baseline, Entry, Selection
-from gclint.run.check import CheckResult, check
+from gclint.run.baseline import Baseline, BaselineEntry, Selection
+from gclint.run.check import LintResult, check
 from gclint.run.fix import FixResult, fix
 from gclint.settings import Settings
 from tests.toys import NO_FIX, WordRule, replacing, without_fix
@@ -94,7 +94,7 @@ def test_what_is_known_of_all_files_is_still_known_after_a_refusal() -> None:
 
 def test_stale_entries_and_changed_files_are_counted_after_a_refusal() -> None:
     project, repaired = _repaired()
-    stale = Entry("modeling_a.py", "TOY2", "gone", "0123456789abcdef")
+    stale = BaselineEntry("modeling_a.py", "TOY2", "gone", "0123456789abcdef")
     selection = Selection(
         project, [Path()], {_GOOD.absolute(), _BAD.absolute()}, Baseline(Path("base"), {stale: 1})
     )
@@ -159,6 +159,6 @@ def test_results_cannot_be_changed() -> None:
 def test_a_fixed_result_has_all_that_its_last_check_had() -> None:
     project, repaired = _repaired()
     checked = check(project, _RULES)
-    for name in {field.name for field in fields(CheckResult)} - {"verdicts"}:
+    for name in {field.name for field in fields(LintResult)} - {"verdicts"}:
         assert getattr(repaired, name) == getattr(checked, name)
     assert list(repaired.verdicts) == list(checked.verdicts)

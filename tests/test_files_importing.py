@@ -8,8 +8,8 @@ import pytest
 
 from gclint.code.file import SourceFile
 from gclint.code.likely import likely_imported, possibly_imported
+from gclint.code.neighbouring_files import files_importing, forget_mentions
 from gclint.code.project import Project
-from gclint.code.surroundings import files_importing, forget_mentions
 from gclint.settings import Settings
 
 _WRITINGS = (

@@ -8,7 +8,7 @@ import pytest
 
 from gclint.code.file import SourceFile
 from gclint.code.project import Project
-from gclint.copies.twins import Region, Renaming, Twin, definition_region
+from gclint.copies.pairs import CopyPair, Region, Renaming, definition_region
 from gclint.finding import Duty
 from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Place, place_at
@@ -71,7 +71,7 @@ def test_class_that_is_only_inherited_is_reported_at_the_parent(tree: Tree) -> N
     result = tree.check()
     assert told(result) == ["GC001 modeling_alpha.py AlphaLayer safe"]
     assert "; inherited by beta" in said(result.findings[0])
-    assert [(each.path.name, each.symbol) for each in result.findings[0].heirs] == [
+    assert [(each.path.name, each.symbol) for each in result.findings[0].inherited_by] == [
         ("modeling_beta.py", "BetaLayer")
     ]
     changed, left = tree.fix()
@@ -325,8 +325,8 @@ def test_code_of_several_lines_is_found_where_comments_stand_between(newline: st
     source = region("def f():\n    x = [  # gclint: ignore\n        1,  # gclint: ignore[X]: why\n    ]\n")
     derived = region("# 1\n# 2\ndef f():\n    x = [\n        1,  # gclint: ignore\n    ]\n")
     text = derived.file.text
-    twin = Twin(source, derived, Renaming(), is_copy=False)
-    span = twin.source_span(text.index("x ="), text.index("]") + 1)
+    pair = CopyPair(source, derived, Renaming(), is_copy=False)
+    span = pair.source_span(text.index("x ="), text.index("]") + 1)
     assert span == (source.file.text.index("x ="), source.file.text.rindex("]") + 1)
 
 

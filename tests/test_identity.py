@@ -13,12 +13,12 @@ import pytest
 from gclint.cli.main import main
 from gclint.code.paths import shown
 from gclint.code.project import Project
-from gclint.copies.twins import Renaming
+from gclint.copies.pairs import Renaming
 from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place
 from gclint.rule import all_rules
 from gclint.run.baseline import Selection
-from gclint.run.check import CheckResult, check
+from gclint.run.check import LintResult, check
 from gclint.run.fix import fix
 from gclint.settings import Settings
 from gclint.write.transaction import write_all
@@ -207,7 +207,7 @@ def _from_beside(path: Path) -> Path:
 _WAYS = (_absolute, _doubled, _through_a_folder, _from_beside)
 
 
-def _told(result: CheckResult) -> list[tuple[object, ...]]:
+def _told(result: LintResult) -> list[tuple[object, ...]]:
     """Return what is said of findings apart from how their paths are spelled."""
     return sorted(
         (
@@ -218,7 +218,7 @@ def _told(result: CheckResult) -> list[tuple[object, ...]]:
             each.message,
             each.remedy.reason or "",
             sorted((edit.path.name, edit.start, edit.content) for edit in each.edits),
-            sorted((heir.path.name, heir.symbol) for heir in each.heirs),
+            sorted((heir.path.name, heir.symbol) for heir in each.inherited_by),
         )
         for each in result.findings
     )
@@ -242,7 +242,7 @@ def test_findings_and_fixes_do_not_hang_on_how_files_are_given(
     assert _told(found) == _told(expected)
     paths = {each.path for each in found.findings}
     paths |= {edit.path for each in found.findings for edit in each.edits}
-    paths |= {heir.path for each in found.findings for heir in each.heirs}
+    paths |= {heir.path for each in found.findings for heir in each.inherited_by}
     assert paths <= set(mixed)
     assert _texts(_project(*mixed)) == _texts(_project(*plain))
 

@@ -15,7 +15,7 @@ import pytest
 from gclint.code.project import Project
 from gclint.rule import all_rules
 from gclint.run import jobs
-from gclint.run.check import CheckResult, check, check_again
+from gclint.run.check import LintResult, check, check_again
 from gclint.run.fix import fix
 from gclint.run.jobs import fitting_jobs, spread
 from gclint.settings import Settings
@@ -184,7 +184,7 @@ def _project(paths: list[Path]) -> Project:
     return Project(Settings(), paths, [Path()])
 
 
-def _same(one: CheckResult, other: CheckResult) -> bool:
+def _same(one: LintResult, other: LintResult) -> bool:
     assert list(one.verdicts) == list(other.verdicts)
     return (one.findings, one.problems, one.files, one.ran, one.groups) == (
         other.findings,
@@ -201,7 +201,7 @@ def _same(one: CheckResult, other: CheckResult) -> bool:
     [check, lambda *given, **how: fix(*given, unsafe=True, known=check(*given, **how))],
     ids=["check", "fix"],
 )
-def test_the_result_is_the_same(method: str, paths: list[Path], do: Callable[..., CheckResult]) -> None:
+def test_the_result_is_the_same(method: str, paths: list[Path], do: Callable[..., LintResult]) -> None:
     seen: list[Path] = []
     alone = do(_project(paths), all_rules())
     together = do(_project(paths), all_rules(), advance=seen.append, jobs=3)

@@ -21,7 +21,7 @@ from gclint.code.project import Project
 from gclint.finding import Problem
 from gclint.settings import Settings
 from gclint.userfolder import state_home
-from gclint.write.journal import Busy, Change, Journal, Unfinished, new_temporary
+from gclint.write.journal import Busy, FileChange, Journal, Unfinished, new_temporary
 from gclint.write.recovery import recover, refuse_unfinished
 from gclint.write.transaction import write_all
 from tests.kills import killed_at
@@ -332,9 +332,9 @@ def test_a_run_that_is_at_work_is_not_recovered() -> None:
     assert _journals() == [path]
 
 
-def _change(name: str) -> Change:
+def _change(name: str) -> FileChange:
     target = Path(name).resolve()
-    return Change(target, _OLD.encode(), _NEW.encode(), new_temporary(target))
+    return FileChange(target, _OLD.encode(), _NEW.encode(), new_temporary(target))
 
 
 def test_two_writes_do_not_meet() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gclint.code.project import Project
-from gclint.finding import Applicability, Evidence, Finding, Heir
+from gclint.finding import Applicability, Evidence, Finding, InheritedDefect
 from gclint.observations import Observations, Observed
 from gclint.proof.provable import Reached
 from gclint.rule import all_rules
@@ -182,8 +182,11 @@ def test_what_no_run_came_to_keeps_nothing_else_from_being_proven(project: Proje
     assert reached.provable([unseen]) == []
     # By itself it is tried, and the proof has more to say than this.
     assert Reached(project, all_rules()).provable([unseen]) == [unseen]
-    heir = Heir(path, "XLayer")
-    assert reached.provable([seen, replace(unseen, heirs=(heir,))]) == [seen, replace(unseen, heirs=(heir,))]
+    heir = InheritedDefect(path, "XLayer")
+    assert reached.provable([seen, replace(unseen, inherited_by=(heir,))]) == [
+        seen,
+        replace(unseen, inherited_by=(heir,)),
+    ]
     left = fix(project, [], unsafe=False)
     (refused,) = reached.judged(replace(left, findings=(unseen,))).findings
     assert "none of the classes that were run uses `Other`" in str(refused.remedy)

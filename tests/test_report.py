@@ -362,7 +362,7 @@ def write_statistics(report, stream):
 _WITH_FURTHER_FORMAT = """
 import sys
 import gclint.report.formats as formats
-entry = formats.Entry("further_format", shows_runs=True, counts=True)
+entry = formats.FormatEntry("further_format", shows_runs=True, counts=True)
 formats.FORMATS = {**formats.FORMATS, "further": entry}
 sys.argv[0] = "gclint"
 from gclint.cli.main import main

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gclint.code.project import Project
-from gclint.finding import Applicability, Duty, Finding, Fix, Part, Problem, Refusal, Repair
+from gclint.finding import Applicability, Duty, Finding, Fix, Problem, Refusal, Repair, RepairKind
 from gclint.report.full import write_diff_notices
 from gclint.report.markdown import markdown
 from gclint.report.report import Repairs, Report
@@ -54,7 +54,11 @@ def test_every_fix_says_what_it_puts_right(path: Path, tmp_path: Path) -> None:
         assert finding.fix
         kinds = {repair.part for repair in finding.fix.repairs}
         # GC301 is repaired together with the blocks that the override kept from being enabled.
-        assert Part.BLOCK in kinds if finding.code in ("GC001", "GC301", "GC302") else kinds == {Part.CALL}
+        assert (
+            RepairKind.BLOCK in kinds
+            if finding.code in ("GC001", "GC301", "GC302")
+            else kinds == {RepairKind.CALL}
+        )
 
 
 @pytest.mark.parametrize(
@@ -72,7 +76,11 @@ def test_what_is_put_right_is_counted(
     name: str, blocks: int, calls: int, branches: int, tmp_path: Path
 ) -> None:
     parts = _repairs(FIXTURES / f"{name}.py", tmp_path).parts
-    assert (parts[Part.BLOCK], parts[Part.CALL], parts[Part.BRANCH]) == (blocks, calls, branches)
+    assert (parts[RepairKind.BLOCK], parts[RepairKind.CALL], parts[RepairKind.BRANCH]) == (
+        blocks,
+        calls,
+        branches,
+    )
 
 
 def test_a_block_counts_with_its_base_in_another_file(tmp_path: Path) -> None:
@@ -93,8 +101,8 @@ def test_a_block_counts_with_its_base_in_another_file(tmp_path: Path) -> None:
     assert list(result.changed) == [base]
     repairs = Repairs.of(result.applied, result.changed)
     assert {(repair.part, repair.path) for repair in repairs.pieces} == {
-        (Part.BLOCK, base),
-        (Part.BLOCK, user),
+        (RepairKind.BLOCK, base),
+        (RepairKind.BLOCK, user),
     }
 
 
@@ -110,11 +118,11 @@ def test_what_two_fixes_put_right_together_counts_once(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = Path("x/modeling_x.py")
-    branch = Repair(Part.BRANCH, path, 10, 20)
-    blocks = [Repair(Part.BLOCK, path, start, start + 1) for start in (1, 2)]
+    branch = Repair(RepairKind.BRANCH, path, 10, 20)
+    blocks = [Repair(RepairKind.BLOCK, path, start, start + 1) for start in (1, 2)]
     findings = [_finding("A", path, blocks[0], branch), _finding("B", path, blocks[1], branch, blocks[0])]
     report = _report(findings)
-    assert report.repairs.parts == {Part.BLOCK: 2, Part.BRANCH: 1}
+    assert report.repairs.parts == {RepairKind.BLOCK: 2, RepairKind.BRANCH: 1}
     introduction = "2 findings repaired in 1 file: 2 blocks, 0 call sites, 1 legacy branch. 0 left."
     assert introduction in markdown(report)
 
@@ -122,7 +130,7 @@ def test_what_two_fixes_put_right_together_counts_once(
 def test_what_is_repaired_is_listed_with_what_has_to_be_reviewed_and_done(tmp_path: Path) -> None:
     one, two = tmp_path / "one" / "modeling_one.py", tmp_path / "two" / "modeling_two.py"
     duty = Duty(tmp_path / "three" / "modeling_three.py", "modeling_three.py has to be regenerated")
-    safe = _finding("A", one, Repair(Part.BLOCK, one, 0, 1))
+    safe = _finding("A", one, Repair(RepairKind.BLOCK, one, 0, 1))
     more = replace(safe, symbol="B", remedy=Fix("Repair", (), duties=(duty,)))
     unsafe = replace(
         safe, path=two, remedy=Fix("Repair", (), Applicability.UNSAFE, "it keeps state", (), (duty,))
@@ -145,7 +153,7 @@ def test_what_is_left_is_grouped_by_rule_model_and_reason(tmp_path: Path) -> Non
         _finding("C", one, reason="no call"),
         _finding("A", two, reason="no call"),
         _finding("A", two, reason="no call"),
-        _finding("E", two, Repair(Part.BLOCK, two, 0, 1)),
+        _finding("E", two, Repair(RepairKind.BLOCK, two, 0, 1)),
     ]
     text = markdown(_report(left=left))
     assert text.partition("### Remaining findings\n\n")[2] == (
@@ -161,7 +169,7 @@ def test_what_is_left_is_grouped_by_rule_model_and_reason(tmp_path: Path) -> Non
 
 def test_the_closing_lines_name_some_models_only(tmp_path: Path) -> None:
     paths = [tmp_path / f"m{number:02}" / "modeling_x.py" for number in range(11)]
-    repaired = [_finding("A", path, Repair(Part.CALL, path, 0, 1)) for path in paths]
+    repaired = [_finding("A", path, Repair(RepairKind.CALL, path, 0, 1)) for path in paths]
     left = [_finding("B", paths[4]), _finding("B", paths[9])]
     assert _closing_lines(repaired, left) == [
         "  in 11 files of 11 models: 11 call sites",

@@ -275,7 +275,7 @@ def test_block_is_repaired_together_with_all_that_run_it(tmp_path: Path) -> None
     assert _is_safe(finding)
     assert finding.path.name == "modeling_layer.py"
     assert {edit.path.name for edit in finding.edits} == set(files)
-    assert not any(heir.defines for heir in finding.heirs)
+    assert not any(inherited.defines for inherited in finding.inherited_by)
 
 
 @pytest.mark.parametrize("missing", ["modeling_layer.py", "modeling_other.py"])

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gclint.code.tokens import Kind, code_tokens, one_line, tokens
+from gclint.code.tokens import TokenKind, code_tokens, one_line, tokens
 
-_LAYOUT = (Kind.NEWLINE, Kind.JOIN)
+_LAYOUT = (TokenKind.NEWLINE, TokenKind.JOIN)
 
 
 def _same_code(one: str, other: str) -> bool:
@@ -184,7 +184,7 @@ def test_a_string_is_one_token(string: str, around: str) -> None:
     prefixed = string[0] not in "'\""
     if "if@" in around.replace("{}", "@") and prefixed:
         text = text.replace("if", "if ")
-    found = [token for token in tokens(text) if token.kind is Kind.STRING]
+    found = [token for token in tokens(text) if token.kind is TokenKind.STRING]
     assert [token.text for token in found] == [string]
 
 

@@ -75,7 +75,7 @@ def _traced(folder: Path, *arguments: str) -> list[str]:
 def test_what_the_tour_says_of_a_finding_is_what_runs_in_this_order(tmp_path: Path) -> None:
     table = _tour().split("With `--fix`,", 1)[0].split("finds it:", 1)[1]
     order = _traced(tmp_path, "check", "--jobs", "1", "--select", "GC003")
-    named = [each for each in _named(table)]
+    named = _named(table)
     assert [each for each in named if each not in order] == []
     assert named == sorted(named, key=order.index)
     (said,) = re.findall(r"about (\d+) run for this finding", _tour())

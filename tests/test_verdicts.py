@@ -16,7 +16,7 @@ from gclint.network.model import Network
 from gclint.report import places
 from gclint.report.explanation import write_text
 from gclint.rules.gc110_cache_without_guard import CacheWithoutGuard
-from gclint.run.explain import Explanation
+from gclint.run.explain import PlaceExplanation
 from tests.harness import load_fixtures
 from tests.verdicts import facts
 from tests.verdicts.__main__ import compared, main, templates_of
@@ -121,8 +121,8 @@ def test_other_words_are_no_change(
 def test_fingerprint_and_explanation_are_compared(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def shorter(explanation: Explanation, stream: TextIO) -> None:
-        write_text(replace(explanation, subjects=explanation.subjects[1:]), stream)
+    def shorter(explanation: PlaceExplanation, stream: TextIO) -> None:
+        write_text(replace(explanation, explained=explanation.explained[1:]), stream)
 
     monkeypatch.setattr(places, "code_hash", str)
     monkeypatch.setattr(facts, "write_text", shorter)

@@ -11,7 +11,7 @@ from gclint.code.project import Project
 from gclint.finding import Finding
 from gclint.report.findings import obstacle
 from gclint.rule import all_rules
-from gclint.run.check import CheckResult, check
+from gclint.run.check import LintResult, check
 from gclint.run.fix import FixResult, fix
 from gclint.settings import Settings
 
@@ -114,7 +114,7 @@ class Tree:
         models = self.folder / "transformers" / "models"
         return [self.path(name) for name in names] if names else sorted(models.glob("*/mod*.py"))
 
-    def check(self, *names: str) -> CheckResult:
+    def check(self, *names: str) -> LintResult:
         """Check the named files, or all of them."""
         result = check(Project(Settings(), self._given(names)), all_rules())
         assert result.problems == ()
@@ -136,7 +136,7 @@ class Tree:
         return {path: after for path, (_, after) in result.changed.items()}, result
 
 
-def told(result: CheckResult) -> list[str]:
+def told(result: LintResult) -> list[str]:
     """Return the findings: code, file and symbol, and the kind of fix."""
     return [f"{each.code} {each.path.name} {each.symbol} {kind(each)}" for each in result.findings]
 

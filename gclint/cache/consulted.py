@@ -26,7 +26,7 @@ from gclint.facts import (
     settled_signature,
     signature,
 )
-from gclint.trace import Fact, Signature, Trace
+from gclint.trace import FileFact, Signature, Trace
 
 _OF_FILES = ("content", "search")
 _Rows = list[Any]
@@ -40,7 +40,7 @@ class Damaged(ValueError):
 _MALFORMED = (TypeError, ValueError, KeyError, IndexError, AttributeError, RecursionError)
 
 
-class Answer(NamedTuple):
+class RecordedAnswer(NamedTuple):
     """The answer to a question about the file system, as an earlier run got it."""
 
     text: str
@@ -55,7 +55,7 @@ def encoded(trace: Trace) -> list[Any] | None:
 
     What follows from a folder is a text in that, which need not be read as long as the folder is the same.
     """
-    folders: defaultdict[str, list[Fact]] = defaultdict(list)
+    folders: defaultdict[str, list[FileFact]] = defaultdict(list)
     for fact in trace.answers:
         folders[folder_of(fact)].append(fact)
     document = []
@@ -72,7 +72,7 @@ def encoded(trace: Trace) -> list[Any] | None:
     return document
 
 
-def _rows(trace: Trace, folder: str, facts: Iterable[Fact]) -> _Rows:
+def _rows(trace: Trace, folder: str, facts: Iterable[FileFact]) -> _Rows:
     questions: defaultdict[tuple[str, str | int], list[list[str]]] = defaultdict(list)
     for fact in facts:
         # A file that was read and searched has one content.
@@ -83,7 +83,7 @@ def _rows(trace: Trace, folder: str, facts: Iterable[Fact]) -> _Rows:
     for (path, _), asked_of_path in questions.items():
         kind, detail, _ = asked_of_path[0]
         seen = trace.signatures.get(path) if kind in _OF_FILES else None
-        found = [trace.answers[Fact(kind, path, detail)], *([] if seen is None else [seen])]
+        found = [trace.answers[FileFact(kind, path, detail)], *([] if seen is None else [seen])]
         rows.setdefault(str(asked_of_path), (asked_of_path, {}))[1][_name(folder, path)] = found
     return [*map(list, rows.values())]
 
@@ -124,7 +124,7 @@ def _hold(folder: str, rows: _Rows) -> bool:
     return True
 
 
-def decoded(document: Any) -> dict[Fact, Answer]:
+def decoded(document: Any) -> dict[FileFact, RecordedAnswer]:
     """Return the answers in a document.
 
     Raises:
@@ -139,14 +139,14 @@ def decoded(document: Any) -> dict[Fact, Answer]:
                     for kind, detail, phase in asked:
                         if not is_kind(kind):
                             raise Damaged("there is no such question")
-                        fact = Fact(kind, _path(prefix, name), detail)
-                        known[fact] = Answer(text, phase, tuple(seen[0]) if seen else None)
+                        fact = FileFact(kind, _path(prefix, name), detail)
+                        known[fact] = RecordedAnswer(text, phase, tuple(seen[0]) if seen else None)
     except _MALFORMED as error:
         raise Damaged(str(error)) from None
     return known
 
 
-def changed(known: Mapping[Fact, Answer]) -> dict[Fact, str]:
+def changed(known: Mapping[FileFact, RecordedAnswer]) -> dict[FileFact, str]:
     """Return the questions whose answers have changed, with their new answers."""
     return {
         fact: answer(fact)
@@ -180,11 +180,11 @@ def _code() -> Trace | None:
             return None
         if max(status.st_mtime_ns, status.st_ctime_ns) >= _BEGAN:
             return None
-        fact = Fact("search", path)
+        fact = FileFact("search", path)
         trace.answers[fact] = answer(fact)
         if is_settled(status, _BEGAN):
             trace.signatures[path] = signature(status)
     for folder in getattr(sys.modules.get("gclint.rules"), "__path__", ()):
-        fact = Fact("matching", str(folder), "*.py")
+        fact = FileFact("matching", str(folder), "*.py")
         trace.answers[fact] = answer(fact)
     return trace

@@ -14,7 +14,7 @@ OPTION = "--cache-dir"
 _TABLE = b"tool.gclint"
 
 
-class Place(NamedTuple):
+class CachePlace(NamedTuple):
     """Where the documents of a project are."""
 
     folder: Path | None
@@ -25,9 +25,9 @@ class Place(NamedTuple):
     """Whether the user has named the folder."""
 
 
-def place_of(named: Path | None) -> Place:
+def place_of(named: Path | None) -> CachePlace:
     """Return where runs here are stored: in a folder that the user names, or in the user's own."""
-    return Place(named or cache_home(), key_of(project_root()), named is not None)
+    return CachePlace(named or cache_home(), key_of(project_root()), named is not None)
 
 
 def named_in(arguments: Sequence[str]) -> Path | None:

@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from gclint import __version__
-from gclint.cache.place import Place
+from gclint.cache.place import CachePlace
 from gclint.facts import digest
 from gclint.userfolder import NotPrivate, UserFolder, own_folder
 
@@ -53,7 +53,7 @@ class _NotOurs(Exception):
 class Store:
     """The documents of a project."""
 
-    def __init__(self, place: Place, complain: Callable[[Exception], None] | None = None) -> None:
+    def __init__(self, place: CachePlace, complain: Callable[[Exception], None] | None = None) -> None:
         """Remember the place without accessing it; ``complain`` is called once with why it cannot be used."""
         self._place = place
         self._complain = complain

@@ -11,7 +11,7 @@ import click
 from gclint.cli import CannotRun, GivenPath
 
 if TYPE_CHECKING:
-    from gclint.cache.place import Place
+    from gclint.cache.place import CachePlace
     from gclint.cache.store import Store
 
 _FORMER = (".gclint_cache", ".gclint")
@@ -75,7 +75,7 @@ def store_of_run(named: Path | None, *, quiet: bool, verbose: bool) -> Store | N
     return Store(place, complain)
 
 
-def _in_words(place: Place, error: Exception) -> str:
+def _in_words(place: CachePlace, error: Exception) -> str:
     from gclint.code.paths import shown
 
     reason = (isinstance(error, OSError) and error.strerror) or str(error)

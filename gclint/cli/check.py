@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from gclint.finding import Finding
     from gclint.proof.proving import Proof
     from gclint.report.report import Report
-    from gclint.run.check import CheckResult
+    from gclint.run.check import LintResult
     from gclint.run.memory import Memory
 
 # With fewer files, a run ends before a progress bar would be of use.
@@ -154,11 +154,11 @@ def check_command(
         raise click.UsageError(complaint)
     require_page(options.page_path)
     with standard_input(paths, options) as incoming:
-        status = _Run(paths or (Path(),), config, given, options, incoming).status()
+        status = _CheckRun(paths or (Path(),), config, given, options, incoming).status()
     context.exit(status)
 
 
-class _Run:
+class _CheckRun:
     """One run: what was asked for, and the files that it is about."""
 
     def __init__(
@@ -265,7 +265,7 @@ class _Run:
 
     # -- the check
 
-    def _result(self) -> tuple[CheckResult, tuple[Proof, ...] | None]:
+    def _result(self) -> tuple[LintResult, tuple[Proof, ...] | None]:
         from gclint.run.check import check
         from gclint.run.jobs import fitting_jobs
 
@@ -301,7 +301,7 @@ class _Run:
 
     # -- after the check
 
-    def _written(self, result: CheckResult, ignored: Mapping[Path, int]) -> Report:
+    def _written(self, result: LintResult, ignored: Mapping[Path, int]) -> Report:
         """Write the repaired files, and return the report."""
         from gclint.report.report import Repairs, Report
 
@@ -396,16 +396,16 @@ class _Run:
 
     def _keep(self, store: Store, report: Report) -> None:
         """Store the report for the next time that the same command runs."""
-        from gclint.report.known import Shown, keep
+        from gclint.report.cached_report import ReportOptions, keep
         from gclint.trace import current
 
         trace, options = current(), self.options
         if trace is not None:
             notes = tuple(printed_notes())
-            shown = Shown(self.project.paths, options.output_format, options.statistics, notes)
+            shown = ReportOptions(self.project.paths, options.output_format, options.statistics, notes)
             keep(store, sys.argv[1:], trace, report, shown)
 
-    def _print_interrupted(self, result: CheckResult) -> None:
+    def _print_interrupted(self, result: LintResult) -> None:
         """Print what was found before an interruption, in a format for people.
 
         Other programs would take the files that were not checked for files without findings.

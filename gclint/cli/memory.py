@@ -18,8 +18,8 @@ from gclint.cli.output import FormatChoice
 from gclint.cli.runs import run_settings
 from gclint.report.formats import DEFAULT, FORMATS
 from gclint.report.printing import write_object
-from gclint.verify.memory import NoEstimate, ask, subject_of, with_architecture
-from gclint.verify.worker.estimates import ADAFACTOR, OPTIMIZERS, Lora, Question, Sharding
+from gclint.verify.memory import NoEstimate, ask, named_target, with_architecture
+from gclint.verify.worker.estimates import ADAFACTOR, OPTIMIZERS, EstimateRequest, Lora, Sharding
 
 _SECONDS = 600.0
 _DTYPES = ("bfloat16", "float16", "float32")
@@ -134,7 +134,7 @@ def _sharding(_context: click.Context, _option: click.Parameter, value: str | No
     "--optimizer",
     (*OPTIMIZERS, ADAFACTOR),
     "Optimizer whose state is included.",
-    default=Question.optimizer,
+    default=EstimateRequest.optimizer,
 )
 @_steps(
     "--budget",
@@ -196,9 +196,9 @@ def memory(
     question["bits"] = None if bits is None else int(bits)
     settings = run_settings((), python, device or "cpu", 1, time_limit, memory_limit)
     try:
-        target, content = subject_of(model, config, settings.python)
+        target, content = named_target(model, config, settings.python)
         known = settings_of([target.path]).known
-        asked = with_architecture(Question(config=content, **question), content)
+        asked = with_architecture(EstimateRequest(config=content, **question), content)
         found = ask(target, asked, replace(settings, known=known))
     except NoEstimate as error:
         raise CannotRun(str(error)) from None

@@ -19,7 +19,7 @@ from gclint.settings.definitions import (
     PATH,
     SWITCH,
     WORDS,
-    Definition,
+    SettingDefinition,
 )
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def pop_settings(parameters: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _option(option: MakeOption, definition: Definition) -> Callable[[Any], Any]:
+def _option(option: MakeOption, definition: SettingDefinition) -> Callable[[Any], Any]:
     keywords: dict[str, Any] = {"help": definition.help, "default": None}
     if definition.kind is not SWITCH:
         keywords["metavar"] = definition.metavar
@@ -129,7 +129,7 @@ def _option(option: MakeOption, definition: Definition) -> Callable[[Any], Any]:
     return option(definition.option, definition.field, **keywords)
 
 
-def _converted(definition: Definition) -> Callable[..., object]:
+def _converted(definition: SettingDefinition) -> Callable[..., object]:
     def convert(_context: click.Context, _option: click.Parameter, value: Any) -> object:
         if value is None or value == ():
             return None
@@ -183,7 +183,6 @@ def complete_rule(
 def _complete_level(
     _context: click.Context, _option: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Return the levels that complete the text."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(each.value) for each in Level if each.value.startswith(incomplete)]

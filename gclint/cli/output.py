@@ -18,7 +18,7 @@ import click
 
 from gclint.cli import CannotRun
 from gclint.cli.options import FILE_TYPE, MakeOption, together
-from gclint.report.formats import DEFAULT, FORMATS, Entry, format_complaint, written_as
+from gclint.report.formats import DEFAULT, FORMATS, FormatEntry, format_complaint, written_as
 
 if TYPE_CHECKING:
     from gclint.finding import Problem
@@ -36,7 +36,7 @@ class OutputFile:
 class FormatChoice(click.Choice[str]):
     """The name of a format."""
 
-    def __init__(self, known: Mapping[str, Entry]) -> None:
+    def __init__(self, known: Mapping[str, FormatEntry]) -> None:
         super().__init__(list(known))
         self._known = known
 
@@ -53,7 +53,7 @@ class OutputFileType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
     name = "FORMAT:PATH"
 
-    def __init__(self, known: Mapping[str, Entry]) -> None:
+    def __init__(self, known: Mapping[str, FormatEntry]) -> None:
         self._known = known
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> OutputFile:
@@ -76,7 +76,7 @@ class OutputFileType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 def output_options(
-    option: MakeOption, known: Mapping[str, Entry] = FORMATS, *, default: str | None = DEFAULT
+    option: MakeOption, known: Mapping[str, FormatEntry] = FORMATS, *, default: str | None = DEFAULT
 ) -> Callable[[Any], Any]:
     """Return a decorator that adds the options for the known formats to a command.
 
@@ -183,11 +183,11 @@ def write_page(path: Path, report: Report, repeat: str = "gclint verify") -> Non
         CannotRun: it cannot be written.
     """
     from gclint.code.paths import shown
-    from gclint.report.page.building import Origin, page
+    from gclint.report.page.building import PageOrigin, page
     from gclint.report.page.render import rendered
     from gclint.write.disk import write_text
 
-    origin = Origin(shlex.join(["gclint", *sys.argv[1:]]), datetime.now().astimezone(), repeat)
+    origin = PageOrigin(shlex.join(["gclint", *sys.argv[1:]]), datetime.now().astimezone(), repeat)
     for problem in write_text(path, rendered(page(report, origin))):
         raise CannotRun(f"--report: {shown(path)}: {problem.message}")
     click.echo(f"Open {shown(path)} in a browser to see the report.", err=True)

@@ -15,7 +15,7 @@ from gclint.cli import CannotRun, print_once
 from gclint.cli.options import PATH_TYPE, POSITIVE, MakeOption, together
 from gclint.interruption import exit_status
 from gclint.verify.settings import GIGABYTES, RunSettings
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.class_settings import ClassSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gclint.settings import Settings
     from gclint.userfolder import UserFolder
     from gclint.verify.files import Audience, Runner
-    from gclint.verify.run import Heard
+    from gclint.verify.run import ReceivedMessage
 
 
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
@@ -65,7 +65,7 @@ def run_options(option: MakeOption, about_jobs: str = _ABOUT_JOBS) -> Callable[[
 
 
 def run_settings(
-    known: tuple[Known, ...],
+    known: tuple[ClassSettings, ...],
     python: Path | None,
     device: str | None,
     jobs: int | None,
@@ -80,7 +80,7 @@ def run_settings(
 @contextmanager
 def results_of_user() -> Iterator[UserFolder | None]:
     """Yield the user's folder of results; None, after a note, if results cannot be kept there."""
-    from gclint.verify.journal import results_folder
+    from gclint.verify.results_file import results_folder
 
     try:
         folder = results_folder()
@@ -97,7 +97,7 @@ class _Nobody:
 
     def expect(self, sources: int) -> None: ...
 
-    def take(self, heard: Heard) -> None: ...
+    def take(self, received: ReceivedMessage) -> None: ...
 
     def note(self, words: str) -> None: ...
 
@@ -108,7 +108,7 @@ def run_display(*, is_shown: bool) -> Iterator[Audience]:
     if not (is_shown and sys.stderr.isatty()):
         yield _Nobody()
         return
-    from gclint.report.live import live_table
+    from gclint.report.progress_table import live_table
 
     with live_table(sys.stderr) as table:
         yield table
@@ -141,17 +141,17 @@ def proven(
 def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iterator[tuple[Runner, Audience]]:
     """Yield a runner that stores its results, to resume an interrupted run, and what shows its progress."""
     from gclint.userfolder import key_of
-    from gclint.verify.files import FileRunner, Journals, NothingRuns
+    from gclint.verify.files import FileRunner, NothingRuns, ResultsFiles
     from gclint.verify.results import UnusableResults
 
     try:
         with results_of_user() as folder, run_display(is_shown=options.is_for_people) as audience:
-            journals = Journals(folder, key_of(Path()), project.paths) if folder else None
-            if journals and not options.resume:
-                journals.clear()
+            results_files = ResultsFiles(folder, key_of(Path()), project.paths) if folder else None
+            if results_files and not options.resume:
+                results_files.clear()
             yield (
                 FileRunner(
-                    run_settings(settings.known, *options.about_runs), audience, journals, project.paths
+                    run_settings(settings.known, *options.about_runs), audience, results_files, project.paths
                 ),
                 audience,
             )

@@ -18,7 +18,16 @@ from gclint.facts import read_bytes
 from gclint.finding import Problem
 from gclint.report.printing import write_lines
 from gclint.report.report import Report
-from gclint.report.upstream import INDEX, Defect, Script, defects, index, page, page_name, repaired
+from gclint.report.upstream import (
+    INDEX,
+    Defect,
+    DemonstrationScript,
+    defects,
+    index,
+    page,
+    page_name,
+    repaired,
+)
 from gclint.verify.demonstration import demonstrate
 from gclint.verify.repro import script, scripts
 from gclint.verify.results import Results
@@ -91,17 +100,17 @@ def write_upstream(folder: Path, report: Report, settings: RunSettings) -> None:
     write_lines((f"{shown(folder)} has {have}.",), sys.stderr)
 
 
-def _tried(report: Report, defect: Defect, settings: RunSettings) -> Script | None:
+def _tried(report: Report, defect: Defect, settings: RunSettings) -> DemonstrationScript | None:
     """Return the first script that shows a defect, or one that does not; None if there is none at all."""
     last = None
-    for result, failure in defect.subjects[:_TRIED]:
+    for result, failure in defect.demonstrable[:_TRIED]:
         recipe = result.recipe_of(failure)
         assert recipe is not None
         text = script(result, failure, recipe)
-        last = Script(text, demonstrate(text, settings))
+        last = DemonstrationScript(text, demonstrate(text, settings))
         if last.shows and defect.repair is not None:
             after = {path: texts[1] for path, texts in repaired(report, defect.repair).items()}
-            return Script(text, last.result, demonstrate(text, settings, after))
+            return DemonstrationScript(text, last.result, demonstrate(text, settings, after))
         if last.shows:
             return last
     return last

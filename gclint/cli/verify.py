@@ -59,11 +59,11 @@ from gclint.report.report import Report
 from gclint.run.check import check
 from gclint.settings import Settings
 from gclint.userfolder import UserFolder, key_of, own_file
-from gclint.verify import journal
+from gclint.verify import results_file
 from gclint.verify.files import Audience
 from gclint.verify.process import EXECUTORS
 from gclint.verify.results import Results, UnusableResults
-from gclint.verify.run import Heard, verify
+from gclint.verify.run import ReceivedMessage, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import (
     Target,
@@ -75,7 +75,7 @@ from gclint.verify.sources import (
     target_of,
     targets_of,
 )
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.class_settings import ClassSettings
 from gclint.verify.worker.practices import ALL, PRACTICES, UnknownPractice, groups, practices_named
 
 _EXAMPLES = (
@@ -243,10 +243,10 @@ def run(
     with nullcontext() if results_path else results_of_user() as folder:
         place = folder.path / f"{key_of(Path())}-verify.jsonl" if folder else results_path
         with _errors_in_one_line(context, place):
-            header = journal.header(targets, settings, part)
+            header = results_file.header(targets, settings, part)
             targets = shard(targets, *part)
             with (
-                _journal(place, folder, header, resume=resume) as written,
+                _results_file(place, folder, header, resume=resume) as written,
                 run_display(is_shown=FORMATS[output.output_format].is_for_people) as audience,
             ):
                 audience.expect(len(targets))
@@ -293,7 +293,7 @@ def merge(context: click.Context, /, files: tuple[Path, ...], **flags: Any) -> N
     """Merge the results of all shards of a run. FILES are the files that --results named."""
     output = _Output.taken_from(flags, *files)
     try:
-        results = journal.merge(files)
+        results = results_file.merge(files)
     except (UnusableResults, OSError) as error:
         raise CannotRun(_message(error)) from None
     files_at_hand = _unchanged(results)
@@ -326,7 +326,7 @@ def _targets(
     return [by_path[path] for path in sorted(by_path)], found
 
 
-def _without_code(known: Iterable[Known]) -> tuple[Known, ...]:
+def _without_code(known: Iterable[ClassSettings]) -> tuple[ClassSettings, ...]:
     """Return the settings of classes that name no function of the project in the current folder.
 
     Whoever runs models by name alone has not asked to run anything of what lies there.
@@ -343,15 +343,15 @@ def _without_code(known: Iterable[Known]) -> tuple[Known, ...]:
 def _run(
     targets: Sequence[Target],
     settings: RunSettings,
-    written: journal.Journal | None,
+    written: results_file.ResultsFile | None,
     audience: Audience,
 ) -> tuple[Results, KeyboardInterrupt | None]:
     """Run the targets, and return the results, as far as they go, with what interrupted the run."""
 
-    def listen(heard: Heard) -> None:
+    def listen(received: ReceivedMessage) -> None:
         if written is not None:
-            written.write(heard)
-        audience.take(heard)
+            written.write(received)
+        audience.take(received)
 
     earlier = None if written is None else written.earlier
     results = Results()
@@ -371,9 +371,9 @@ def _interrupted(results: Path | None) -> str:
     return f"interrupted; the results so far are in {shown(results)}, and --resume continues with them"
 
 
-def _journal(
-    path: Path | None, folder: UserFolder | None, header: journal.Header, *, resume: bool
-) -> AbstractContextManager[journal.Journal | None]:
+def _results_file(
+    path: Path | None, folder: UserFolder | None, header: results_file.Header, *, resume: bool
+) -> AbstractContextManager[results_file.ResultsFile | None]:
     """Open the file of results, which are about what the header says; none if there is no path.
 
     The folder is the user's own that the file is in; None if the user has named the file. With ``resume``,
@@ -386,7 +386,7 @@ def _journal(
             handle = own_file(path, is_believed=resume)
         else:
             handle = folder.open(path.name, os.O_RDWR | os.O_CREAT)
-        return journal.Journal(handle, path, header, resume=resume)
+        return results_file.ResultsFile(handle, path, header, resume=resume)
     except OSError as error:
         raise UnusableResults(
             f"results cannot be written to {shown(path)}: {error.strerror}; choose another file with "

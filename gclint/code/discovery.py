@@ -18,7 +18,7 @@ from gclint.code.candidates import (
     may_look_like_model,
 )
 from gclint.code.paths import printable
-from gclint.facts import Entry, Places, entries, exists, is_file, is_link, mode, real_path
+from gclint.facts import FolderEntry, PathResolver, entries, exists, is_file, is_link, mode, real_path
 from gclint.finding import Problem
 from gclint.settings import FILES as SETTINGS_FILES
 from gclint.settings import Settings
@@ -68,7 +68,7 @@ def survey(paths: Sequence[Path], settings: Settings) -> Survey:
     is not who chose the folder. For the same reason it is a problem if a given path leads, through a link in
     the working directory, out of that and of the other given paths.
     """
-    walk = _Walk(paths, settings)
+    walk = _Discovery(paths, settings)
     for path in paths:
         walk.take(path)
     overlooked = walk.overlooked()
@@ -91,11 +91,11 @@ class _Folder:
     identity: tuple[int, int]
     is_secondary: bool
     """Whether it contains tests or build output, or is inside such a folder."""
-    entries: Iterator[Entry]
+    entries: Iterator[FolderEntry]
     """The entries that have not been looked at yet."""
 
 
-class _Walk:
+class _Discovery:
     def __init__(self, paths: Sequence[Path], settings: Settings) -> None:
         self.files: list[Path] = []
         self.problems: list[Problem] = []
@@ -103,7 +103,7 @@ class _Walk:
         self.skipped: list[tuple[Path, str]] = []
         self.outside: list[Path] = []
         self.settings = settings
-        self._places = Places()
+        self._places = PathResolver()
         self._taken: set[str] = set()
         self._visited: set[tuple[int, int]] = set()
         self._found = 0
@@ -193,7 +193,7 @@ class _Walk:
                 is_secondary = folder.is_secondary or is_test_or_build(path.name)
                 opened += self._opened(path, opened, is_secondary=is_secondary)
 
-    def _may_follow(self, link: Path, entry: Entry, *, is_secondary: bool) -> bool:
+    def _may_follow(self, link: Path, entry: FolderEntry, *, is_secondary: bool) -> bool:
         """Return whether a link leads to what was given, or is excluded; if not, remember it."""
         real = self._places.location(link)
         if _is_in(real, self._roots) or self.settings.excludes(link):

@@ -14,7 +14,7 @@ from pathlib import Path
 from weakref import ref
 
 from gclint.code.outline import Outline
-from gclint.code.tree import Places, Tree, Unparsable, line_starts
+from gclint.code.tree import OffsetTable, Tree, Unparsable, line_starts
 from gclint.finding import Position
 
 _FIRST_LINES = re.compile(r"[^\n]*\n?[^\n]*")
@@ -111,9 +111,9 @@ class SourceFile:
         return Outline(self)
 
     @property
-    def places(self) -> Places:
+    def places(self) -> OffsetTable:
         """Where nodes of the tree stand in the text."""
-        return Places(self.text, self.line_starts)
+        return OffsetTable(self.text, self.line_starts)
 
     def source(self, node: ast.AST) -> str:
         """Return the code of a node as it is written, without brackets around it."""

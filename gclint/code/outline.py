@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
-from gclint.code.tree import DEFINITIONS, DefinitionNode, Places, Tree, statements_around
+from gclint.code.tree import DEFINITIONS, DefinitionNode, OffsetTable, Tree, statements_around
 
 _REST_OF_LINE = re.compile(r"[^\r\n]*")
 
@@ -26,7 +26,7 @@ class Text(Protocol):
         """The syntax tree of the text; None if the running Python cannot parse it."""
 
     @property
-    def places(self) -> Places:
+    def places(self) -> OffsetTable:
         """Where nodes of the tree stand in the text."""
 
     @property

@@ -12,7 +12,7 @@ from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.packages import LibraryTree, Packages
 from gclint.code.paths import shown
 from gclint.code.questions import Question, Questions, Topic
-from gclint.facts import Places, is_dir, read_bytes, search
+from gclint.facts import PathResolver, is_dir, read_bytes, search
 from gclint.observations import Observations
 from gclint.releases import NEWEST_KNOWN, Assumed, Releases
 from gclint.settings import Settings
@@ -61,7 +61,7 @@ class Project:
         """What others have derived from the files; it is forgotten when one of them changes."""
         self.observations = Observations()
         """What runs have observed; empty unless the files were run."""
-        self._places = Places()
+        self._places = PathResolver()
         self._identities: dict[Path, Path] = {}
         """The identifying paths, by every spelling that was asked for, and by location."""
         self._files: dict[Path, SourceFile] = {}
@@ -152,7 +152,7 @@ class Project:
         By default, that is the file that is read for. It is ``found`` only if that of an earlier run is not
         valid.
         """
-        known = self.questions.standing.get(Question(topic.name, key))
+        known = self.questions.still_valid.get(Question(topic.name, key))
         if known is None:
             with self.read_for(None):
                 known = frozenset(found())
@@ -243,7 +243,7 @@ class Project:
     def forget_derived(self) -> None:
         """Forget what was derived from the files."""
         self.derived.clear()
-        self.questions.standing.clear()
+        self.questions.still_valid.clear()
 
     def observe(self, observations: Observations) -> None:
         """Store what runs have observed of the files as they are now."""

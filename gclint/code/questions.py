@@ -33,7 +33,7 @@ class Questions:
     def __init__(self) -> None:
         self.of: defaultdict[Path, set[Question]] = defaultdict(set)
         self.answers: dict[Question, frozenset[Path]] = {}
-        self.standing: dict[Question, frozenset[Path]] = {}
+        self.still_valid: dict[Question, frozenset[Path]] = {}
         """Answers of an earlier run that are still valid."""
         self._news: list[Asked] = []
 

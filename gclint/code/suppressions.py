@@ -137,7 +137,7 @@ def _ignores(file: SourceFile, codes: Mapping[str, str]) -> Iterator[Ignore]:
         return  # Reading comments takes longer than that.
     lines = [*logical_lines(file)]
     comments = [comment for line in lines for comment in line.comments]
-    code = _Code(lines, {comment.row for comment in comments if comment.is_alone})
+    code = _CodeRows(lines, {comment.row for comment in comments if comment.is_alone})
     for comment in comments:
         for attempt in _ATTEMPT.finditer(comment.text):
             rows = code.covered_rows(comment)
@@ -208,7 +208,7 @@ def _surroundings(file: SourceFile, comment: Comment, start: int, end: int) -> t
     return line_start + len(file.text[line_start:start].rstrip()), end
 
 
-class _Code:
+class _CodeRows:
     """The rows that comments apply to."""
 
     def __init__(self, lines: list[LogicalLine], comment_rows: set[int]) -> None:

@@ -53,7 +53,7 @@ def _pattern() -> re.Pattern[str]:
     return re.compile(_TOKEN, re.VERBOSE)
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """What a token is."""
 
     NAME = "name"
@@ -70,13 +70,13 @@ class Kind(Enum):
     """A backslash with the line end after it."""
 
 
-_KINDS = {kind.value: kind for kind in Kind}
+_KINDS = {kind.value: kind for kind in TokenKind}
 
 
 class Token(NamedTuple):
     """A piece of a text; between two of them are only spaces, tabs and form feeds."""
 
-    kind: Kind
+    kind: TokenKind
     start: int
     text: str
 
@@ -91,7 +91,7 @@ def tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]
     stop = len(text) if end is None else end
     while match := _pattern().search(text, start, stop):
         kind, start = _KINDS[match.lastgroup or ""], match.end()
-        if kind is Kind.STRING and _is_torn(match[0]):
+        if kind is TokenKind.STRING and _is_torn(match[0]):
             line_end = _LINE_END.search(text, start, stop)
             start = line_end.start() if line_end else stop
         yield Token(kind, match.start(), text[match.start() : start])
@@ -112,7 +112,7 @@ def code_tokens(text: str, *, comments: bool = False) -> list[str]:
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return [token.text for token in _code(text) if comments or token.kind is not Kind.COMMENT]
+    return [token.text for token in _code(text) if comments or token.kind is not TokenKind.COMMENT]
 
 
 def one_line(text: str) -> str:
@@ -120,7 +120,7 @@ def one_line(text: str) -> str:
     pieces: list[str] = []
     previous: Token | None = None
     for token in _code(text):
-        if token.kind is Kind.COMMENT:
+        if token.kind is TokenKind.COMMENT:
             continue
         if previous is not None and previous.end < token.start:
             pieces.append("" if previous.text in _OPENING or token.text in _CLOSING else " ")
@@ -141,8 +141,6 @@ def _line_break_as_blank(white: re.Match[str]) -> str:
 
 @dataclass
 class _Bracket:
-    """An open bracket."""
-
     adds_comma: bool
     """Whether a comma after its only item has no meaning, as in a call, rather than making it a tuple."""
     commas: int = 0
@@ -156,11 +154,11 @@ def _code(text: str) -> list[Token]:
     is_first = True
     comma = -1
     for token in tokens(text):
-        if token.kind is Kind.COMMENT:
+        if token.kind is TokenKind.COMMENT:
             found.append(token)
             continue
-        if token.kind in (Kind.NEWLINE, Kind.JOIN):
-            is_first = is_first or (token.kind is Kind.NEWLINE and not brackets)
+        if token.kind in (TokenKind.NEWLINE, TokenKind.JOIN):
+            is_first = is_first or (token.kind is TokenKind.NEWLINE and not brackets)
             continue
         if token.text in _OPENING:
             # On a new line, the brackets of a call look like those of a tuple.
@@ -187,9 +185,9 @@ def _is_operand(token: Token | None) -> bool:
     """Return whether a bracket after a token belongs to it, as in a call or a subscript."""
     if token is None:
         return False
-    if token.kind is Kind.NAME:
+    if token.kind is TokenKind.NAME:
         return not iskeyword(token.text)
-    return token.kind in (Kind.STRING, Kind.NUMBER) or token.text in _CLOSING
+    return token.kind in (TokenKind.STRING, TokenKind.NUMBER) or token.text in _CLOSING
 
 
 _HASH_LENGTH = 16
@@ -212,10 +210,10 @@ def _pieces(code: str) -> Iterator[str]:
     it ends as one without a prefix does. Comments and white space are left out.
     """
     for token in tokens(code):
-        if token.kind is Kind.STRING:
+        if token.kind is TokenKind.STRING:
             prefix = token.text[: len(token.text) - len(token.text.lstrip(string.ascii_letters))]
             yield from (prefix, *_pieces(token.text[len(prefix) :])) if prefix else (token.text,)
-        elif token.kind is Kind.JOIN:
+        elif token.kind is TokenKind.JOIN:
             yield "\\"
-        elif token.kind is not Kind.COMMENT:
+        elif token.kind is not TokenKind.COMMENT:
             yield from _PIECE.findall(token.text)

@@ -120,7 +120,7 @@ def line_starts(text: str) -> Sequence[int]:
     return array("L", chain((0,), map(re.Match.end, ends.finditer(text))))
 
 
-class Places:
+class OffsetTable:
     """Where nodes stand in a text, in characters; Python counts columns in bytes of UTF-8."""
 
     def __init__(self, text: str, starts: Sequence[int]) -> None:

@@ -1,1 +1,1 @@
-"""What says the same as something else: generated files, copies, and heirs."""
+"""What says the same as something else: generated files and copies."""

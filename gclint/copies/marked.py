@@ -17,7 +17,7 @@ from gclint.code.lines import begins_in_string
 from gclint.code.outline import Definition
 from gclint.code.project import Project
 from gclint.code.remembered import remembered
-from gclint.copies.twins import Renaming, Twin, definition_region
+from gclint.copies.pairs import CopyPair, Renaming, definition_region
 
 MARKER = "opied from transformers."
 _MARKERS = re.compile(re.escape(MARKER))
@@ -91,7 +91,7 @@ def parse_renaming(text: str) -> Renaming:
     return Renaming(tuple(found))
 
 
-def twin_of(project: Project, file: SourceFile, comment: CopyComment) -> Twin | None:
+def pair_of(project: Project, file: SourceFile, comment: CopyComment) -> CopyPair | None:
     """Return a copy together with its origin; None if that is not available."""
     origin = _origin(project, file, comment.path)
     if origin is None:
@@ -99,7 +99,7 @@ def twin_of(project: Project, file: SourceFile, comment: CopyComment) -> Twin | 
     source, definition = origin
     exempt = _ignored(file, comment.definition)
     names = {each.name for each in exempt}
-    return Twin(
+    return CopyPair(
         definition_region(source, definition, [each for each in definition.children if each.name in names]),
         definition_region(file, comment.definition, exempt),
         comment.renaming,

@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING
 from gclint.code.outline import Definition
 from gclint.code.walk import dotted_name, is_docstring, structure
 from gclint.copies.generated import is_modular, modeling_path, modular_path
-from gclint.copies.twins import definition_region
-from gclint.finding import Applicability, Duty, Edit, Evidence, Finding, Fix, Heir, Refusal, Step
+from gclint.copies.pairs import definition_region
+from gclint.finding import (
+    Applicability,
+    Duty,
+    Edit,
+    Evidence,
+    Finding,
+    Fix,
+    InheritedDefect,
+    Refusal,
+    StoryStep,
+)
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network
 from gclint.network.story import attribute_steps, definition_step
@@ -38,7 +48,7 @@ class Misled:
     end: int
     """Where it is said."""
     remedy: Fix | Refusal
-    heirs: tuple[Heir, ...] = ()
+    heirs: tuple[InheritedDefect, ...] = ()
 
     def finding(self, rule: str, name: str, message: str) -> Finding:
         """Return what a rule has to say of it."""
@@ -52,12 +62,12 @@ class Misled:
             self.end,
             symbol,
             self.remedy,
-            heirs=self.heirs,
+            inherited_by=self.heirs,
             evidence=Evidence.CONFIRMED,
             story=tuple(self._story()),
         )
 
-    def _story(self) -> Iterator[Step]:
+    def _story(self) -> Iterator[StoryStep]:
         """Yield where it is said which module feeds the blocks, where that is made, and the one that does."""
         getter = f"{self.seen.model}.{_GETTER}"
         method, present = self.info.definition.method(_GETTER), self.seen.present
@@ -73,7 +83,7 @@ class Misled:
         module = self.seen.module
         yield from self._made(module, f"a run has seen that `{_expression(module)}` feeds the first block")
 
-    def _made(self, module: str, message: str) -> Iterator[Step]:
+    def _made(self, module: str, message: str) -> Iterator[StoryStep]:
         yield from attribute_steps(self.info, module.partition(".")[0], message)
 
 
@@ -97,7 +107,7 @@ def misled(network: Network) -> Iterator[Misled]:
         source = modular_path(runs.file)
         start, end = _anchor(info)
         if info is not runs:
-            heirs = (Heir(generated, seen.model),)
+            heirs = (InheritedDefect(generated, seen.model),)
             yield Misled(info, seen, start, end, _remedy(seen, info, runs), heirs)
         elif source is None or project.identify(source) not in project.given:
             remedy = _remedy(seen, info) if source is None else _generated(source.name)

@@ -12,7 +12,7 @@ from gclint.code.file import SourceFile
 from gclint.code.outline import ImportItem, ImportStatement
 from gclint.code.project import Project
 from gclint.code.syntax import compile_problem
-from gclint.code.tokens import Kind, tokens
+from gclint.code.tokens import TokenKind, tokens
 from gclint.code.tree import DEFINITIONS, Tree, Unparsable
 from gclint.code.walk import dotted_name
 from gclint.edit.edits import edited
@@ -164,7 +164,7 @@ def _drop(file: SourceFile, statement: ImportStatement, items: Sequence[ImportIt
     behind = next(tokens(file.text, statement.end, end), None)
     if behind is not None and behind.text == ";":
         following = next(tokens(file.text, behind.end, end), None)
-        if following is not None and following.kind not in (Kind.COMMENT, Kind.NEWLINE):
+        if following is not None and following.kind not in (TokenKind.COMMENT, TokenKind.NEWLINE):
             return Edit(file.path, statement.start, following.start, "")
     return Edit(file.path, statement.start - len(statement.indent), end, "")
 
@@ -204,8 +204,8 @@ def _place(text: str, items: Sequence[ImportItem], index: int) -> tuple[int, int
 def _own_line(text: str, start: int, end: int) -> tuple[int, int] | None:
     """Return the lines that hold ``[start, end)`` and perhaps a comment; None where they hold more."""
     line_start = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
-    following = next((token for token in tokens(text, end) if token.kind is not Kind.COMMENT), None)
-    if text[line_start:start].strip() or following is None or following.kind is not Kind.NEWLINE:
+    following = next((token for token in tokens(text, end) if token.kind is not TokenKind.COMMENT), None)
+    if text[line_start:start].strip() or following is None or following.kind is not TokenKind.NEWLINE:
         return None
     return line_start, following.end
 

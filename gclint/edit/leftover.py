@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Sequence
 
 from gclint.code.file import SourceFile
 from gclint.code.likely import given_by_word, likely_imported
+from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.outline import Definition
 from gclint.code.paths import shown
 from gclint.code.project import Project
 from gclint.code.questions import Topic
-from gclint.code.surroundings import files_mentioning
 from gclint.copies.generated import is_modular
 from gclint.edit.branch import LegacyBranch, legacy_branch
 from gclint.edit.differences import differences

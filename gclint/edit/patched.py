@@ -6,10 +6,10 @@ import ast
 from collections.abc import Collection, Iterator, Set
 
 from gclint.code.file import SourceFile
+from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.paths import shown
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
-from gclint.code.surroundings import files_mentioning
 from gclint.edit.switching import computes_names
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any

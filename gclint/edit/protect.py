@@ -61,7 +61,7 @@ from gclint.edit.switching import (
     switch_obstacle,
 )
 from gclint.edit.without_cache import group_doubts
-from gclint.finding import Edit, Fix, Part, Refusal, Repair
+from gclint.finding import Edit, Fix, Refusal, Repair, RepairKind
 from gclint.network.activation import SiteBinding, bind_site
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.model import Network, UnprotectedBlock
@@ -298,7 +298,7 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
         "; ".join(
             [
                 derived,
-                *(_said(network, each) for each in repairs if each.part is not Part.BLOCK),
+                *(_said(network, each) for each in repairs if each.part is not RepairKind.BLOCK),
                 *(f"remove `{each.model.name}.{LIBRARY_SWITCH}`" for each in overrides),
             ]
         ),
@@ -330,12 +330,12 @@ def _allowed_group(network: Network, block: UnprotectedBlock) -> Group | Refusal
 def _repairs(group: Group, calls: _Calls) -> Iterator[Repair]:
     """Yield what the fix of a group puts right in its own file, and the blocks whose bases are elsewhere."""
     for info in group.blocks:
-        yield Repair(Part.BLOCK, info.file.path, info.definition.header, info.definition.end)
+        yield Repair(RepairKind.BLOCK, info.file.path, info.definition.header, info.definition.end)
     for branch in group.branches.values():
-        yield Repair(Part.BRANCH, branch.file.path, *branch.span)
+        yield Repair(RepairKind.BRANCH, branch.file.path, *branch.span)
     for site in calls.edits:
         path = site.scope.module.file.path
-        yield Repair(Part.CALL, path, *site.span(site.call), calls.moves[site])
+        yield Repair(RepairKind.CALL, path, *site.span(site.call), calls.moves[site])
 
 
 # -- base classes

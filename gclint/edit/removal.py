@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gclint.code.file import SourceFile
 from gclint.code.outline import Definition, colon
-from gclint.code.tokens import Kind, tokens
+from gclint.code.tokens import TokenKind, tokens
 from gclint.code.tree import blocks_of, statements_around
 from gclint.code.walk import FUNCTIONS, dotted_name, text_of, walk
 from gclint.edit.branch import LegacyBranch
@@ -129,7 +129,7 @@ def _dedent(code: str, old: str, new: str) -> str:
     pieces: list[str] = []
     end = 0
     for token in tokens(code):
-        if token.kind in (Kind.NEWLINE, Kind.JOIN) and code.startswith(old, token.end):
+        if token.kind in (TokenKind.NEWLINE, TokenKind.JOIN) and code.startswith(old, token.end):
             pieces += [code[end : token.end], new]
             end = token.end + len(old)
     return "".join([*pieces, code[end:]])

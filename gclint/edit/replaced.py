@@ -6,12 +6,12 @@ import ast
 from collections.abc import Collection, Iterator
 
 from gclint.code.file import SourceFile
+from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.packages import LIBRARY
 from gclint.code.paths import shown
 from gclint.code.project import Project
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
-from gclint.code.surroundings import files_mentioning
 from gclint.edit.recomputed import classes_run
 from gclint.edit.users import files_beside, module_word, topic_beside
 from gclint.model.patches import ANY_PART, CLASS, Hook, Part, Patch, is_relied_on, may_be_run, patches

@@ -12,7 +12,7 @@ from gclint.code.outline import Definition
 from gclint.code.paths import shown
 from gclint.code.questions import Topic
 from gclint.code.walk import arguments, dotted_name, walk
-from gclint.code.words import has_word
+from gclint.code.word_search import has_word
 from gclint.edit.call import (
     CACHES_IN_ORDER,
     Slot,
@@ -21,7 +21,7 @@ from gclint.edit.call import (
     shifted_argument,
     write_call,
 )
-from gclint.finding import Edit, Part, Refusal, Repair
+from gclint.finding import Edit, Refusal, Repair, RepairKind
 from gclint.network.activation import bind_site, is_named_activation
 from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.body import Body
@@ -54,7 +54,7 @@ class Reordering:
             return edits
         path, (start, end) = file.path, file.places.span(call)
         if edits:
-            self.calls.append(Repair(Part.CALL, path, start, end))
+            self.calls.append(Repair(RepairKind.CALL, path, start, end))
         self.edits.update(dict.fromkeys(edits or (Edit(path, start, end, file.text[start:end]),)))
         return None
 

@@ -18,7 +18,7 @@ from gclint.edit.release import keyword_doubt
 from gclint.edit.signature import reorder_forward
 from gclint.edit.surroundings import call_doubts
 from gclint.edit.without_cache import site_doubts
-from gclint.finding import Applicability, Evidence, Fix, Part, Refusal, Repair, Step
+from gclint.finding import Applicability, Evidence, Fix, Refusal, Repair, RepairKind, StoryStep
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
 from gclint.network.caches import requires_cache
@@ -91,7 +91,7 @@ class SiteDefects:
             repaired.edits,
             applicability(doubts, evidence),
             "; ".join((*doubts, *evidence)) or None,
-            (Repair(Part.CALL, self.site.scope.module.file.path, *self.site.span(self.site.call)),),
+            (Repair(RepairKind.CALL, self.site.scope.module.file.path, *self.site.span(self.site.call)),),
         )
 
     def _reordered(self, reason: str) -> Fix | Refusal:
@@ -110,7 +110,9 @@ class SiteDefects:
             tuple(reordered.calls),
         )
 
-    def story(self, arguments: Sequence[BoundArgument], meaning: str, *, traced: bool) -> tuple[Step, ...]:
+    def story(
+        self, arguments: Sequence[BoundArgument], meaning: str, *, traced: bool
+    ) -> tuple[StoryStep, ...]:
         """Return how the call comes to run the block, and what its parameters get.
 
         Args:

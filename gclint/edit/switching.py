@@ -9,10 +9,10 @@ from itertools import islice
 
 from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
+from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.paths import shown
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
-from gclint.code.surroundings import files_mentioning
 from gclint.edit.removal import remove_functions
 from gclint.finding import Edit
 from gclint.model.attributes import spaces_of

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterator
 
 from gclint.code.file import SourceFile
 from gclint.code.likely import given_by_word, likely_imported
+from gclint.code.neighbouring_files import files_importing, files_mentioning
 from gclint.code.outline import Definition
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
-from gclint.code.surroundings import files_importing, files_mentioning
 from gclint.copies.generated import is_modular
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any

@@ -13,7 +13,7 @@ from gclint.code.file import SourceFile
 from gclint.code.remembered import remembered
 from gclint.code.tree import DEFINITIONS
 from gclint.code.walk import assigned, dotted_name, last_name, text_of, walk, walk_scope
-from gclint.code.words import any_between
+from gclint.code.word_search import any_between
 from gclint.network.evaluation.classes import words_of
 from gclint.network.evaluation.modules import Module
 from gclint.network.evaluation.values import Function

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from gclint.code.file import SourceFile
 from gclint.code.likely import given_answer, given_by_word, likely_imported, words
+from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.project import Project
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
-from gclint.code.surroundings import files_mentioning
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Module, library_of
 from gclint.network.evaluation.values import ClassValue

@@ -18,7 +18,7 @@ from gclint.code.outline import Definition
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.copies.generated import is_modular, modeling_path, modular_path
-from gclint.copies.twins import Region, Renaming, Twin, definition_region, header_region
+from gclint.copies.pairs import CopyPair, Region, Renaming, definition_region, header_region
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import Library, Module
 from gclint.network.evaluation.values import External
@@ -95,7 +95,7 @@ class Lineage:
         found = own.find_method(place.method)
         return None if found is None else Place(found[0], place.method)
 
-    def twin(self, place: Place) -> Twin | None:
+    def twin(self, place: Place) -> CopyPair | None:
         """Return a generated header or method together with its source."""
         source = self.source(place)
         if source is not None and source.method is None and is_modular(source.file.path):
@@ -104,7 +104,7 @@ class Lineage:
             return None
         is_other = self._folder(source) != self._folder(place)
         renaming = _renaming(source, place) if is_other else Renaming()
-        return Twin(source.region, place.region, renaming, is_copy=False)
+        return CopyPair(source.region, place.region, renaming, is_copy=False)
 
     def _header_source(self, own: ClassInfo) -> Place | None:
         """Return the header of another model that the generator uses for a class of a modular file, if any.

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gclint.code.file import SourceFile
+from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.outline import Definition
 from gclint.code.project import Project
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
-from gclint.code.surroundings import files_mentioning
-from gclint.code.tree import Places, Tree, Unparsable, line_starts
+from gclint.code.tree import OffsetTable, Tree, Unparsable, line_starts
 from gclint.code.walk import FUNCTIONS, assigned, dotted_name, is_constant, last_name, text_of, walk
-from gclint.code.words import word_ends
+from gclint.code.word_search import word_ends
 from gclint.network.evaluation.classes import all_nodes, nodes_of
 
 FLAG = "gradient_checkpointing"
@@ -106,7 +106,7 @@ def _own_flags(piece: str) -> set[int]:
         return set()
     if len(body) != 1 or not isinstance(body[0], ast.ClassDef):
         return set()
-    places = Places(piece, line_starts(piece))
+    places = OffsetTable(piece, line_starts(piece))
     found: set[int] = set()
     for method in body[0].body:
         if isinstance(method, FUNCTIONS):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from gclint.code.file import SourceFile
 from gclint.code.outline import Definition
 from gclint.code.tokens import shortened
-from gclint.finding import Step
+from gclint.finding import StoryStep
 from gclint.network.evaluation.body import Binding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.signature import Kind, listed_parameters
@@ -21,12 +21,12 @@ from gclint.wording import listed_code
 _MOST_ORIGINS = 2
 
 
-def call_story(site: RunSite, block: ClassInfo) -> tuple[Step, ...]:
+def call_story(site: RunSite, block: ClassInfo) -> tuple[StoryStep, ...]:
     """Return the steps for a call of a block: the stack, the block and the call."""
     return (*stack_steps(site, block), class_step(block), call_step(site, block))
 
 
-def stack_steps(site: RunSite, block: ClassInfo) -> Iterator[Step]:
+def stack_steps(site: RunSite, block: ClassInfo) -> Iterator[StoryStep]:
     """Yield the places where the stack whose block a call runs is created and filled."""
     others = (info for info in site.owner.module.classes.values() if info is not site.owner)
     for owner in (site.owner, *others):
@@ -37,7 +37,7 @@ def stack_steps(site: RunSite, block: ClassInfo) -> Iterator[Step]:
             return
 
 
-def _filled(owner: ClassInfo, name: str, block: ClassInfo) -> Sequence[Step]:
+def _filled(owner: ClassInfo, name: str, block: ClassInfo) -> Sequence[StoryStep]:
     """Return the places where an attribute is filled with a block, in the first class that does so."""
     key = (_filled, name, block)
     known = owner.facts.get(key)
@@ -63,7 +63,7 @@ def _names_around(site: RunSite) -> set[str]:
     return {word for node in nodes for word in words_in(node)}
 
 
-def _fillings(base: ClassInfo, name: str, owner: ClassInfo, block: ClassInfo) -> Iterator[Step]:
+def _fillings(base: ClassInfo, name: str, owner: ClassInfo, block: ClassInfo) -> Iterator[StoryStep]:
     """Yield the places where a class's own methods fill an attribute."""
     for key, binding in _bindings(base, name):
         holds = f"`{key}` of `{owner.name}` holds `{block.name}`"
@@ -80,7 +80,7 @@ def _bindings(base: ClassInfo, name: str) -> Iterator[tuple[str, Binding]]:
             yield from ((key, binding) for binding in scope.bindings(key))
 
 
-def class_step(block: ClassInfo) -> Step:
+def class_step(block: ClassInfo) -> StoryStep:
     """Return the step for the definition of a block, which says whether the library recomputes it."""
     if not block.is_checkpointing:
         message = f"`{block.name}` is not a `{CHECKPOINTING_BASE}`"
@@ -92,12 +92,12 @@ def class_step(block: ClassInfo) -> Step:
     return definition_step(block.file, block.definition, message)
 
 
-def definition_step(file: SourceFile, definition: Definition, message: str) -> Step:
+def definition_step(file: SourceFile, definition: Definition, message: str) -> StoryStep:
     """Return the step for the definition of a class or function, from its keyword to its name."""
-    return Step(file.path, *definition.heading, message)
+    return StoryStep(file.path, *definition.heading, message)
 
 
-def attribute_steps(owner: ClassInfo, name: str, message: str) -> Iterator[Step]:
+def attribute_steps(owner: ClassInfo, name: str, message: str) -> Iterator[StoryStep]:
     """Yield the step for the first binding of an attribute in the methods of a class or its bases, if any."""
     for base in owner.mro:
         for _, binding in _bindings(base, name):
@@ -105,12 +105,12 @@ def attribute_steps(owner: ClassInfo, name: str, message: str) -> Iterator[Step]
             return
 
 
-def node_step(file: SourceFile, node: ast.AST, message: str) -> Step:
+def node_step(file: SourceFile, node: ast.AST, message: str) -> StoryStep:
     """Return the step for a node of a file."""
-    return Step(file.path, *file.places.span(node), message)
+    return StoryStep(file.path, *file.places.span(node), message)
 
 
-def call_step(site: RunSite, block: ClassInfo) -> Step:
+def call_step(site: RunSite, block: ClassInfo) -> StoryStep:
     """Return the step for the call of a block."""
     owner = site.owner.name
     if site.checkpointed:
@@ -124,7 +124,7 @@ def call_step(site: RunSite, block: ClassInfo) -> Step:
     return node_step(site.scope.module.file, site.call, message)
 
 
-def parameter_steps(block: ClassInfo, name: str, message: str) -> Iterator[Step]:
+def parameter_steps(block: ClassInfo, name: str, message: str) -> Iterator[StoryStep]:
     """Yield the step for a parameter of a block's ``forward``, if it has one of that name."""
     if block.forward is None:
         return
@@ -132,15 +132,15 @@ def parameter_steps(block: ClassInfo, name: str, message: str) -> Iterator[Step]
     yield from header_steps(owner.file, method, name, message)
 
 
-def header_steps(file: SourceFile, method: Definition, name: str, message: str) -> Iterator[Step]:
+def header_steps(file: SourceFile, method: Definition, name: str, message: str) -> Iterator[StoryStep]:
     """Yield the step for a parameter in the header of a method, if it has one of that name."""
     for arg, kind, _ in listed_parameters(method.function.args):
         if arg.arg == name and kind is not Kind.VAR_KEYWORD:
             start = file.places.start(arg)
-            yield Step(file.path, start, start + len(name), message)
+            yield StoryStep(file.path, start, start + len(name), message)
 
 
-def gradient_steps(site: RunSite, value: ast.expr, name: str, gradients: Gradients) -> Iterator[Step]:
+def gradient_steps(site: RunSite, value: ast.expr, name: str, gradients: Gradients) -> Iterator[StoryStep]:
     """Yield the steps for the origins of the gradient in the argument of the parameter ``name``."""
     origins = gradients.origins(site, value)[:_MOST_ORIGINS]
     if not origins:
@@ -157,7 +157,7 @@ def gradient_steps(site: RunSite, value: ast.expr, name: str, gradients: Gradien
         yield node_step(file, origin.node, message)
 
 
-def _user_steps(site: RunSite, value: ast.expr, name: str) -> Iterator[Step]:
+def _user_steps(site: RunSite, value: ast.expr, name: str) -> Iterator[StoryStep]:
     """Yield the step for a value that the method around a call receives from its own caller."""
     method = None if site.scope.body is None else site.scope.body.definition
     if method is None or not isinstance(value, ast.Name):

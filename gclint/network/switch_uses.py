@@ -11,12 +11,12 @@ from pathlib import Path
 from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
 from gclint.code.naming import MODEL_BASE
+from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.outline import Definition
 from gclint.code.paths import shown
 from gclint.code.project import Project
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
-from gclint.code.surroundings import files_mentioning
 from gclint.code.walk import dotted_name, is_docstring, is_super, text_of, walk
 from gclint.network.evaluation.modules import library_of
 from gclint.network.index import subclasses

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gclint.code.file import SourceFile
 from gclint.code.walk import last_name, walk
-from gclint.finding import Applicability, Edit, Fix, Refusal, Step
+from gclint.finding import Applicability, Edit, Fix, Refusal, StoryStep
 from gclint.model.scripts import PACKAGES, Done, Script, is_literally, only_returned
 from gclint.model.values import Returned, Value
 from gclint.network.explaining.places import Spot
@@ -127,9 +127,9 @@ def is_at(spot: Spot, done: Done) -> bool:
     return start < spot.end and spot.start < end
 
 
-def step(done: Done, message: str) -> Step:
+def step(done: Done, message: str) -> StoryStep:
     """Return a step of a story about what a script does at a place."""
-    return Step(done.file.path, *done.file.places.span(done.node), message)
+    return StoryStep(done.file.path, *done.file.places.span(done.node), message)
 
 
 def non_reentrant(script: Script, options: Value | None, file: SourceFile, reason: str) -> Fix | Refusal:

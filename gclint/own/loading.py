@@ -202,7 +202,6 @@ def _reason(error: BaseException, named: str) -> str:
 
 
 def _rules_in(module: ModuleType, name: str) -> Iterator[Rule]:
-    """Yield the rules in a module."""
     file = getattr(module, "__file__", None) or module.__name__
     classes = list(rule_classes(module))
     complete = [each for each in classes if not inspect.isabstract(each)]

@@ -8,7 +8,7 @@ from typing import get_args
 
 from gclint.cache.codec import decoded, encoded
 from gclint.cache.consulted import Damaged
-from gclint.finding import Applicability, Edit, Finding, Step, is_own_code
+from gclint.finding import Applicability, Edit, Finding, StoryStep, is_own_code
 from gclint.level import Level
 from gclint.network.model import Network
 from gclint.rule import Precision, Rule, Setting, all_rules, home, is_own
@@ -92,7 +92,7 @@ def _checked(found: object, rule: Rule, network: Network) -> Finding:
         raise Unsound("a finding needs a message and a symbol")
     if found.path != network.file.path or found.start == found.end:
         raise Unsound("a finding is not about code in the file that is checked, `network.file.path`")
-    parts: tuple[Finding | Edit | Step, ...] = (found, *found.edits, *found.story)
+    parts: tuple[Finding | Edit | StoryStep, ...] = (found, *found.edits, *found.story)
     for path, start, end in ((each.path, each.start, each.end) for each in parts):
         length = len(network.project.file(path).text)
         if not 0 <= start <= end <= length:

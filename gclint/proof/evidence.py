@@ -10,14 +10,14 @@ from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.project import Project
 from gclint.code.suppressions import Suppressions
 from gclint.copies.generated import is_modular
-from gclint.finding import Applicability, Evidence, Finding, Heir, Refusal, in_reading_order
+from gclint.finding import Applicability, Evidence, Finding, InheritedDefect, Refusal, in_reading_order
 from gclint.observations import Changed, Feeding, Observations, Observed
 from gclint.rule import Rule, all_rules, codes_by_word, with_level
-from gclint.run.check import CheckResult
+from gclint.run.check import LintResult
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.coverage import is_reached
-from gclint.verify.worker.protocol import ClassResult, Failure, ObservedSite, Place
+from gclint.verify.worker.protocol import ClassResult, Failure, ObservedSite, SourcePlace
 
 _ONLY_SEEN = "this was seen in a run, and the text alone does not say how to repair it"
 
@@ -53,14 +53,14 @@ class Weighed:
 
 
 def weigh(
-    project: Project, result: CheckResult, runs: Iterable[ClassResult], rules: Sequence[Rule]
+    project: Project, result: LintResult, runs: Iterable[ClassResult], rules: Sequence[Rule]
 ) -> Weighed:
     """Combine what the linter found in the texts that were run with what happened in the runs."""
     return _Scales(project, result, rules).weigh(list(runs))
 
 
 class _Scales:
-    def __init__(self, project: Project, result: CheckResult, rules: Sequence[Rule]) -> None:
+    def __init__(self, project: Project, result: LintResult, rules: Sequence[Rule]) -> None:
         self._project = project
         self._result = result
         self._rules = {rule.code: rule for rule in rules}
@@ -105,7 +105,7 @@ class _Scales:
     def _is_left_out(self, finding: Finding, runs: Collection[ClassResult]) -> bool:
         """Return whether no run came to a call, or to the calls of the class that a finding is about."""
         own = [run for run in runs if self._project.identify(Path(run.source)) == finding.path]
-        if not own or finding.heirs:
+        if not own or finding.inherited_by:
             return False
         file = self._project.file(finding.path)
         here = [
@@ -127,11 +127,13 @@ class _Scales:
 
     def _is_about(self, rule: Rule, finding: Finding, site: ObservedSite) -> bool:
         files = {self._project.identify(Path(place.path)) for place in (site.place, site.definition)}
-        if any(site.block == heir.symbol and heir.path in files for heir in finding.heirs):
+        if any(
+            site.block == inherited.symbol and inherited.path in files for inherited in finding.inherited_by
+        ):
             return True
         return any(self._covers(place, finding) for place in rule.places(finding, site))
 
-    def _covers(self, place: Place, finding: Finding) -> bool:
+    def _covers(self, place: SourcePlace, finding: Finding) -> bool:
         """Return whether a finding is in a piece of code: on its lines, and within its columns."""
         if self._project.identify(Path(place.path)) != finding.path:
             return False
@@ -141,12 +143,12 @@ class _Scales:
             return place.line <= first[0] <= place.end_line
         return (place.line, place.columns[0]) < last and first < (place.end_line, place.columns[1])
 
-    def _text(self, place: Place) -> str:
+    def _text(self, place: SourcePlace) -> str:
         file = self._project.file(Path(place.path))
         last = min(place.end_line, len(file.line_starts))
         return "\n".join(file.line(row) for row in range(place.line, last + 1))
 
-    def _about(self, rule: Rule, place: Place, sites: Iterable[ObservedSite]) -> list[Finding]:
+    def _about(self, rule: Rule, place: SourcePlace, sites: Iterable[ObservedSite]) -> list[Finding]:
         """Return the findings of a rule about a place where something failed."""
         here = [site for site in sites if site.place == place]
         return [
@@ -192,7 +194,7 @@ class _Scales:
                     yield finding
 
     def _seen(
-        self, rule: Rule, failure: Failure, place: Place, path: Path, sites: Sequence[ObservedSite]
+        self, rule: Rule, failure: Failure, place: SourcePlace, path: Path, sites: Sequence[ObservedSite]
     ) -> Finding:
         file = self._project.file(path)
         start = file.line_starts[place.line - 1]
@@ -220,7 +222,7 @@ def _in_bytes(file: SourceFile, offset: int) -> tuple[int, int]:
     return at.row, len(file.line(at.row)[: at.column - 1].encode(errors="surrogatepass"))
 
 
-def _is_of_another(rule: Rule, finding: Finding, place: Place, sites: Iterable[ObservedSite]) -> bool:
+def _is_of_another(rule: Rule, finding: Finding, place: SourcePlace, sites: Iterable[ObservedSite]) -> bool:
     """Return whether a call at a place whose columns are not known runs other blocks than the flagged one.
 
     There may be several calls on a line, and not every Python tells them apart.
@@ -232,7 +234,7 @@ def _is_of_another(rule: Rule, finding: Finding, place: Place, sites: Iterable[O
 def is_shown(
     rule: Rule,
     finding: Finding,
-    covers: Callable[[Place, Finding], bool],
+    covers: Callable[[SourcePlace, Finding], bool],
     run: ClassResult,
     failure: Failure,
     project: Project,
@@ -250,19 +252,19 @@ def is_shown(
         if covers(place, finding) and not _is_of_another(rule, finding, place, run.sites):
             return True
         blocks = {site.block for site in run.sites if site.place == place}
-        for heir in finding.heirs:
-            if heir.path == path and (heir.symbol in blocks or _defines(project, heir, place)):
+        for inherited in finding.inherited_by:
+            if inherited.path == path and (inherited.symbol in blocks or _defines(project, inherited, place)):
                 return True
     return False
 
 
-def _defines(project: Project, heir: Heir, place: Place) -> bool:
+def _defines(project: Project, inherited: InheritedDefect, place: SourcePlace) -> bool:
     """Return whether a place is in the class that a finding names in another file."""
     try:
-        file = project.file(heir.path)
+        file = project.file(inherited.path)
     except (OSError, UnreadableFile):
         return False
-    definition = file.outline.classes.get(heir.symbol)
+    definition = file.outline.classes.get(inherited.symbol)
     if definition is None:
         return False
     return file.position(definition.start).row <= place.line <= file.position(definition.end).row

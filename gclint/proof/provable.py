@@ -46,7 +46,7 @@ class Reached:
         """Return why the calls that a repair is about allow no proof; None if they do."""
         if finding.code not in self._about_calls:
             return None
-        names = {finding.symbol, *(heir.symbol for heir in finding.heirs)}
+        names = {finding.symbol, *(inherited.symbol for inherited in finding.inherited_by)}
         observed = (each for path in self._project.paths for each in self._project.observations.of(path))
         run = [each for each in observed if each.block in names]
         if not run:

@@ -20,7 +20,7 @@ from gclint.proof.regression import Regression, regressions, summarised, was_run
 from gclint.proof.text_evidence import shown
 from gclint.rule import Rule
 from gclint.run.fix import FixResult, fixed_together
-from gclint.verify.changed import changed_parts, changed_places
+from gclint.verify.changed_statements import changed_parts, changed_places
 from gclint.verify.files import FileRun, Runner
 from gclint.verify.worker import modes
 from gclint.verify.worker.cause import Cause
@@ -84,7 +84,7 @@ def prove(
 
 
 @dataclass
-class _Unit:
+class _RepairUnit:
     """Files whose repairs stand or fall together."""
 
     paths: list[Path]
@@ -145,8 +145,8 @@ class _Prover:
             self._after.update(self._run(again, texts) if again else {})
         return [proofs[id(unit)] for unit in self._units]
 
-    def _made_units(self, repaired: FixResult) -> list[_Unit]:
-        units = [_Unit(paths) for paths in fixed_together(self._project, repaired)]
+    def _made_units(self, repaired: FixResult) -> list[_RepairUnit]:
+        units = [_RepairUnit(paths) for paths in fixed_together(self._project, repaired)]
         unit_of = {path: unit for unit in units for path in unit.paths}
         for finding in repaired.applied:
             changed = [edit.path for edit in finding.edits if edit.path in unit_of]
@@ -179,7 +179,7 @@ class _Prover:
                 users.add(path)
         return users
 
-    def _proof(self, unit: _Unit) -> Proof:
+    def _proof(self, unit: _RepairUnit) -> Proof:
         self._note(f"judging the repair of {unit.paths[0].name}")
         obstacles = dict(self._obstacles(unit))
         return Proof(
@@ -193,7 +193,7 @@ class _Prover:
             tuple(obstacles.values()),
         )
 
-    def _obstacles(self, unit: _Unit) -> Iterator[tuple[str, Hashable]]:
+    def _obstacles(self, unit: _RepairUnit) -> Iterator[tuple[str, Hashable]]:
         """Yield what is wrong with the repaired files, and what no run has shown to be right, with kinds."""
         if not unit.has_product:
             yield "the generated file, which is what runs, is not repaired along with it", "generated"
@@ -221,7 +221,7 @@ class _Prover:
         yield from self._not_shown(unit)
         yield from ((text, "unused") for text in self._unused(unit, leading))
 
-    def _unused(self, unit: _Unit, leading: Collection[Place]) -> Iterator[str]:
+    def _unused(self, unit: _RepairUnit, leading: Collection[Place]) -> Iterator[str]:
         """Yield the classes that use changed code, and are not a part of any class that was run."""
         results = {result.name: result for path in unit.run_files for result in self._after[path].results}
         made = {each for result in results.values() for each in result.made_of}
@@ -230,16 +230,16 @@ class _Prover:
         places = [each.rpartition("::") for each in made]
         known = {(self._project.identify(Path(path)), name) for path, _, name in places}
         # A class with a result of its own, or that the repair is about, has its own reason.
-        told = {*results, *(finding.symbol for finding in unit.repairs)}
+        explained = {*results, *(finding.symbol for finding in unit.repairs)}
         for path in unit.run_files:
             for name in self._reach.blocks(path):
-                if (path, name) in leading and name not in told and (path, name) not in known:
+                if (path, name) in leading and name not in explained and (path, name) not in known:
                     yield (
                         f"`{name}` in {path.name} uses the changed code, but no class that was run "
                         "contains one"
                     )
 
-    def _not_run(self, unit: _Unit, leading: Collection[Place]) -> Iterator[str]:
+    def _not_run(self, unit: _RepairUnit, leading: Collection[Place]) -> Iterator[str]:
         """Yield which files and classes could not be run, and may use changed code."""
         for path in unit.run_files:
             before, after = self._before[path], self._after[path]
@@ -252,8 +252,8 @@ class _Prover:
                 known = earlier.get(result.name)
                 # A class for which checkpointing cannot be enabled runs as a part of others, or not at all.
                 # What was run before is reported as a regression.
-                is_told = was_run(known) or result.category == NO_FLAG
-                if (was_run(known) and was_run(result)) or (is_told and not was_run(result)):
+                is_explained = was_run(known) or result.category == NO_FLAG
+                if (was_run(known) and was_run(result)) or (is_explained and not was_run(result)):
                     continue
                 if (path, result.name) not in leading:
                     continue
@@ -266,12 +266,12 @@ class _Prover:
                     why = f" ({why_not_run(known)})" if known is not None else ""
                     yield f"{result.name} could not be run before{why}, so nothing can be compared"
 
-    def _doubts(self, unit: _Unit, finding: Finding) -> Iterator[str]:
+    def _doubts(self, unit: _RepairUnit, finding: Finding) -> Iterator[str]:
         """Yield why the runs do not show that a defect was there and is gone."""
         rule = self._rules.get(finding.code)
         if rule is not None and not rule.changes_code:
             return
-        names = {finding.symbol, *(heir.symbol for heir in finding.heirs)}
+        names = {finding.symbol, *(inherited.symbol for inherited in finding.inherited_by)}
         own = self._sites(unit, self._after, names)
         what = f"`{finding.symbol}`"
         if not own:
@@ -285,7 +285,9 @@ class _Prover:
         elif rule is not None:
             yield from self._doubts_of_damage(unit, finding, rule, names)
 
-    def _doubts_of_damage(self, unit: _Unit, finding: Finding, rule: Rule, names: set[str]) -> Iterator[str]:
+    def _doubts_of_damage(
+        self, unit: _RepairUnit, finding: Finding, rule: Rule, names: set[str]
+    ) -> Iterator[str]:
         """Yield the same for a defect of calls that is gone: its damage was there, and is gone as well."""
         sites = self._sites_of(unit, finding, names)
         places = {site.place for site in sites}
@@ -305,7 +307,7 @@ class _Prover:
                         yield _still_fails(finding, later, failure)
                         return
 
-    def _is_revealed(self, unit: _Unit, names: set[str]) -> bool:
+    def _is_revealed(self, unit: _RepairUnit, names: set[str]) -> bool:
         """Return whether a repair of the unit makes one of the blocks recomputable in the first place."""
         return any(
             each.symbol in names
@@ -314,15 +316,15 @@ class _Prover:
             for each in unit.repairs
         )
 
-    def _sites_of(self, unit: _Unit, finding: Finding, names: set[str]) -> list[ObservedSite]:
+    def _sites_of(self, unit: _RepairUnit, finding: Finding, names: set[str]) -> list[ObservedSite]:
         """Return the calls that a finding is about, before the repair: those at its row, if there are any."""
         sites = self._sites(unit, self._before, names)
-        heirs = {heir.symbol for heir in finding.heirs}
+        copies = {inherited.symbol for inherited in finding.inherited_by}
         here = [site for site in sites if self._covers(site.place, finding)]
         # A finding of a later pass is in another row than it was in the text that was run.
-        return [*here, *(site for site in sites if site.block in heirs)] if here else sites
+        return [*here, *(site for site in sites if site.block in copies)] if here else sites
 
-    def _doubts_of_failures(self, unit: _Unit, finding: Finding, rule: Rule | None) -> Iterator[str]:
+    def _doubts_of_failures(self, unit: _RepairUnit, finding: Finding, rule: Rule | None) -> Iterator[str]:
         """Yield the same for a defect outside of calls of blocks: failures show it, and must be gone."""
         showing = [] if rule is None else list(self._showing(unit, finding, rule))
         if rule is None or not showing:
@@ -348,7 +350,7 @@ class _Prover:
             yield _still_fails(finding, later, failure)
 
     def _showing(
-        self, unit: _Unit, finding: Finding, rule: Rule
+        self, unit: _RepairUnit, finding: Finding, rule: Rule
     ) -> Iterator[tuple[ClassResult, ClassResult]]:
         """Yield the classes that showed a defect before the repair, before and after it."""
         for path in unit.run_files:
@@ -360,7 +362,7 @@ class _Prover:
                 if run.name in later and any(shown):
                     yield run, later[run.name]
 
-    def _covers(self, place: modes.Place, finding: Finding) -> bool:
+    def _covers(self, place: modes.SourcePlace, finding: Finding) -> bool:
         """Return whether a place is on the row of a finding in the text before the repair."""
         before = self._texts[finding.path][0] if finding.path in self._texts else ""
         row = before.count("\n", 0, finding.start) + 1
@@ -368,7 +370,7 @@ class _Prover:
             self._project.identify(Path(place.path)) == finding.path and place.line <= row <= place.end_line
         )
 
-    def _stopped(self, unit: _Unit, rule: Rule) -> bool:
+    def _stopped(self, unit: _RepairUnit, rule: Rule) -> bool:
         """Return whether classes failed before they reached any block, as the defect makes them."""
         results = [result for path in unit.run_files for result in self._before[path].results]
         return any(
@@ -378,7 +380,7 @@ class _Prover:
             for failure in result.failures
         )
 
-    def _sites(self, unit: _Unit, runs: Mapping[Path, FileRun], names: set[str]) -> list[ObservedSite]:
+    def _sites(self, unit: _RepairUnit, runs: Mapping[Path, FileRun], names: set[str]) -> list[ObservedSite]:
         """Return the calls of blocks of these names that are, or whose blocks are, in the unit's files."""
         paths = set(unit.paths)
         return [
@@ -393,7 +395,7 @@ class _Prover:
             )
         ]
 
-    def _why_none(self, unit: _Unit) -> str:
+    def _why_none(self, unit: _RepairUnit) -> str:
         """Return why no class runs a block, as words that follow its name."""
         results = [result for path in unit.run_files for result in self._after[path].results]
         if not results:
@@ -406,7 +408,7 @@ class _Prover:
         more = f", and neither could {len(results) - 1} more" if len(results) > 1 else ""
         return f": {first.name} could not be run ({why_not_run(first)}){more}"
 
-    def _not_executed(self, unit: _Unit) -> Iterator[str]:
+    def _not_executed(self, unit: _RepairUnit) -> Iterator[str]:
         """Yield the changed code that no class has executed."""
         executed = {
             (self._project.identify(Path(place.path)), place.line)
@@ -431,10 +433,10 @@ class _Prover:
                         "of the repaired text is executed whenever the statement is"
                     )
 
-    def _not_shown(self, unit: _Unit) -> Iterator[tuple[str, Hashable]]:
+    def _not_shown(self, unit: _RepairUnit) -> Iterator[tuple[str, Hashable]]:
         """Yield what neither the runs nor the text show to be harmless, with kinds."""
         names = {each.symbol for each in unit.repairs}
-        names |= {heir.symbol for each in unit.repairs for heir in each.heirs}
+        names |= {inherited.symbol for each in unit.repairs for inherited in each.inherited_by}
         own = {site.block for site in self._sites(unit, self._after, names)}
         results = [each for path in unit.run_files for each in self._after[path].results if was_run(each)]
         for path in sorted({each.path for run in results for each in run.coverage if not each.is_marked}):
@@ -459,7 +461,7 @@ class _Prover:
             many = f"{len(found)} branches" if len(found) > 1 else "a branch"
             yield f"no run reaches {many} that the repair may affect: {listed(found)}", "not reached"
 
-    def _newly_recomputed(self, unit: _Unit) -> set[str]:
+    def _newly_recomputed(self, unit: _RepairUnit) -> set[str]:
         """Return the names of the blocks that are recomputed only with the repair."""
         before, after = (
             {
@@ -487,7 +489,7 @@ def _is_about(rule: Rule, finding: Finding, later: ClassResult, failure: Failure
     """Return whether a failure may be that of a finding; the repaired text has other line numbers."""
     if not failure.places:
         return rule.concerns(finding, failure, later)
-    paths = {finding.path, *(heir.path for heir in finding.heirs)}
+    paths = {finding.path, *(inherited.path for inherited in finding.inherited_by)}
     return any(project.identify(Path(place.path)) in paths for place in failure.places)
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.lines import mentions
+from gclint.code.neighbouring_files import files_around
 from gclint.code.outline import ImportedName
 from gclint.code.project import Project, reachable
-from gclint.code.surroundings import files_around
 from gclint.code.tree import Tree, Unparsable
 from gclint.copies.generated import is_modular
 

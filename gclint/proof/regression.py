@@ -169,11 +169,11 @@ def _observed(result: ClassResult) -> dict[_Key, list[Observation]]:
     found: dict[_Key, list[Observation]] = {
         (each.scenario, each.mode): list(each.observations) for each in result.verdicts
     }
-    told = {key for key, observations in found.items() if observations}
+    reported = {key for key, observations in found.items() if observations}
     for failure in result.failures:
         key = failure.scenario, failure.mode
         # A failure that ended the process, or of a step without checkpointing, has no verdict of its own.
-        if key not in told:
+        if key not in reported:
             observation = Observation(
                 failure.check, failure.message, failure.parameters, failure.cause, failure.explanation
             )
@@ -274,5 +274,5 @@ def summarised(
         text = f"{first.name}{others}{where}: {first.text}".rstrip(".")
         spared = [] if hurt & {None, "plain"} else sorted(modes - hurt - {"plain"})
         after = f" Under {spared[0]} checkpointing nothing is worse." if len(spared) == 1 else ""
-        told = f"{text}.{f' {first.before}' if first.before else ''}{after}".removesuffix(".")
-        yield told, first.kind or first.text
+        sentence = f"{text}.{f' {first.before}' if first.before else ''}{after}".removesuffix(".")
+        yield sentence, first.kind or first.text

@@ -19,7 +19,7 @@ from gclint.verify.worker.protocol import Unreached
 
 
 @dataclass(frozen=True)
-class Shown:
+class TextEvidence:
     """What the text shows of blocks, and of the code that runs them."""
 
     is_harmless_inside: bool
@@ -49,7 +49,7 @@ def shown(
     texts: Mapping[Path, str],
     names: Collection[str],
     new: Collection[str],
-) -> Shown:
+) -> TextEvidence:
     """Return what the text shows of blocks and of what runs them, once the files are repaired.
 
     Args:
@@ -69,7 +69,7 @@ def shown(
     for network in networks:
         for each in doubted_around(network, blocks):
             doubted.get(each.file.path, set()).add(each.row)
-    return Shown(
+    return TextEvidence(
         are_found and all(_is_recomputed_right(info, networks) for info in blocks),
         {path: frozenset(lines) for path, lines in doubted.items()},
         {network.file.path: frozenset(_calls(network, blocks)) for network in networks},

@@ -13,20 +13,20 @@ from gclint.finding import Finding
 from gclint.network.explaining.facts import Fact
 from gclint.report.findings import obstacle
 from gclint.report.printing import write_lines, write_object
-from gclint.run.explain import Explanation, Opinion, Outcome, Subject
+from gclint.run.explain import ExplainedCode, Opinion, PlaceExplanation, RuleOutcome
 
 
-def write_text(explanation: Explanation, stream: TextIO) -> None:
+def write_text(explanation: PlaceExplanation, stream: TextIO) -> None:
     """Write an explanation as text."""
     write_lines(_lines(explanation), stream)
 
 
-def write_json(explanation: Explanation, stream: TextIO) -> None:
+def write_json(explanation: PlaceExplanation, stream: TextIO) -> None:
     """Write an explanation as an object; rows and columns count from 1, columns in characters."""
     write_object(_document(explanation), stream)
 
 
-FORMATS: Mapping[str, Callable[[Explanation, TextIO], None]] = {"full": write_text, "json": write_json}
+FORMATS: Mapping[str, Callable[[PlaceExplanation, TextIO], None]] = {"full": write_text, "json": write_json}
 """The functions that write an explanation, by the names that ``--output-format`` takes."""
 
 
@@ -36,7 +36,7 @@ _LONGEST_LINE = 120
 _NOT_APPLICABLE = "not applicable here"
 
 
-def _lines(explanation: Explanation) -> Iterator[str]:
+def _lines(explanation: PlaceExplanation) -> Iterator[str]:
     place = explanation.place
     column = f":{place.column}" if place.column else ""
     code = explanation.file.line(place.row).strip()
@@ -47,45 +47,45 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     for ignore, suppressed in explanation.comments:
         codes = " and ".join(dict.fromkeys(each.code for each in suppressed))
         yield f"  `{ignore.text.lstrip('# ')}` suppresses {codes or 'nothing'} here"
-    for subject in explanation.subjects:
+    for part in explanation.explained:
         yield ""
-        yield from _subject(explanation, subject)
+        yield from _code(explanation, part)
     yield ""
     yield f"Releases: {explanation.releases}: {explanation.origin}."
 
 
-def _subject(explanation: Explanation, subject: Subject) -> Iterator[str]:
-    yield f"{subject.headline[:1].upper()}{subject.headline[1:]}."
-    found = [each for each in subject.opinions if each.findings]
+def _code(explanation: PlaceExplanation, code: ExplainedCode) -> Iterator[str]:
+    yield f"{code.headline[:1].upper()}{code.headline[1:]}."
+    found = [each for each in code.opinions if each.findings]
     if found:
         yield from ("", "Findings")
         for opinion in found:
             yield from _findings(explanation, opinion)
-    for section in subject.sections:
+    for section in code.sections:
         yield from ("", section.title)
         for fact in section.facts:
             yield from _fact(explanation, fact, "  ")
-    silent = [each for each in subject.opinions if not each.findings]
+    silent = [each for each in code.opinions if not each.findings]
     if silent:
         yield from ("", "Silent rules")
         yield from _silent(silent)
 
 
-def _fact(explanation: Explanation, fact: Fact, indent: str) -> Iterator[str]:
+def _fact(explanation: PlaceExplanation, fact: Fact, indent: str) -> Iterator[str]:
     where = "" if fact.place is None else f"  [{_where(explanation, *fact.place)}]"
     yield f"{indent}{fact.text}{where}"
     for each in fact.inner:
         yield from _fact(explanation, each, f"{indent}  ")
 
 
-def _where(explanation: Explanation, path: Path, offset: int) -> str:
+def _where(explanation: PlaceExplanation, path: Path, offset: int) -> str:
     row = explanation.project.file(path).position(offset).row
     return f"line {row}" if path == explanation.file.path else f"{shown(path)}:{row}"
 
 
-def _findings(explanation: Explanation, opinion: Opinion) -> Iterator[str]:
+def _findings(explanation: PlaceExplanation, opinion: Opinion) -> Iterator[str]:
     for finding in opinion.findings:
-        how = "" if opinion.outcome is Outcome.FOUND else f"{opinion.outcome.value}: "
+        how = "" if opinion.outcome is RuleOutcome.FOUND else f"{opinion.outcome.value}: "
         where = _where(explanation, finding.path, finding.start)
         yield f"  {opinion.rule.code} {opinion.rule.name}: {how}{finding.message}  [{where}]"
         why = obstacle(finding)
@@ -97,7 +97,7 @@ def _silent(opinions: Iterable[Opinion]) -> Iterator[str]:
     """Yield why rules are silent, each reason once."""
     by_reason: dict[tuple[str, ...], list[str]] = {}
     for opinion in opinions:
-        prefix = "crashed: " if opinion.outcome is Outcome.CRASHED else ""
+        prefix = "crashed: " if opinion.outcome is RuleOutcome.CRASHED else ""
         reasons = tuple(f"{prefix}{each}" for each in opinion.reasons) or (_NOT_APPLICABLE,)
         by_reason.setdefault(reasons, []).append(opinion.rule.code)
     for (first, *others), codes in sorted(by_reason.items(), key=lambda item: item[0] == (_NOT_APPLICABLE,)):
@@ -108,7 +108,7 @@ def _silent(opinions: Iterable[Opinion]) -> Iterator[str]:
 # -- JSON
 
 
-def _document(explanation: Explanation) -> dict[str, object]:
+def _document(explanation: PlaceExplanation) -> dict[str, object]:
     place = explanation.place
     return {
         "gclint": __version__,
@@ -125,23 +125,23 @@ def _document(explanation: Explanation) -> dict[str, object]:
             }
             for ignore, suppressed in explanation.comments
         ],
-        "subjects": [_subject_object(explanation, each) for each in explanation.subjects],
+        "subjects": [_code_object(explanation, each) for each in explanation.explained],
     }
 
 
-def _subject_object(explanation: Explanation, subject: Subject) -> dict[str, object]:
-    spot = subject.spot
+def _code_object(explanation: PlaceExplanation, code: ExplainedCode) -> dict[str, object]:
+    spot = code.spot
     return {
         "kind": spot.kind.value,
         "name": spot.name,
-        "headline": subject.headline,
+        "headline": code.headline,
         "location": _location(explanation.project, explanation.file.path, spot.start),
-        **{section.name: _facts(explanation, section.facts) for section in subject.sections},
-        "rules": [_opinion_object(explanation, each) for each in subject.opinions],
+        **{section.name: _facts(explanation, section.facts) for section in code.sections},
+        "rules": [_opinion_object(explanation, each) for each in code.opinions],
     }
 
 
-def _facts(explanation: Explanation, facts: Iterable[Fact]) -> list[dict[str, object]]:
+def _facts(explanation: PlaceExplanation, facts: Iterable[Fact]) -> list[dict[str, object]]:
     return [
         {
             "text": fact.text,
@@ -153,7 +153,7 @@ def _facts(explanation: Explanation, facts: Iterable[Fact]) -> list[dict[str, ob
     ]
 
 
-def _opinion_object(explanation: Explanation, opinion: Opinion) -> dict[str, object]:
+def _opinion_object(explanation: PlaceExplanation, opinion: Opinion) -> dict[str, object]:
     return {
         "code": opinion.rule.code,
         "name": opinion.rule.name,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Entry:
+class FormatEntry:
     """What is known of a format without importing its module."""
 
     module: str
@@ -24,14 +24,14 @@ class Entry:
     """Whether it supports ``--statistics``."""
 
 
-FORMATS: Mapping[str, Entry] = {
-    "full": Entry("gclint.report.full", is_for_people=True, shows_runs=True, counts=True),
-    "concise": Entry("gclint.report.concise", is_for_people=True, shows_runs=True),
-    "json": Entry("gclint.report.json", shows_runs=True, counts=True),
-    "sarif": Entry("gclint.report.sarif"),
-    "github": Entry("gclint.report.github", shows_runs=True),
-    "gitlab": Entry("gclint.report.gitlab"),
-    "junit": Entry("gclint.report.junit", shows_runs=True),
+FORMATS: Mapping[str, FormatEntry] = {
+    "full": FormatEntry("gclint.report.full", is_for_people=True, shows_runs=True, counts=True),
+    "concise": FormatEntry("gclint.report.concise", is_for_people=True, shows_runs=True),
+    "json": FormatEntry("gclint.report.json", shows_runs=True, counts=True),
+    "sarif": FormatEntry("gclint.report.sarif"),
+    "github": FormatEntry("gclint.report.github", shows_runs=True),
+    "gitlab": FormatEntry("gclint.report.gitlab"),
+    "junit": FormatEntry("gclint.report.junit", shows_runs=True),
 }
 """The formats by the names that ``--output-format`` takes."""
 
@@ -49,7 +49,7 @@ def written_as(name: str, *, statistics: bool = False) -> Callable[[Report, Text
     return cast("Callable[[Report, TextIO], None]", module.write_statistics if statistics else module.write)
 
 
-def format_complaint(name: str, known: Mapping[str, Entry] | None = None) -> str | None:
+def format_complaint(name: str, known: Mapping[str, FormatEntry] | None = None) -> str | None:
     """Return an error message if no known format, by default of all, has this name; otherwise None."""
     known = FORMATS if known is None else known
     if name in known:
@@ -59,6 +59,6 @@ def format_complaint(name: str, known: Mapping[str, Entry] | None = None) -> str
     return f"there is no format {name!r} here; choose from {', '.join(known)}"
 
 
-def formats_of_runs() -> Mapping[str, Entry]:
+def formats_of_runs() -> Mapping[str, FormatEntry]:
     """Return the formats that can show results of runs."""
     return {name: entry for name, entry in FORMATS.items() if entry.shows_runs}

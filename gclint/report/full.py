@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from gclint.code.paths import shown
-from gclint.finding import Applicability, Part, in_reading_order
+from gclint.finding import Applicability, RepairKind, in_reading_order
 from gclint.report.findings import count_by_rule, is_fixable, is_provable, placed, remarks
 from gclint.report.levels import counted_by_level
 from gclint.report.printing import is_coloured, write_lines
@@ -33,7 +33,7 @@ def write(report: Report, stream: TextIO) -> None:
     from gclint.report.verification import run_lines
 
     if stream.isatty():
-        from gclint.report.live import show_results
+        from gclint.report.progress_table import show_results
 
         show_results(stream, report.runs.sorted())
     _write_findings(report, stream)
@@ -129,7 +129,7 @@ def counted_parts(repairs: Repairs, *, also_none: bool) -> str:
     """Return the numbers of repaired pieces of code by kind, such as ``2 blocks, 1 call site``."""
     return ", ".join(
         counted(repairs.parts[part], part.value, part.plural)
-        for part in Part
+        for part in RepairKind
         if also_none or repairs.parts[part]
     )
 
@@ -143,9 +143,9 @@ def _write_proofs(report: Report, stream: TextIO) -> None:
 
 def _write_findings(report: Report, stream: TextIO) -> None:
     if stream.isatty() or (report.findings and is_coloured(stream)):
-        from gclint.report.terminal import Findings
+        from gclint.report.terminal import TerminalFindings
 
-        Findings(report.project, stream, unsafe=report.unsafe).show(report.findings)
+        TerminalFindings(report.project, stream, unsafe=report.unsafe).show(report.findings)
         return
     for finding in report.findings:
         line = placed(finding, report.project, unsafe=report.unsafe)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from gclint.finding import Duty, Edit, Finding, Fix, Position, Problem, Step
+    from gclint.finding import Duty, Edit, Finding, Fix, Position, Problem, StoryStep
     from gclint.proof.evidence import Hint, Weighed
     from gclint.proof.proving import Proof
     from gclint.report.report import Files, Report
@@ -68,16 +68,16 @@ def _finding(project: Files, finding: Finding) -> dict[str, object]:
         **_span(project, finding),
         "fix": _fix(project, finding.fix) if finding.fix else None,
         "inherited_by": [
-            {"filename": _spelled(project, heir.path), "symbol": heir.symbol}
-            for heir in finding.heirs
-            if heir.defines
+            {"filename": _spelled(project, inherited.path), "symbol": inherited.symbol}
+            for inherited in finding.inherited_by
+            if inherited.defines
         ],
         "story": [_step(project, step) for step in finding.story],
         "url": documentation_url(finding),
     }
 
 
-def _step(project: Files, step: Step) -> dict[str, object]:
+def _step(project: Files, step: StoryStep) -> dict[str, object]:
     return {
         "message": step.message,
         "filename": _spelled(project, step.path),
@@ -152,7 +152,7 @@ def _duty(duty: Duty) -> dict[str, str]:
     return {"filename": str(duty.path), "message": duty.text}
 
 
-def _span(project: Files, place: Finding | Step | Edit) -> dict[str, object]:
+def _span(project: Files, place: Finding | StoryStep | Edit) -> dict[str, object]:
     file = project.file(place.path)
     ends = {"location": place.start, "end_location": place.end}
     return {name: _location(file.position(offset)) for name, offset in ends.items()}

@@ -21,9 +21,7 @@ from gclint.report.report import Report
 
 
 @dataclass(frozen=True)
-class _Case:
-    """One test of a suite."""
-
+class _Test:
     name: str
     line: int = 1
     kind: str = ""
@@ -37,20 +35,20 @@ class _Case:
 def write(report: Report, stream: TextIO) -> None:
     """Write the findings, problems and results of runs."""
     suites = _suites(report, Places(report.project))
-    cases = [case for suite in suites.values() for case in suite]
-    root = ElementTree.Element("testsuites", _attributes(name="gclint", **_counts(cases)))
+    tests = [test for suite in suites.values() for test in suite]
+    root = ElementTree.Element("testsuites", _attributes(name="gclint", **_counts(tests)))
     for name, own in suites.items():
         suite = ElementTree.SubElement(root, "testsuite", _attributes(name=name, **_counts(own)))
-        for case in own:
-            _add(suite, name, case)
+        for test in own:
+            _add(suite, name, test)
     ElementTree.indent(root)
     text = ElementTree.tostring(root).decode("ascii")
     stream.write(f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n')
 
 
-def _suites(report: Report, places: Places) -> dict[str, list[_Case]]:
+def _suites(report: Report, places: Places) -> dict[str, list[_Test]]:
     """Return the tests by file; if there is nothing to report, a single one that passed."""
-    suites: defaultdict[str, list[_Case]] = defaultdict(list)
+    suites: defaultdict[str, list[_Test]] = defaultdict(list)
     for problem in report.problems:
         suites[places.name(problem.path)].append(_problem(problem))
     for finding in report.findings:
@@ -60,11 +58,11 @@ def _suites(report: Report, places: Places) -> dict[str, list[_Case]]:
 
         if report.runs.problem:
             why = report.runs.problem
-            suites["gclint"].append(_Case("verify", 1, "error", "error", why, why))
+            suites["gclint"].append(_Test("verify", 1, "error", "error", why, why))
         kinds = {"passed": "", "failed": "failure", "not run": "skipped", "error": "error"}
         for each in outcomes(report):
             message = each.texts[0] if each.texts else ""
-            case = _Case(
+            test = _Test(
                 each.name,
                 each.line,
                 kinds[each.status],
@@ -73,47 +71,47 @@ def _suites(report: Report, places: Places) -> dict[str, list[_Case]]:
                 "\n".join(each.texts),
                 each.seconds,
             )
-            suites[places.name(Path(each.path))].append(case)
-    return dict(suites) or {"gclint": [_Case("check")]}
+            suites[places.name(Path(each.path))].append(test)
+    return dict(suites) or {"gclint": [_Test("check")]}
 
 
-def _finding(report: Report, places: Places, finding: Finding) -> _Case:
+def _finding(report: Report, places: Places, finding: Finding) -> _Test:
     start = places.position(finding.path, finding.start)
     place = f"{places.name(finding.path)}:{start.row}:{start.column}"
     why = obstacle(finding)
     text = f"{place}: {finding.level.value}: {headline(finding)}" + (f"\n{why}" if why else "")
     name = f"{finding.code} {finding.symbol} ({start.row}:{start.column})"
     kind = "failure" if report.fails(finding) else ""
-    return _Case(name, start.row, kind, finding.code, headline(finding), text)
+    return _Test(name, start.row, kind, finding.code, headline(finding), text)
 
 
-def _problem(problem: Problem) -> _Case:
+def _problem(problem: Problem) -> _Test:
     row = 1 if problem.position is None else problem.position.row
-    return _Case("readable", row, "error", "error", problem.message, problem.message)
+    return _Test("readable", row, "error", "error", problem.message, problem.message)
 
 
-def _add(suite: ElementTree.Element, name: str, case: _Case) -> None:
+def _add(suite: ElementTree.Element, name: str, test: _Test) -> None:
     class_name = name.removesuffix(".py").replace("/", ".")
-    time = f"{case.seconds:.3f}"
-    head = _attributes(name=case.name, classname=class_name, file=name, line=case.line, time=time)
+    time = f"{test.seconds:.3f}"
+    head = _attributes(name=test.name, classname=class_name, file=name, line=test.line, time=time)
     added = ElementTree.SubElement(suite, "testcase", head)
-    if case.kind:
-        inside = _attributes(message=case.message, type=case.type)
-        ElementTree.SubElement(added, case.kind, inside).text = _text(case.text)
-    elif case.message:
-        ElementTree.SubElement(added, "system-out").text = _text(case.text)
+    if test.kind:
+        inside = _attributes(message=test.message, type=test.type)
+        ElementTree.SubElement(added, test.kind, inside).text = _text(test.text)
+    elif test.message:
+        ElementTree.SubElement(added, "system-out").text = _text(test.text)
 
 
-def _counts(cases: Sequence[_Case]) -> dict[str, object]:
+def _counts(tests: Sequence[_Test]) -> dict[str, object]:
     def count(kind: str) -> int:
-        return sum(case.kind == kind for case in cases)
+        return sum(test.kind == kind for test in tests)
 
     return {
-        "tests": len(cases),
+        "tests": len(tests),
         "failures": count("failure"),
         "errors": count("error"),
         "skipped": count("skipped"),
-        "time": f"{sum(case.seconds for case in cases):.3f}",
+        "time": f"{sum(test.seconds for test in tests):.3f}",
     }
 
 

@@ -12,7 +12,7 @@ from gclint.wording import counted
 
 
 @dataclass(frozen=True)
-class Shown:
+class LevelNames:
     """What stands for a level; text, JSON and SARIF have its name."""
 
     github: str
@@ -27,10 +27,10 @@ class Shown:
     """The colour on a terminal."""
 
 
-LEVELS: Mapping[Level, Shown] = {
-    Level.ERROR: Shown("error", "major", "error", "Error", "bold red"),
-    Level.WARNING: Shown("warning", "minor", "warning", "Warning", "bold yellow"),
-    Level.NOTE: Shown("notice", "info", "recommendation", "Information", "bold cyan"),
+LEVELS: Mapping[Level, LevelNames] = {
+    Level.ERROR: LevelNames("error", "major", "error", "Error", "bold red"),
+    Level.WARNING: LevelNames("warning", "minor", "warning", "Warning", "bold yellow"),
+    Level.NOTE: LevelNames("notice", "info", "recommendation", "Information", "bold cyan"),
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gclint.code.paths import printable
-from gclint.finding import Applicability, Finding, Part
+from gclint.finding import Applicability, Finding, RepairKind
 from gclint.report.findings import obstacle
 from gclint.report.full import counted_parts
 from gclint.report.report import Report
@@ -55,10 +55,16 @@ def _model_table(report: Report) -> str:
     repaired = Counter(report.project.model(finding.path) for finding in repairs.made)
     left = Counter(report.project.model(finding.path) for finding in report.left)
     rows = [
-        (_name(model), files[model], *(parts[model, part] for part in Part), repaired[model], left[model])
+        (
+            _name(model),
+            files[model],
+            *(parts[model, part] for part in RepairKind),
+            repaired[model],
+            left[model],
+        )
         for model in report.models
     ]
-    heads = tuple(part.plural for part in Part)
+    heads = tuple(part.plural for part in RepairKind)
     return table(("model", "files", *heads, "findings repaired", "left"), rows)
 
 

@@ -50,13 +50,13 @@ def reasons(proof: Proof, *, is_full: bool = True) -> Iterator[str]:
     """
     kinds = proof.kinds or proof.obstacles
     counts = Counter(kinds)
-    told = set()
+    printed = set()
     for obstacle, kind in zip(proof.obstacles, kinds, strict=True):
-        if is_full or kind not in told:
+        if is_full or kind not in printed:
             more = 0 if is_full else counts[kind] - 1
             others = f" (and {more} more of this kind; --show-fixes lists all)" if more > 0 else ""
             yield f"not proven: {obstacle}{others}"
-            told.add(kind)
+            printed.add(kind)
     if proof.users_not_given:
         files = first_of((shown(path) for path in proof.users_not_given), _SHOWN)
         yield f"not run, because not given: {files} (they import the changed code)"

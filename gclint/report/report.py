@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from gclint.finding import Duty, Finding, Part, Problem, Repair
+from gclint.finding import Duty, Finding, Problem, Repair, RepairKind
 from gclint.level import Level
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Repairs:
         return tuple(sorted({duty for fix in fixes for duty in fix.duties}))
 
     @cached_property
-    def parts(self) -> Counter[Part]:
+    def parts(self) -> Counter[RepairKind]:
         """The number of repaired pieces of code by kind."""
         return Counter(repair.part for repair in self.pieces)
 

@@ -13,7 +13,7 @@ from typing import TextIO
 from gclint import __version__
 from gclint.code.paths import printable
 from gclint.edit.edits import by_file
-from gclint.finding import Finding, Fix, Problem, Step
+from gclint.finding import Finding, Fix, Problem, StoryStep
 from gclint.report.findings import documentation_url, with_obstacle
 from gclint.report.levels import LEVELS
 from gclint.report.places import Places, fingerprints
@@ -32,11 +32,11 @@ _Object = dict[str, object]
 
 def write(report: Report, stream: TextIO) -> None:
     """Write the findings and problems."""
-    document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [_Run(report).content()]}
+    document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [_SarifRun(report).content()]}
     write_object(document, stream, indent=1)
 
 
-class _Run:
+class _SarifRun:
     """A run of gclint as a SARIF object."""
 
     def __init__(self, report: Report) -> None:
@@ -145,7 +145,7 @@ class _Run:
 
     # -- places
 
-    def _location(self, step: Step) -> _Object:
+    def _location(self, step: StoryStep) -> _Object:
         return {
             "physicalLocation": self._physical(step.path, step.start, step.end),
             "message": {"text": _plain(step.message)},

@@ -14,7 +14,7 @@ from gclint.releases import Releases, Version
 from gclint.report.printing import write_object
 from gclint.settings import Settings
 from gclint.settings.definitions import DEFINITIONS, IGNORES, LEVELS, RULES, VERIFY, RuleWords
-from gclint.settings.settings import Origin
+from gclint.settings.settings import SettingOrigin
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class _Line:
     name: str
     value: Any
     """The value as ``json`` can write it; None if it is not set."""
-    origin: Origin | None
+    origin: SettingOrigin | None
     """None for a default."""
 
 
@@ -93,7 +93,6 @@ def _version(version: Version) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a value in TOML, in one line."""
     if isinstance(value, dict):
         inner = ", ".join(f"{_key(key)} = {_toml(item)}" for key, item in value.items() if item is not None)
         return f"{{ {inner} }}" if inner else "{}"
@@ -121,7 +120,7 @@ def _escaped(character: str) -> str:
     return f"\\U{ord(character):08x}"
 
 
-def _place(origin: Origin | None) -> str:
+def _place(origin: SettingOrigin | None) -> str:
     if origin is None:
         return "default"
     if origin.file is None:
@@ -129,7 +128,7 @@ def _place(origin: Origin | None) -> str:
     return f"{shown(origin.file)}:{origin.position[0]}"
 
 
-def _origin(origin: Origin | None) -> Mapping[str, object]:
+def _origin(origin: SettingOrigin | None) -> Mapping[str, object]:
     if origin is None:
         return {"kind": "default"}
     if origin.file is None:

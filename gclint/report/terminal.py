@@ -42,7 +42,7 @@ def console_on(stream: TextIO) -> Console:
     )
 
 
-class Findings:
+class TerminalFindings:
     """Prints findings in colour, and on a terminal with their lines of code."""
 
     def __init__(self, project: Files, stream: TextIO, *, unsafe: bool) -> None:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gclint.code.paths import printable
-from gclint.report.live import size
+from gclint.report.progress_table import size
 from gclint.verify.worker.practices import AS_IT_IS, BUFFER, KNOWN, OFF, WRONG
 from gclint.verify.worker.protocol import ClassResult, SetUp
 from gclint.verify.worker.training.answer import loses, saved_share

@@ -18,7 +18,7 @@ from gclint.report.report import Report
 from gclint.report.verification import NUMBER
 from gclint.verify.proven import proven_setting
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Demonstration, Environment, Failure, Mode, Place
+from gclint.verify.worker.protocol import ClassResult, Demonstration, Environment, Failure, Mode, SourcePlace
 from gclint.wording import counted, listed
 
 INDEX = "README.md"
@@ -69,7 +69,7 @@ class Defect:
         return f"other {failure.check}" if cause is None else _KINDS.get(cause, cause.value)
 
     @property
-    def subjects(self) -> list[tuple[ClassResult, Failure]]:
+    def demonstrable(self) -> list[tuple[ClassResult, Failure]]:
         """The failures that a script can show, those of the smallest classes in the default mode first."""
         order: list[Mode] = ["non-reentrant", "reentrant", "plain"]
 
@@ -79,9 +79,9 @@ class Defect:
         return sorted((each for each in self.failures if each[0].recipe_of(each[1])), key=size)
 
     @property
-    def subject(self) -> tuple[ClassResult, Failure]:
+    def shown_failure(self) -> tuple[ClassResult, Failure]:
         """The first of these, or any failure if there are none."""
-        return (self.subjects or self.failures)[0]
+        return (self.demonstrable or self.failures)[0]
 
     @property
     def repair(self) -> Hint | None:
@@ -99,7 +99,7 @@ class Defect:
     @property
     def title(self) -> str:
         """The title of an issue about it."""
-        result, failure = self.subject
+        result, failure = self.shown_failure
         others = len({(each.source, each.name) for each, _ in self.failures}) - 1
         more = f" and {counted(others, 'more class', 'more classes')}" if others else ""
         end = "; " if failure.check in _ERRORS else ": "
@@ -112,7 +112,7 @@ class Defect:
 
 
 @dataclass(frozen=True)
-class Script:
+class DemonstrationScript:
     """A script that is to show a defect, and what came of it."""
 
     text: str
@@ -152,12 +152,12 @@ def _key(report: Report, result: ClassResult, failure: Failure, hints: Iterable[
     """
     what: object = failure.cause if _is_known(failure) else (failure.check, NUMBER.sub("", failure.text))
     findings = frozenset(finding for hint in hints for finding in hint.findings)
-    if any(finding.heirs for finding in findings):
+    if any(finding.inherited_by for finding in findings):
         return what, findings, tuple("".join(_code(report, place)) for place in failure.places)
     return what, failure.places or (result.source, failure.explanation.partition(". ")[0])
 
 
-def _code(report: Report, place: Place) -> list[str]:
+def _code(report: Report, place: SourcePlace) -> list[str]:
     """Return the lines of a place, without the indentation that they have in common."""
     try:
         file = report.project.file(Path(place.path))
@@ -178,7 +178,7 @@ def repaired(report: Report, hint: Hint) -> dict[Path, tuple[str, str]]:
 
 def page_name(defect: Defect, taken: Iterable[str]) -> str:
     """Return the name of the page of a defect, in the folder of its kind; none of those that are taken."""
-    result, _ = defect.subject
+    result, _ = defect.shown_failure
     stem = Path(result.source).stem.removeprefix("modeling_")
     parts = [re.sub(r"\W", "_", each) for each in (defect.kind.replace(" ", "-"), stem, result.name)]
     name = f"{parts[0].replace('_', '-')}/{parts[1]}-{parts[2]}"
@@ -186,7 +186,7 @@ def page_name(defect: Defect, taken: Iterable[str]) -> str:
     return next(each for each in names if each not in {*taken})
 
 
-def page(report: Report, defect: Defect, script: Script | None, environment: Environment) -> str:
+def page(report: Report, defect: Defect, script: DemonstrationScript | None, environment: Environment) -> str:
     """Return the page of a defect."""
     sections = (
         f"# {defect.title}\n",
@@ -214,12 +214,12 @@ def _happenings(defect: Defect) -> Iterator[str]:
     for path, names in defect.classes.items():
         yield f"Classes of {in_code(path)}: {', '.join(map(in_code, names))}\n"
     yield "## What happens\n"
-    told: dict[str, list[str]] = {}
+    reported: dict[str, list[str]] = {}
     for result, failure in defect.failures:
         usual = "" if failure.scenario in ("default", "frozen base") else f", {escaped(failure.scenario)}"
         line = f"{_WITH[failure.mode]}{usual}: {escaped(failure.message)}"
-        told.setdefault(line, []).append(result.name)
-    for line, own in told.items():
+        reported.setdefault(line, []).append(result.name)
+    for line, own in reported.items():
         yield f"- {', '.join(map(in_code, own))} {line}."
     settings = {proven_setting(result) for result, _ in defect.failures}
     if len(settings) == 1 and None not in settings:
@@ -239,7 +239,7 @@ def _cause(report: Report, defect: Defect) -> Iterator[str]:
             yield _fenced("python", "\n".join(lines))
 
 
-def _script(script: Script | None, environment: Environment) -> Iterator[str]:
+def _script(script: DemonstrationScript | None, environment: Environment) -> Iterator[str]:
     yield "## Script\n"
     if script is None:
         yield "There is none: it is not known how to build the class.\n"
@@ -252,7 +252,7 @@ def _script(script: Script | None, environment: Environment) -> Iterator[str]:
     yield _fenced("text", script.result.output)
 
 
-def _repair(report: Report, defect: Defect, script: Script | None) -> Iterator[str]:
+def _repair(report: Report, defect: Defect, script: DemonstrationScript | None) -> Iterator[str]:
     yield "## Repair\n"
     hint = defect.repair
     if hint is None:

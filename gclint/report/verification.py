@@ -283,7 +283,7 @@ Status = Literal["passed", "failed", "not run", "error"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ClassOutcome:
     """The outcome of a class, or of a file that cannot be imported."""
 
     path: Path
@@ -302,11 +302,11 @@ class Outcome:
         return f"{self.name} {self.status}{f': {self.texts[0]}{more}' if self.texts else ''}"
 
 
-def outcomes(report: Report) -> Iterator[Outcome]:
+def outcomes(report: Report) -> Iterator[ClassOutcome]:
     """Yield the outcomes of all classes by file, and of files that cannot be imported."""
     assert report.runs is not None
     for source in sorted(report.runs.unusable):
-        yield Outcome(Path(source), 1, "import", "error", (report.runs.unusable[source].message,))
+        yield ClassOutcome(Path(source), 1, "import", "error", (report.runs.unusable[source].message,))
     lines: dict[str, Mapping[str, int]] = {}
     for result in report.runs.sorted():
         if result.source not in lines:
@@ -314,18 +314,18 @@ def outcomes(report: Report) -> Iterator[Outcome]:
         yield _outcome(result, lines[result.source])
 
 
-def _outcome(result: ClassResult, lines: Mapping[str, int]) -> Outcome:
+def _outcome(result: ClassResult, lines: Mapping[str, int]) -> ClassOutcome:
     path, line = Path(result.source), lines.get(result.name, 1)
     if result.outcome == "not run":
         status: Status = "error" if is_broken(result) else "not run"
-        return Outcome(
+        return ClassOutcome(
             path, line, result.name, status, (f"{result.category}: {result.reason}",), result.seconds
         )
     texts = [_failure_text(failure) for failure in result.failures]
     if has_no_way(result):
         texts += (f"{each.group}: {each.sentence}" for each in result.advice if not each.setting)
     status = "failed" if texts or result.outcome == "failed" else "passed"
-    return Outcome(path, line, result.name, status, tuple(texts), result.seconds)
+    return ClassOutcome(path, line, result.name, status, tuple(texts), result.seconds)
 
 
 def _failure_text(failure: Failure) -> str:

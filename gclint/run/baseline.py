@@ -22,7 +22,7 @@ from gclint.code.tokens import code_hash
 from gclint.facts import exists, read_json
 from gclint.finding import Finding
 from gclint.rule import Rule, has_decided
-from gclint.run.check import CheckResult, check
+from gclint.run.check import LintResult, check
 
 _VERSION = 1
 
@@ -32,7 +32,7 @@ class BaselineError(Exception):
 
 
 @dataclass(frozen=True, order=True)
-class Entry:
+class BaselineEntry:
     """What identifies a known finding."""
 
     file: str
@@ -45,7 +45,7 @@ class Entry:
 class Baseline:
     """The known findings, with the number of times that each occurs."""
 
-    def __init__(self, path: Path, known: Mapping[Entry, int]) -> None:
+    def __init__(self, path: Path, known: Mapping[BaselineEntry, int]) -> None:
         """Hold the entries that the file at ``path`` has, or is to have."""
         self.path = path
         self.known = Counter(known)
@@ -87,10 +87,10 @@ class Baseline:
         findings = f"\n    {listed}\n  " if lines else ""
         return f'{{\n  "version": {_VERSION},\n  "findings": [{findings}]\n}}\n'
 
-    def entry(self, project: Project, finding: Finding) -> Entry:
+    def entry(self, project: Project, finding: Finding) -> BaselineEntry:
         """Return the entry that identifies ``finding``."""
         code = project.file(finding.path).text[finding.start : finding.end]
-        return Entry(
+        return BaselineEntry(
             self._name(project.location(finding.path)), finding.code, finding.symbol, code_hash(code)
         )
 
@@ -101,7 +101,7 @@ class Baseline:
 
     def _compared(
         self, project: Project, findings: Iterable[Finding]
-    ) -> tuple[list[Finding], Counter[Entry]]:
+    ) -> tuple[list[Finding], Counter[BaselineEntry]]:
         """Return the findings that are not in the baseline, and what is in it beside the others."""
         left = Counter(self.known)
         unknown = []
@@ -121,7 +121,7 @@ class Baseline:
         findings: Iterable[Finding],
         ran: Mapping[Path, Collection[str]],
         folders: Iterable[Path],
-    ) -> Counter[Entry]:
+    ) -> Counter[BaselineEntry]:
         """Return the entries that no longer occur, and how many of each are superfluous.
 
         Entries of rules that did not run on their file are not judged; a file that no longer exists, in one
@@ -130,7 +130,7 @@ class Baseline:
         codes = {self._name(project.location(path)): own for path, own in ran.items()}
         searched = [Path(os.path.realpath(folder)) for folder in folders if folder.is_dir()]
 
-        def is_judged(entry: Entry) -> bool:
+        def is_judged(entry: BaselineEntry) -> bool:
             if entry.file in codes:
                 return has_decided(entry.rule, codes[entry.file])
             path = self.place(entry)
@@ -139,7 +139,7 @@ class Baseline:
         _, surplus = self._compared(project, findings)
         return Counter({entry: count for entry, count in surplus.items() if is_judged(entry)})
 
-    def place(self, entry: Entry) -> Path:
+    def place(self, entry: BaselineEntry) -> Path:
         """Return the resolved path of the file that an entry is about."""
         return Path(os.path.realpath(self._folder / entry.file))
 
@@ -155,7 +155,7 @@ def _with_slashes(path: str) -> str:
     return path.replace("\\", "/")
 
 
-def _entries(document: object) -> Counter[Entry]:
+def _entries(document: object) -> Counter[BaselineEntry]:
     """Return the entries of a baseline.
 
     Raises:
@@ -171,13 +171,15 @@ def _entries(document: object) -> Counter[Entry]:
     listed = document.get("findings")
     if not isinstance(listed, list):
         raise ValueError("it has no list of findings")
-    entries: Counter[Entry] = Counter()
+    entries: Counter[BaselineEntry] = Counter()
     for number, each in enumerate(listed, start=1):
-        values = [each.get(field.name) for field in fields(Entry)] if isinstance(each, dict) else [None]
+        values = (
+            [each.get(field.name) for field in fields(BaselineEntry)] if isinstance(each, dict) else [None]
+        )
         count = each.get("count") if isinstance(each, dict) else None
         if not all(isinstance(value, str) for value in values) or type(count) is not int or count < 1:
             raise ValueError(f"entry {number} lacks one of rule, file, symbol, hash and count")
-        entry = Entry(*values)
+        entry = BaselineEntry(*values)
         if not _may_be_name(entry.file):
             raise ValueError(f"no file can have the name in entry {number}")
         entries[replace(entry, file=_with_slashes(entry.file))] += count
@@ -191,7 +193,7 @@ def _may_be_name(file: str) -> bool:
         return False
 
 
-_Result = TypeVar("_Result", bound=CheckResult)
+_Result = TypeVar("_Result", bound=LintResult)
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ class Recognised:
 
     known: int = 0
     """How many findings are not reported, since they are in the baseline."""
-    stale: Mapping[Entry, int] = field(default_factory=dict)
+    stale: Mapping[BaselineEntry, int] = field(default_factory=dict)
     """The entries that no longer occur, and how many of each are superfluous."""
 
 
@@ -223,7 +225,7 @@ class Selection:
             findings = [
                 each
                 for each in findings
-                if each.path in scope or any(heir.path in scope for heir in each.heirs)
+                if each.path in scope or any(inherited.path in scope for inherited in each.inherited_by)
             ]
         return self.baseline.without_known(self.project, findings) if self.baseline else findings
 

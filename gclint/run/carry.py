@@ -1,6 +1,6 @@
 """Carries fixes to all code that has to stay the same: copies, and generated code.
 
-A fix that changes one of two twins stands only if the other one changes alike: by another finding's
+A fix that changes one side of a pair stands only if the other one changes alike: by another finding's
 fix, with which it is then linked, or by the same change, mirrored. Otherwise it is not made.
 """
 
@@ -17,14 +17,14 @@ from typing import TypeVar
 
 from gclint.code.file import SourceFile
 from gclint.code.project import Project
-from gclint.copies.twins import Region, Twin, header_region
+from gclint.copies.pairs import CopyPair, Region, header_region
 from gclint.edit.edits import by_file
 from gclint.edit.imports import drop_unused_imports, import_checkpointing_base
 from gclint.finding import Applicability, Duty, Edit, Finding, Refusal
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.evaluation.modules import library_of
 from gclint.network.model import Network
-from gclint.run.tree import Tree
+from gclint.run.copy_index import CopyIndex
 
 _Member = TypeVar("_Member", bound=Hashable)
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
@@ -42,22 +42,19 @@ class _Carried:
     """Why it is not safe, in addition to the fix's own reason."""
     refusal: str | None = None
     outside: dict[Path, str] = field(default_factory=dict)
-    """Files with twins that are not among the given ones, and what they need."""
+    """Files with the other side of a pair that are not among the given ones, and what they need."""
     links: set[int] = field(default_factory=set)
     """The numbers of the findings that have to be repaired together with this one."""
 
 
 def carry(
-    project: Project,
-    findings: Sequence[Finding],
-    suppressed: Sequence[Finding],
-    tree: Tree,
+    project: Project, findings: Sequence[Finding], suppressed: Sequence[Finding], tree: CopyIndex
 ) -> tuple[list[Finding], list[frozenset[int]]]:
-    """Return the findings with fixes that keep all twins alike, and which of them go together.
+    """Return the findings with fixes that keep both sides of all pairs alike, and which of them go together.
 
     What is ``suppressed`` is not reported, so its code must not change.
     """
-    work = _Work(project, findings, suppressed, tree)
+    work = _CopyPropagation(project, findings, suppressed, tree)
     for number in range(len(findings)):
         work.follow(number)
     work.link_shared()
@@ -67,13 +64,9 @@ def carry(
     return [work.result(number) for number in range(len(findings))], groups
 
 
-class _Work:
+class _CopyPropagation:
     def __init__(
-        self,
-        project: Project,
-        findings: Sequence[Finding],
-        suppressed: Sequence[Finding],
-        tree: Tree,
+        self, project: Project, findings: Sequence[Finding], suppressed: Sequence[Finding], tree: CopyIndex
     ) -> None:
         self._project = project
         self._tree = tree
@@ -90,35 +83,35 @@ class _Work:
     # -- one finding
 
     def follow(self, number: int) -> None:
-        """Look at every twin that a finding's fix changes, and at those that this changes in turn."""
+        """Look at every pair that a finding's fix changes, and at those that this changes in turn."""
         carried = self._carried[number]
         waiting = list(carried.edits)
-        seen: set[Twin] = set()
+        seen: set[CopyPair] = set()
         while waiting and carried.refusal is None:
             path = waiting.pop()
             if path not in self._project.fixable:
                 continue
             edits = carried.edits[path]
             # Headers first: whether a call may change depends on the block after its fix.
-            twins = list(self._tree.touched(path, edits))
-            headers = [each for each in twins if changes_header_only(_sides(each, path)[0], edits)]
-            for twin in dict.fromkeys([*headers, *twins]):
-                if twin in seen or (twin.is_copy and not twin.in_force):
+            pairs = list(self._tree.touched(path, edits))
+            headers = [each for each in pairs if changes_header_only(_sides(each, path)[0], edits)]
+            for pair in dict.fromkeys([*headers, *pairs]):
+                if pair in seen or (pair.is_copy and not pair.in_force):
                     continue
-                seen.add(twin)
-                changed = self._settle(number, twin, path)
+                seen.add(pair)
+                changed = self._settle(number, pair, path)
                 if changed is not None:
                     waiting.append(changed)
                     seen.clear()
 
-    def _settle(self, number: int, twin: Twin, path: Path) -> Path | None:
-        """Make the other side of a twin change alike; return its file if something was added for that."""
+    def _settle(self, number: int, pair: CopyPair, path: Path) -> Path | None:
+        """Make the other side of a pair change alike; return its file if something was added for that."""
         carried = self._carried[number]
-        here, there = _sides(twin, path)
+        here, there = _sides(pair, path)
         other = there.file.path
         if other not in self._project.fixable:
             name = there.file.path.name
-            follows = here is twin.source and not twin.is_copy
+            follows = here is pair.source and not pair.is_copy
             needed = "has to be regenerated" if follows else "has the same code, which has to change too"
             carried.outside[other] = f"{name} {needed}"
             return None
@@ -130,34 +123,34 @@ class _Work:
             return None
         theirs = [edit for edit in carried.edits.get(other, ()) if there.touches(edit)]
         if theirs:
-            if not _alike(twin, here, mine, theirs):
+            if not _alike(pair, here, mine, theirs):
                 carried.refusal = f"the fixes of {_where(there)} and {_where(here)}, which share code, differ"
             return None
         for candidate in self._editing[other]:
             edits = [edit for edit in self._carried[candidate].edits[other] if there.touches(edit)]
-            if candidate != number and edits and _alike(twin, here, mine, edits):
+            if candidate != number and edits and _alike(pair, here, mine, edits):
                 carried.links.add(candidate)
                 return None
-        return self._mirror(carried, twin, here, there, mine)
+        return self._mirror(carried, pair, here, there, mine)
 
     def _mirror(
-        self, carried: _Carried, twin: Twin, here: Region, there: Region, edits: list[Edit]
+        self, carried: _Carried, pair: CopyPair, here: Region, there: Region, edits: list[Edit]
     ) -> Path | None:
-        """Make the same change on the other side of a twin."""
-        mirrored = self._mirrored(twin, here, there, edits, carried)
+        """Make the same change on the other side of a pair."""
+        mirrored = self._mirrored(pair, here, there, edits, carried)
         if isinstance(mirrored, str):
             carried.refusal = mirrored
             return None
         path = there.file.path
         added = [*mirrored, *self._import_edits(there.file, mirrored)]
         carried.edits.setdefault(path, []).extend(added)
-        if twin.is_copy:
+        if pair.is_copy:
             carried.doubts.append(f"the fix also changes {_where(there)}, a copy of this code")
             carried.applicability = Applicability.UNSAFE
         return path
 
     def _mirrored(
-        self, twin: Twin, here: Region, there: Region, edits: list[Edit], carried: _Carried
+        self, pair: CopyPair, here: Region, there: Region, edits: list[Edit], carried: _Carried
     ) -> Sequence[Edit] | str:
         """Return the same change for the other side, or why there is none."""
         why = f"{_where(there)} shares this code and has to change too"
@@ -167,13 +160,13 @@ class _Work:
                 return (
                     f"{why}, but {each.remedy.reason if refused else 'an ignore comment keeps it as it is'}"
                 )
-        is_other = twin.is_copy or twin.renaming.replacements
+        is_other = pair.is_copy or pair.renaming.replacements
         if is_other and not changes_header_only(here, edits):
             changed = carried.edits.get(there.file.path, ())
-            obstacle = call_obstacle(self._project, twin, here, there, edits, changed)
+            obstacle = call_obstacle(self._project, pair, here, there, edits, changed)
             if obstacle is not None:
                 return f"{why}, but {obstacle}"
-        found = twin.mirrored(edits, to_source=here is twin.derived)
+        found = pair.mirrored(edits, to_source=here is pair.derived)
         if found is None:
             return f"{why}, but the fix cannot be carried over"
         return found
@@ -261,10 +254,10 @@ def _carried(finding: Finding) -> _Carried:
     return _Carried(finding, by_file(finding.edits), applicability)
 
 
-def _sides(twin: Twin, path: Path) -> tuple[Region, Region]:
-    """Return the region of a twin in the file at ``path``, and the other one."""
-    own = twin.source.file.path == path
-    return (twin.source, twin.derived) if own else (twin.derived, twin.source)
+def _sides(pair: CopyPair, path: Path) -> tuple[Region, Region]:
+    """Return the region of a pair in the file at ``path``, and the other one."""
+    own = pair.source.file.path == path
+    return (pair.source, pair.derived) if own else (pair.derived, pair.source)
 
 
 def _inside(region: Region, edits: Sequence[Edit]) -> list[Edit] | None:
@@ -273,10 +266,10 @@ def _inside(region: Region, edits: Sequence[Edit]) -> list[Edit] | None:
     return found if all(region.holds(edit) for edit in found) else None
 
 
-def _alike(twin: Twin, here: Region, mine: list[Edit], theirs: list[Edit]) -> bool:
-    if here is twin.source:
-        return twin.changes_alike(mine, theirs)
-    return twin.changes_alike(theirs, mine)
+def _alike(pair: CopyPair, here: Region, mine: list[Edit], theirs: list[Edit]) -> bool:
+    if here is pair.source:
+        return pair.changes_alike(mine, theirs)
+    return pair.changes_alike(theirs, mine)
 
 
 def _doubts(carried: _Carried) -> list[str]:
@@ -307,13 +300,13 @@ def changes_header_only(region: Region, edits: Sequence[Edit]) -> bool:
 
 def call_obstacle(
     project: Project,
-    twin: Twin,
+    pair: CopyPair,
     here: Region,
     there: Region,
     edits: Sequence[Edit],
     changed: Collection[Edit],
 ) -> str | None:
-    """Return why edits of calls in one twin are not right in the other one, which uses other names.
+    """Return why edits of calls on one side of a pair are not right on the other one, which uses other names.
 
     What a call means depends on the block that it runs. So the other method's class has to name a block
     that corresponds and takes the same parameters; and it has to be a checkpointing layer, or become
@@ -332,7 +325,7 @@ def call_obstacle(
         return f"the calls there could not be matched to those in {here.file.path.name}"
     goes = any(site.checkpointed for site in sites)
     for block in dict.fromkeys(block for site in sites for block in site.blocks):
-        renamed = twin.renaming.apply(block.name) if here is twin.source else twin.renaming.undo(block.name)
+        renamed = pair.renaming.apply(block.name) if here is pair.source else pair.renaming.undo(block.name)
         other = module.classes.get(renamed or "")
         if other is None or not owner.names(other.name):
             return f"its calls do not run the counterpart of `{block.name}`"

@@ -39,8 +39,8 @@ from gclint.rule import (
     with_level,
 )
 from gclint.run.carry import carry
+from gclint.run.copy_index import CopyIndex, attribute, may_belong_elsewhere
 from gclint.run.jobs import spread
-from gclint.run.tree import Tree, attribute, may_belong_elsewhere
 from gclint.trace import News, begin, current, phase
 from gclint.wording import listed
 
@@ -50,7 +50,7 @@ BUG = f"this is a bug in gclint {__version__}; please report it together with th
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FileVerdict:
     """What the rules found in one file, before comments suppress some of it."""
 
     findings: tuple[Finding, ...] = ()
@@ -62,7 +62,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class CheckResult:
+class LintResult:
     """What a run found."""
 
     findings: tuple[Finding, ...]
@@ -75,7 +75,7 @@ class CheckResult:
     """What is no defect yet, and seen to by the fix of another finding."""
     groups: tuple[frozenset[Finding], ...] = field(kw_only=True)
     """Findings whose fixes are made together, since they change copies of the same code."""
-    verdicts: Mapping[Path, Verdict] = field(default_factory=dict, kw_only=True)
+    verdicts: Mapping[Path, FileVerdict] = field(default_factory=dict, kw_only=True)
     """The verdict on each file of the run, from which all of this is derived."""
     shown_in: Set[Path] = field(default=frozenset(), kw_only=True)
     """The files in whose texts something has its place: a finding, an edit, a step, or an ignore comment."""
@@ -84,7 +84,7 @@ class CheckResult:
 class CheckInterrupted(Interrupted):
     """A run was interrupted before all files were checked."""
 
-    def __init__(self, number: int, result: CheckResult) -> None:
+    def __init__(self, number: int, result: LintResult) -> None:
         super().__init__(number)
         self.result = result
         """What was found in the files that were checked."""
@@ -98,21 +98,21 @@ SUMMARY = Path("<summary>")
 class Recalled:
     """What is known of an earlier run."""
 
-    verdicts: Mapping[Path, Verdict] = field(default_factory=dict)
+    verdicts: Mapping[Path, FileVerdict] = field(default_factory=dict)
     """The verdicts that are still valid."""
-    result: CheckResult | None = None
+    result: LintResult | None = None
     """The result of the whole run, with its verdicts; None unless all of it is still valid."""
     is_all: bool = False
     """Whether nothing has changed of what the earlier run has consulted."""
 
 
-class Memory(Protocol):
+class EarlierResults(Protocol):
     """Remembers what earlier runs have found."""
 
     def recall(self, project: Project, rules: Sequence[Rule]) -> Recalled:
         """Return what is still valid."""
 
-    def keep(self, project: Project, result: CheckResult) -> None:
+    def keep(self, project: Project, result: LintResult) -> None:
         """Store what was found in all files of a run."""
 
 
@@ -121,8 +121,8 @@ def check(
     rules: Sequence[Rule],
     advance: Callable[[Path], None] = lambda _path: None,
     jobs: int = 1,
-    memory: Memory | None = None,
-) -> CheckResult:
+    memory: EarlierResults | None = None,
+) -> LintResult:
     """Run ``rules`` over the files that ``project`` was given, and call ``advance`` after each.
 
     With several ``jobs``, the files are distributed over processes; what ``memory`` knows is not repeated.
@@ -156,7 +156,7 @@ def check(
         return result
 
 
-def says_the_same(before: Verdict | None, after: Verdict) -> bool:
+def says_the_same(before: FileVerdict | None, after: FileVerdict) -> bool:
     """Return whether two verdicts on a file give the same summary."""
     if before is None:
         return not after.findings
@@ -171,19 +171,21 @@ def says_the_same(before: Verdict | None, after: Verdict) -> bool:
 
 
 def check_again(
-    project: Project, result: CheckResult, changed: Set[Path], rules: Sequence[Rule]
-) -> CheckResult:
+    project: Project, result: LintResult, changed: Set[Path], rules: Sequence[Rule]
+) -> LintResult:
     """Return what there is to find now that the texts of the ``changed`` files are different."""
     paths = to_judge_again(result.verdicts, changed, project.dependents(changed))
     return summarise(project, {**result.verdicts, **judge(project, paths, rules)}, rules)
 
 
-def to_judge_again(verdicts: Mapping[Path, Verdict], changed: Set[Path], dependents: Set[Path]) -> list[Path]:
+def to_judge_again(
+    verdicts: Mapping[Path, FileVerdict], changed: Set[Path], dependents: Set[Path]
+) -> list[Path]:
     """Return the files whose verdicts may be different now that the ``changed`` files are."""
     return [path for path, verdict in verdicts.items() if path in dependents or aims_at(changed, verdict)]
 
 
-def aims_at(changed: Set[Path], verdict: Verdict) -> bool:
+def aims_at(changed: Set[Path], verdict: FileVerdict) -> bool:
     """Return whether a finding, an edit or a step has its offsets in a text that has changed."""
     return any(
         finding.path in changed
@@ -199,8 +201,8 @@ def judge(
     rules: Sequence[Rule],
     advance: Callable[[Path], None] = lambda _path: None,
     jobs: int = 1,
-    verdicts: dict[Path, Verdict] | None = None,
-) -> dict[Path, Verdict]:
+    verdicts: dict[Path, FileVerdict] | None = None,
+) -> dict[Path, FileVerdict]:
     """Return the verdict on each of ``paths``; several ``jobs`` read files as they are on the disk.
 
     A caller that needs what was found even if this is interrupted gives the ``verdicts`` to add it to.
@@ -223,7 +225,7 @@ def judge(
 class _Judged:
     """A verdict, and what its process has learnt that others need."""
 
-    verdict: Verdict
+    verdict: FileVerdict
     uses: tuple[tuple[Path, Path], ...]
     """The dependencies between files that were found."""
     news: News | None
@@ -261,8 +263,11 @@ class _Judging:
 
 
 def summarise(
-    project: Project, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule], tree: Tree | None = None
-) -> CheckResult:
+    project: Project,
+    verdicts: Mapping[Path, FileVerdict],
+    rules: Sequence[Rule],
+    tree: CopyIndex | None = None,
+) -> LintResult:
     """Put the verdicts of ``rules`` on all files of a run together, without what comments suppress.
 
     Findings in generated files are reported at their source, and copies are repaired together with their
@@ -279,7 +284,7 @@ def summarise(
     groups: list[frozenset[int]] = []
     inherited = [each for each in comments.suppressed if may_belong_elsewhere(project, each)]
     if findings or inherited or pending:  # The tree around a single file has hundreds of folders.
-        tree = tree or Tree(project)
+        tree = tree or CopyIndex(project)
         # A generator copies comments along: that of the source is needed all the same.
         comments.note(attribute(project, inherited, tree.lineage))
         attributed = attribute(project, [*findings, *pending], tree.lineage)
@@ -293,13 +298,13 @@ def summarise(
     found_in_comments = (with_level(project.settings, each) for each in checked)
     ordered = in_reading_order([*findings, *found_in_comments])
     result = result_of(ordered, numbered, in_reading_order(pending), verdicts, rules)
-    twins = tree.twin_files if tree else ()
-    return replace(result, shown_in=frozenset(_places(result)).union(twins))
+    pairs = tree.paired_files if tree else ()
+    return replace(result, shown_in=frozenset(_places(result)).union(pairs))
 
 
 def with_verdicts(
-    result: CheckResult, verdicts: Mapping[Path, Verdict], rules: Sequence[Rule]
-) -> CheckResult:
+    result: LintResult, verdicts: Mapping[Path, FileVerdict], rules: Sequence[Rule]
+) -> LintResult:
     """Return the same findings with other verdicts, on files that none of the findings involves."""
     again = result_of(result.findings, result.groups, result.pending, verdicts, rules)
     return replace(again, shown_in=result.shown_in)
@@ -309,12 +314,12 @@ def result_of(
     findings: tuple[Finding, ...],
     groups: tuple[frozenset[Finding], ...],
     pending: tuple[Finding, ...],
-    verdicts: Mapping[Path, Verdict],
+    verdicts: Mapping[Path, FileVerdict],
     rules: Sequence[Rule],
-) -> CheckResult:
+) -> LintResult:
     """Return the result with these findings and verdicts."""
     codes, about_comments = known_codes(rules), _about_comments(rules)
-    return CheckResult(
+    return LintResult(
         findings,
         tuple(problem for verdict in verdicts.values() for problem in verdict.problems),
         sum(verdict.suppressions is not None for verdict in verdicts.values()),
@@ -329,13 +334,13 @@ def result_of(
     )
 
 
-def _places(result: CheckResult) -> Iterator[Path]:
+def _places(result: LintResult) -> Iterator[Path]:
     """Yield the files that findings and comments have places in."""
     raw = [finding for verdict in result.verdicts.values() for finding in verdict.findings]
     for finding in (*raw, *result.findings):
         yield finding.path
-        if finding.subject is not None:
-            yield finding.subject[0]
+        if finding.class_elsewhere is not None:
+            yield finding.class_elsewhere[0]
         yield from (edit.path for edit in finding.edits)
         yield from (step.path for step in finding.story)
     for path, verdict in result.verdicts.items():
@@ -353,7 +358,7 @@ class _Comments:
     def __init__(
         self,
         project: Project,
-        verdicts: Mapping[Path, Verdict],
+        verdicts: Mapping[Path, FileVerdict],
         rules: Sequence[Rule],
         codes: Mapping[str, str],
     ) -> None:
@@ -433,34 +438,34 @@ def _decided(ran: frozenset[str], about_comments: Iterable[Rule], codes: Mapping
     return ran if ran >= set(codes.values()) else ran - {rule.code for rule in about_comments}
 
 
-def _judge(project: Project, path: Path, rules: Sequence[Rule], codes: Mapping[str, str]) -> Verdict:
+def _judge(project: Project, path: Path, rules: Sequence[Rule], codes: Mapping[str, str]) -> FileVerdict:
     try:
         with limited():
             return _judge_patiently(project, path, rules, codes)
     except TookTooLong:
         project.forget_derived()  # It may be incomplete.
-        return Verdict(problems=(Problem(path, TOO_SLOW),))
+        return FileVerdict(problems=(Problem(path, TOO_SLOW),))
 
 
 def _judge_patiently(
     project: Project, path: Path, rules: Sequence[Rule], codes: Mapping[str, str]
-) -> Verdict:
+) -> FileVerdict:
     try:
         file = project.file(path)
     except UnreadableFile as error:
-        return Verdict(problems=(Problem(path, error.message, error.position),))
+        return FileVerdict(problems=(Problem(path, error.message, error.position),))
     except OSError as error:
         is_gone = isinstance(error, FileNotFoundError)
         cause = "this file was deleted during the run" if is_gone else error.strerror
-        return Verdict(problems=(Problem(path, f"this file cannot be read: {cause}"),))
+        return FileVerdict(problems=(Problem(path, f"this file cannot be read: {cause}"),))
     problem = syntax_problem(file)
     if problem is not None:
-        return Verdict(problems=(problem,))
+        return FileVerdict(problems=(problem,))
     suppressions = Suppressions(file, codes)
     try:
         network = Network(project, file)
     except Exception as error:
-        return Verdict(problems=(crash(path, "gclint", error),), suppressions=suppressions)
+        return FileVerdict(problems=(crash(path, "gclint", error),), suppressions=suppressions)
     findings: list[Finding] = []
     problems: list[Problem] = []
     ran: set[str] = set()
@@ -476,7 +481,7 @@ def _judge_patiently(
             ran.add(rule.code)
     network.facts.clear()  # They hold the network, which would never be freed with the collector paused.
     let_go(project)
-    return Verdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions)
+    return FileVerdict(tuple(findings), tuple(problems), frozenset(ran) - ignored, suppressions)
 
 
 def crash(path: Path, what: str, error: BaseException, rule: Rule | None = None) -> Problem:

@@ -18,10 +18,10 @@ from gclint.network.explaining.understanding import headline, sections
 from gclint.network.model import Network
 from gclint.rule import CommentRule, Rule, ignored_codes
 from gclint.run.baseline import Baseline
-from gclint.run.check import CheckResult, collector_paused, crash, judge, summarise
+from gclint.run.check import LintResult, collector_paused, crash, judge, summarise
 
 
-class Outcome(Enum):
+class RuleOutcome(Enum):
     """What became of a place under a rule."""
 
     FOUND = "found"
@@ -39,13 +39,13 @@ class Opinion:
     """What a rule reports about a place, and why."""
 
     rule: Rule
-    outcome: Outcome
+    outcome: RuleOutcome
     reasons: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
-class Subject:
+class ExplainedCode:
     """One thing at a place."""
 
     spot: Spot
@@ -55,14 +55,14 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class PlaceExplanation:
     """All that is known about a place."""
 
     project: Project
     file: SourceFile
     place: Position
     """The column is 0 if none was given."""
-    subjects: tuple[Subject, ...]
+    explained: tuple[ExplainedCode, ...]
     comments: tuple[tuple[Ignore, tuple[Finding, ...]], ...]
     """The ignore comments that apply to it, with what they suppress."""
     releases: str
@@ -82,7 +82,7 @@ class Explainer:
         selected: Sequence[Rule],
         *,
         baseline: Baseline | None = None,
-        known: CheckResult | None = None,
+        known: LintResult | None = None,
     ) -> None:
         """Judge the file at ``path``, or use what a run of all rules has ``known``.
 
@@ -113,7 +113,7 @@ class Explainer:
         both = (path, *(() if other is None else (self._project.identify(other),)))
         return tuple(each for each in both if each in self._project.given)
 
-    def explain(self, place: Position, notes: Iterable[str] = ()) -> Explanation:
+    def explain(self, place: Position, notes: Iterable[str] = ()) -> PlaceExplanation:
         """Explain a place in the file, a row and a column or 0, with further remarks about the file."""
         file, network = self._file, self._network
         row = file.row_start(place.row)
@@ -122,16 +122,18 @@ class Explainer:
             start = end = row + place.column - 1
         else:
             start += len(file.line(place.row)) - len(file.line(place.row).lstrip())
-        subjects = []
+        explained = []
         for spot in spots_at(network, start, end, is_exact=bool(place.column)):
             opinions = tuple(self._opinion(rule, spot, start, end) for rule in self._rules)
-            subjects.append(Subject(spot, headline(network, spot), tuple(sections(network, spot)), opinions))
+            explained.append(
+                ExplainedCode(spot, headline(network, spot), tuple(sections(network, spot)), opinions)
+            )
         assumed = self._project.assumed(file)
-        return Explanation(
+        return PlaceExplanation(
             self._project,
             file,
             place,
-            tuple(subjects),
+            tuple(explained),
             tuple(self._comments(start, end)),
             str(assumed.releases),
             assumed.origin,
@@ -152,33 +154,35 @@ class Explainer:
         )
         if found and rule in self._selected:
             is_new = any(each in self._new for each in found)
-            return Opinion(rule, Outcome.FOUND if is_new else Outcome.BASELINE, (), found)
+            return Opinion(rule, RuleOutcome.FOUND if is_new else RuleOutcome.BASELINE, (), found)
         if found or (raw and rule.code in self._ignored):
-            return Opinion(rule, Outcome.IGNORED, (), found or raw)
+            return Opinion(rule, RuleOutcome.IGNORED, (), found or raw)
         if raw:
             covers = self._verdict.suppressions
             if covers is not None and any(map(covers.covers, raw)):
-                return Opinion(rule, Outcome.SUPPRESSED, (), raw)
+                return Opinion(rule, RuleOutcome.SUPPRESSED, (), raw)
             own = (each for each in self._reported if each.code == rule.code)
             elsewhere = tuple(each for each in own if self._stands_for(each, raw))
-            return Opinion(rule, Outcome.ELSEWHERE, (), elsewhere or raw)
+            return Opinion(rule, RuleOutcome.ELSEWHERE, (), elsewhere or raw)
         pending = [each for each in self._pending if each.code == rule.code]
         parts = [self._part(each) for each in pending if _is_about(each, spot, start, end)]
         if parts:
-            return Opinion(rule, Outcome.SILENT, tuple(dict.fromkeys(parts)))
+            return Opinion(rule, RuleOutcome.SILENT, tuple(dict.fromkeys(parts)))
         has_run = rule.code in self._verdict.ran or rule.code in self._ignored
         if not has_run and not isinstance(rule, CommentRule):
-            return Opinion(rule, Outcome.CRASHED, tuple(each.message for each in self._verdict.problems))
+            return Opinion(rule, RuleOutcome.CRASHED, tuple(each.message for each in self._verdict.problems))
         try:
             reasons = tuple(dict.fromkeys(rule.silence(self._network, spot)))
         except (Exception, SystemExit) as error:
-            return Opinion(rule, Outcome.CRASHED, (crash(self._file.path, rule.code, error, rule).message,))
-        return Opinion(rule, Outcome.SILENT if reasons else Outcome.UNCONCERNED, reasons)
+            return Opinion(
+                rule, RuleOutcome.CRASHED, (crash(self._file.path, rule.code, error, rule).message,)
+            )
+        return Opinion(rule, RuleOutcome.SILENT if reasons else RuleOutcome.UNCONCERNED, reasons)
 
     def _part(self, finding: Finding) -> str:
         """Return which fix sees to what is no defect yet, as a clause."""
         for each in self._every:
-            if finding.awaits in (each.subject, (each.path, each.start, each.end)):
+            if finding.awaits in (each.class_elsewhere, (each.path, each.start, each.end)):
                 row = self._project.file(each.path).position(each.start).row
                 where = "" if each.path == finding.path else f" of {each.path.name}"
                 return f"part of the fix of {each.code} on line {row}{where}"
@@ -187,7 +191,10 @@ class Explainer:
     def _stands_for(self, finding: Finding, raw: Iterable[Finding]) -> bool:
         """Return whether a finding at the source of a generated file stands for others."""
         symbols = {each.symbol for each in raw}
-        return any(heir.path == self._file.path and heir.symbol in symbols for heir in finding.heirs)
+        return any(
+            inherited.path == self._file.path and inherited.symbol in symbols
+            for inherited in finding.inherited_by
+        )
 
     def _comments(self, start: int, end: int) -> Iterable[tuple[Ignore, tuple[Finding, ...]]]:
         """Yield the ignore comments that apply to a place, or are there, with what they suppress."""

@@ -18,7 +18,7 @@ from gclint.edit.ignoring import suppressed
 from gclint.finding import Applicability, Edit, Finding, Problem
 from gclint.rule import Rule, all_rules, codes_by_word, own_rules
 from gclint.run.carry import joined
-from gclint.run.check import CheckResult, blame, check, check_again, collector_paused
+from gclint.run.check import LintResult, blame, check, check_again, collector_paused
 from gclint.wording import listed
 
 _PASSES = 20
@@ -29,7 +29,7 @@ _Wanted = Callable[[Sequence[Finding]], Sequence[Finding]]
 
 
 @dataclass(frozen=True)
-class FixResult(CheckResult):
+class FixResult(LintResult):
     """What a run found and did not fix, and what it changed."""
 
     applied: tuple[Finding, ...]
@@ -59,7 +59,7 @@ def fix(
     unsafe: bool,
     proves: bool = False,
     wanted: _Wanted = tuple,
-    known: CheckResult | None = None,
+    known: LintResult | None = None,
 ) -> FixResult:
     """Check the files that ``project`` was given and fix what can be fixed, in memory only.
 
@@ -88,7 +88,7 @@ class _Repair:
         self._broken: set[object] = set()
         """Identities of fixes that are not tried again."""
 
-    def run(self, rules: Sequence[Rule], result: CheckResult) -> FixResult:
+    def run(self, rules: Sequence[Rule], result: LintResult) -> FixResult:
         for number in range(_PASSES):
             before, made = self._wanted(result.findings), len(self._applied)
             changed = self._make_pass(self._to_make(result), result.groups)
@@ -113,7 +113,7 @@ class _Repair:
             broken=frozenset(self._broken),
         )
 
-    def _to_make(self, result: CheckResult) -> list[Finding]:
+    def _to_make(self, result: LintResult) -> list[Finding]:
         """Return the findings to repair: those that are wanted, and what is repaired together with them."""
         wanted = set(self._wanted(result.findings))
         linked = {each for group in result.groups if not wanted.isdisjoint(group) for each in group}
@@ -244,8 +244,7 @@ def _name(finding: Finding) -> tuple[Path, str, str]:
     return finding.path, finding.code, finding.symbol
 
 
-def _without_broken_fixes(result: CheckResult, broken: Set[object]) -> CheckResult:
-    """Return a result without the fixes that are broken by a bug."""
+def _without_broken_fixes(result: LintResult, broken: Set[object]) -> LintResult:
     own = {rule.code for rule in own_rules()}
     findings = (
         each.refused(f"its fix failed because of a bug in {'the rule' if each.code in own else 'gclint'}")
@@ -355,7 +354,7 @@ def damage(file: SourceFile, edits: Sequence[Edit]) -> Problem | None:
 
 
 def with_ignores(
-    project: Project, result: CheckResult, findings: Sequence[Finding], rules: Sequence[Rule]
+    project: Project, result: LintResult, findings: Sequence[Finding], rules: Sequence[Rule]
 ) -> tuple[FixResult, Mapping[Path, int]]:
     """Add an ignore comment for each finding in the given files, in memory.
 

@@ -201,7 +201,6 @@ def _pipe() -> Iterator[tuple[Connection, Connection]]:
 
 
 def _forked(work: Work[object], others: Sequence[_Worker]) -> _Worker:
-    """Return a fork of this process."""
     import multiprocessing
 
     with _pipe() as (ours, theirs):

@@ -14,12 +14,12 @@ from typing import TypeAlias
 
 from gclint.cache.codec import decoded as value_of
 from gclint.cache.codec import encoded
-from gclint.cache.consulted import Answer, Damaged, changed, consulted, decoded, still_holds
+from gclint.cache.consulted import Damaged, RecordedAnswer, changed, consulted, decoded, still_holds
 from gclint.cache.store import Store
+from gclint.code.neighbouring_files import AROUND, files_around
 from gclint.code.project import OF_FILES, Project
 from gclint.code.questions import Question
 from gclint.code.suppressions import Suppressions
-from gclint.code.surroundings import AROUND, files_around
 from gclint.edit.leftover import CHECKPOINTING
 from gclint.edit.modes import MODES
 from gclint.edit.patched import REPLACING
@@ -36,17 +36,9 @@ from gclint.network.lineage import FOLLOWERS
 from gclint.network.outside import SWITCHES
 from gclint.network.switch_uses import SWITCH_USES
 from gclint.rule import Rule
-from gclint.run.check import (
-    SUMMARY,
-    CheckResult,
-    Recalled,
-    Verdict,
-    aims_at,
-    known_codes,
-    result_of,
-)
-from gclint.run.tree import COPIES, Tree
-from gclint.trace import Fact, Trace, current, phase
+from gclint.run.check import SUMMARY, FileVerdict, LintResult, Recalled, aims_at, known_codes, result_of
+from gclint.run.copy_index import COPIES, CopyIndex
+from gclint.trace import FileFact, Trace, current, phase
 
 _TOPICS = {
     each.name: each
@@ -116,7 +108,7 @@ class Memory:
         except Damaged:
             return Recalled()
 
-    def keep(self, project: Project, result: CheckResult) -> None:
+    def keep(self, project: Project, result: LintResult) -> None:
         """Store what was found, if nothing has changed meanwhile."""
         trace = current()
         if trace is None:
@@ -144,7 +136,9 @@ class Memory:
 class _Recall:
     """Finds out which stored verdicts are still valid in a project."""
 
-    def __init__(self, project: Project, trace: Trace, past: _Past, known: Mapping[Fact, Answer]) -> None:
+    def __init__(
+        self, project: Project, trace: Trace, past: _Past, known: Mapping[FileFact, RecordedAnswer]
+    ) -> None:
         self._project = project
         self._trace = trace
         self._past = past
@@ -171,7 +165,7 @@ class _Recall:
         stale = project.dependents(files | users)
         if any(own[fact].phase == str(SUMMARY) for fact in now) or past.given != project.paths:
             stale.add(SUMMARY)
-        project.questions.standing.update(
+        project.questions.still_valid.update(
             (each, found)
             for each, found in answers.items()
             if SUMMARY not in stale or each.topic not in _OF_SUMMARIES
@@ -182,24 +176,24 @@ class _Recall:
 
     def _verdicts(
         self, stale: Set[Path], files: Set[Path], codes: Mapping[str, str]
-    ) -> Iterator[tuple[Path, Verdict]]:
+    ) -> Iterator[tuple[Path, FileVerdict]]:
         """Yield the verdicts that are still valid."""
         project = self._project
         for path, (findings, ran, has_comments) in self._past.verdicts.items():
             if path not in project.given or path in stale:
                 continue
             file = project.file(path) if has_comments else None
-            verdict = Verdict(findings, (), ran, Suppressions(file, codes))
+            verdict = FileVerdict(findings, (), ran, Suppressions(file, codes))
             if not aims_at(files, verdict):
                 yield path, verdict
 
     def _result(
         self,
         stale: Set[Path],
-        verdicts: Mapping[Path, Verdict],
+        verdicts: Mapping[Path, FileVerdict],
         codes: Mapping[str, str],
         rules: Sequence[Rule],
-    ) -> CheckResult | None:
+    ) -> LintResult | None:
         """Return the result of the whole run, if only different verdicts could change it."""
         past = self._past
         if past.summary is None or SUMMARY in stale:
@@ -209,12 +203,12 @@ class _Recall:
             if path not in verdicts:
                 if has_comments:  # They are not known as they were.
                     return None
-                before[path] = Verdict(findings, (), ran, Suppressions(None, codes))
+                before[path] = FileVerdict(findings, (), ran, Suppressions(None, codes))
         findings, groups, pending = past.summary
         repaired = tuple(frozenset(findings[number] for number in group) for group in groups)
         return result_of(findings, repaired, pending, before, rules)
 
-    def _answers(self, files: set[Path], now: Mapping[Fact, str]) -> dict[Question, frozenset[Path]]:
+    def _answers(self, files: set[Path], now: Mapping[FileFact, str]) -> dict[Question, frozenset[Path]]:
         """Return the current answers to all questions; only changed files have to be asked."""
         past, project = self._past, self._project
         around = {Path(fact.path) for fact in self._known if self._is_searched(fact)}
@@ -238,10 +232,10 @@ class _Recall:
                     answers[question] = answers[question] ^ {path}
         return answers
 
-    def _is_searched(self, fact: Fact) -> bool:
+    def _is_searched(self, fact: FileFact) -> bool:
         return fact.kind == "search" and self._known[fact].phase == AROUND
 
-    def _note(self, own: Mapping[Fact, Answer], now: Mapping[Fact, str]) -> None:
+    def _note(self, own: Mapping[FileFact, RecordedAnswer], now: Mapping[FileFact, str]) -> None:
         """Record the dependencies of valid verdicts as read by this run."""
         for fact, kept in own.items():
             with phase(kept.phase):
@@ -280,11 +274,11 @@ def _past(document: object) -> _Past:
     return past
 
 
-def _summary(project: Project, result: CheckResult) -> _Summary | None:
+def _summary(project: Project, result: LintResult) -> _Summary | None:
     """Return the result of the whole run for storage; None if it depends on files beside the given ones."""
     if any(verdict.findings for verdict in result.verdicts.values()):
         with phase(str(SUMMARY)):
-            if not project.given.issuperset(Tree(project).paths):
+            if not project.given.issuperset(CopyIndex(project).paths):
                 return None
     number = {finding: index for index, finding in enumerate(result.findings)}
     groups = (tuple(sorted(number[finding] for finding in group)) for group in result.groups)

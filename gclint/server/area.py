@@ -9,8 +9,8 @@ from gclint.code.discovery import survey
 from gclint.code.project import Project
 from gclint.finding import Edit, Finding, Problem
 from gclint.rule import Rule, selected_rules
-from gclint.run.check import CheckResult
-from gclint.run.live import Live
+from gclint.run.check import LintResult
+from gclint.run.edited_files import Live
 from gclint.server.documents import Document, Documents
 from gclint.settings import Settings
 
@@ -36,7 +36,7 @@ class Area:
         self.rules = rules
         self.is_stale = False
         """Whether files may have come or gone, or settings changed, so that the area must be recreated."""
-        self.repairs: dict[Path, tuple[CheckResult, tuple[Edit, ...]]] = {}
+        self.repairs: dict[Path, tuple[LintResult, tuple[Edit, ...]]] = {}
         """The edits that make all safe fixes of a file, and the result that they were computed from."""
         files = [] if is_folder else [root]
         if root.exists():
@@ -49,7 +49,7 @@ class Area:
             self.live.put(document.path, document.text)
 
     @property
-    def result(self) -> CheckResult:
+    def result(self) -> LintResult:
         """The findings and problems in the area."""
         return self.live.result
 

@@ -25,7 +25,7 @@ class SettingsError(Exception):
 
 
 @dataclass(frozen=True)
-class Kind:
+class SettingType:
     """The type of a setting's value."""
 
     description: str
@@ -152,42 +152,42 @@ def _releases(value: object, _folder: Path) -> Releases:
 _LEVELS = [each.value for each in Level]
 _LIST = {"type": "array", "items": {"type": "string", "minLength": 1}}
 
-WORDS = Kind("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _words)
-MODULES = Kind("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _modules)
+WORDS = SettingType("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _words)
+MODULES = SettingType("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _modules)
 """Files that end in ``.py``, modules and entry points."""
-FUNCTIONS = Kind("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _functions)
+FUNCTIONS = SettingType("a list of strings", {**_LIST, "uniqueItems": True}, _is_strings, _functions)
 """Dotted names."""
-PATTERNS = Kind("a list of strings", _LIST, _is_strings, _patterns, holds_patterns=True)
-IGNORES = Kind(
+PATTERNS = SettingType("a list of strings", _LIST, _is_strings, _patterns, holds_patterns=True)
+IGNORES = SettingType(
     "a table of lists of strings",
     {"type": "object", "additionalProperties": _LIST},
     lambda value: isinstance(value, dict) and all(map(_is_strings, value.values())),
     _ignores,
     holds_patterns=True,
 )
-LEVEL = Kind("a string", {"type": "string", "enum": _LEVELS}, _is_string, _level)
-LEVELS = Kind(
+LEVEL = SettingType("a string", {"type": "string", "enum": _LEVELS}, _is_string, _level)
+LEVELS = SettingType(
     "a table of strings",
     {"type": "object", "additionalProperties": {"enum": _LEVELS}},
     lambda value: isinstance(value, dict) and all(map(_is_string, value.values())),
     _levels,
 )
-PATH = Kind("a string", {"type": "string", "minLength": 1}, _is_string, _path)
-RELEASES = Kind("a string", {"type": "string", "minLength": 1}, _is_string, _releases)
-FORMAT = Kind("a string", {"type": "string"}, _is_string, lambda value, _folder: value)
+PATH = SettingType("a string", {"type": "string", "minLength": 1}, _is_string, _path)
+RELEASES = SettingType("a string", {"type": "string", "minLength": 1}, _is_string, _releases)
+FORMAT = SettingType("a string", {"type": "string"}, _is_string, lambda value, _folder: value)
 """The name of an output format, which is checked against the table of formats."""
-SWITCH = Kind(
+SWITCH = SettingType(
     "true or false", {"type": "boolean"}, lambda value: isinstance(value, bool), lambda value, _folder: value
 )
 
 
 @dataclass(frozen=True)
-class Definition:
+class SettingDefinition:
     """One setting."""
 
     name: str
     """The key in the table."""
-    kind: Kind
+    kind: SettingType
     default: object
     """The value in TOML that has the same effect; None if there is none."""
     documentation: str
@@ -248,7 +248,7 @@ class Vocabulary:
 _RULES_HINT = "codes, prefixes of codes or names"
 
 DEFINITIONS = (
-    Definition(
+    SettingDefinition(
         "select",
         WORDS,
         ["ALL"],
@@ -257,7 +257,7 @@ DEFINITIONS = (
         "Run only these rules: codes, prefixes, names or ALL, separated by commas.",
         "RULES",
     ),
-    Definition(
+    SettingDefinition(
         "extend-select",
         WORDS,
         [],
@@ -268,7 +268,7 @@ DEFINITIONS = (
         "RULES",
         adds=True,
     ),
-    Definition(
+    SettingDefinition(
         "ignore",
         WORDS,
         [],
@@ -277,7 +277,7 @@ DEFINITIONS = (
         "Do not run these rules, even if they are selected.",
         "RULES",
     ),
-    Definition(
+    SettingDefinition(
         "per-file-ignores",
         IGNORES,
         {},
@@ -287,7 +287,7 @@ DEFINITIONS = (
         "Ignore RULE in files that match PATTERN; separate pairs by commas.",
         "PATTERN:RULE",
     ),
-    Definition(
+    SettingDefinition(
         "levels",
         LEVELS,
         {},
@@ -297,7 +297,7 @@ DEFINITIONS = (
         "Give the findings of RULE this LEVEL: error, warning or note; separate pairs by commas.",
         "RULE:LEVEL",
     ),
-    Definition(
+    SettingDefinition(
         "preview",
         SWITCH,
         False,
@@ -305,7 +305,7 @@ DEFINITIONS = (
         "true",
         "Also run selected rules that are in preview.",
     ),
-    Definition(
+    SettingDefinition(
         "extra-rules",
         MODULES,
         [],
@@ -318,7 +318,7 @@ DEFINITIONS = (
         is_of_user=True,
         adds=True,
     ),
-    Definition(
+    SettingDefinition(
         "pure-functions",
         FUNCTIONS,
         [],
@@ -333,7 +333,7 @@ DEFINITIONS = (
         is_of_user=True,
         adds=True,
     ),
-    Definition(
+    SettingDefinition(
         "include",
         PATTERNS,
         [],
@@ -344,7 +344,7 @@ DEFINITIONS = (
         "PATTERN",
         adds=True,
     ),
-    Definition(
+    SettingDefinition(
         "exclude",
         PATTERNS,
         [],
@@ -353,7 +353,7 @@ DEFINITIONS = (
         "Skip files and folders that match PATTERN, even if they are given.",
         "PATTERN",
     ),
-    Definition(
+    SettingDefinition(
         "extend-exclude",
         PATTERNS,
         [],
@@ -364,7 +364,7 @@ DEFINITIONS = (
         "PATTERN",
         adds=True,
     ),
-    Definition(
+    SettingDefinition(
         "unsafe-fixes",
         SWITCH,
         False,
@@ -373,7 +373,7 @@ DEFINITIONS = (
         "Include fixes that need a review.",
         is_of_run=True,
     ),
-    Definition(
+    SettingDefinition(
         "target-version",
         RELEASES,
         None,
@@ -384,7 +384,7 @@ DEFINITIONS = (
         "installed one]",
         "RELEASES",
     ),
-    Definition(
+    SettingDefinition(
         "library",
         PATH,
         None,
@@ -395,7 +395,7 @@ DEFINITIONS = (
         "PATH",
         is_of_run=True,
     ),
-    Definition(
+    SettingDefinition(
         "baseline",
         PATH,
         None,
@@ -405,7 +405,7 @@ DEFINITIONS = (
         "FILE",
         is_of_run=True,
     ),
-    Definition(
+    SettingDefinition(
         "fail-level",
         LEVEL,
         "warning",
@@ -416,7 +416,7 @@ DEFINITIONS = (
         "LEVEL",
         is_of_run=True,
     ),
-    Definition(
+    SettingDefinition(
         "output-format",
         FORMAT,
         "full",
@@ -428,7 +428,7 @@ DEFINITIONS = (
 )
 """All settings except those of rules and of model classes, in the order in which they are shown."""
 
-BY_NAME: Mapping[str, Definition] = {each.name: each for each in DEFINITIONS}
+BY_NAME: Mapping[str, SettingDefinition] = {each.name: each for each in DEFINITIONS}
 
 RETIRED: Mapping[str, str] = {"cache-dir": "use the option --cache-dir"}
 """Settings of earlier versions that have no effect any more, with what to do instead."""

@@ -16,15 +16,15 @@ from gclint.settings.definitions import (
     RETIRED,
     RULES,
     VERIFY,
-    Definition,
     RuleSetting,
     RuleWords,
+    SettingDefinition,
     SettingsError,
     Vocabulary,
 )
-from gclint.settings.settings import Origin, Settings, absolute, working_directory
+from gclint.settings.settings import SettingOrigin, Settings, absolute, working_directory
 from gclint.userfolder import config_home, own_folder
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.class_settings import ClassSettings
 from gclint.wording import closest
 
 _PROJECT_FILE = "pyproject.toml"
@@ -138,8 +138,8 @@ def _settings_in(path: Path, vocabulary: Vocabulary, start: Path) -> Settings | 
     document = _document(path)
     table = _own_table(document, path)
     if table is not None:
-        return _Reader(path, _TABLE, vocabulary).read(table, start)
-    return None if path.name == _PROJECT_FILE else _Reader(path, (), vocabulary).read(document, start)
+        return _TableReader(path, _TABLE, vocabulary).read(table, start)
+    return None if path.name == _PROJECT_FILE else _TableReader(path, (), vocabulary).read(document, start)
 
 
 def _document(path: Path) -> Mapping[str, object]:
@@ -176,19 +176,17 @@ def _own_table(document: Mapping[str, object], path: Path) -> Mapping[str, objec
     tool = document.get("tool")
     table = tool.get("gclint") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
-        raise SettingsError(f"{Origin(path, _TABLE)}: tool.gclint must be a table")
+        raise SettingsError(f"{SettingOrigin(path, _TABLE)}: tool.gclint must be a table")
     return table
 
 
-class _Reader:
-    """Reads the settings in one table."""
-
+class _TableReader:
     def __init__(self, path: Path, keys: tuple[str, ...], vocabulary: Vocabulary) -> None:
         """Read the file at ``path``, in which ``keys`` lead to the table."""
         self._path = path
         self._keys = keys
         self._vocabulary = vocabulary
-        self._origins: dict[str, Origin] = {}
+        self._origins: dict[str, SettingOrigin] = {}
         self._notes: list[str] = []
         self._may_lack_rules = False
         """Whether the table names rules that are perhaps not loaded."""
@@ -201,9 +199,9 @@ class _Reader:
         for key, value in table.items():
             if key in BY_NAME:
                 values[BY_NAME[key].field] = self._value(BY_NAME[key], value)
-                self._origins[key] = Origin(self._path, (*self._keys, key))
+                self._origins[key] = SettingOrigin(self._path, (*self._keys, key))
             elif key in RETIRED:
-                place = Origin(self._path, (*self._keys, key))
+                place = SettingOrigin(self._path, (*self._keys, key))
                 self._notes.append(f"{place}: note: {key} has no effect any more; {RETIRED[key]}")
             elif key not in (RULES, VERIFY):
                 of_rules.update(self._moved(key, value))
@@ -220,7 +218,7 @@ class _Reader:
         settings = replace(settings, **values)  # type: ignore[arg-type]
         return replace(settings, origins=self._origins, notes=tuple(self._notes))
 
-    def _value(self, definition: Definition, value: object) -> object:
+    def _value(self, definition: SettingDefinition, value: object) -> object:
         kind = definition.kind
         if not kind.accepts(value):
             self._fail(
@@ -250,7 +248,7 @@ class _Reader:
                 (key,), self._unknown(key, (), names if closest(key.replace("_", "-"), names) else own)
             )
         rule, setting = found[key]
-        place = Origin(self._path, (*self._keys, key))
+        place = SettingOrigin(self._path, (*self._keys, key))
         self._notes.append(
             f"{place}: note: {key} has moved to {self._table((RULES, rule.name))}; it still works here"
         )
@@ -288,10 +286,10 @@ class _Reader:
     def _strings(self, keys: tuple[str, ...], setting: RuleSetting, value: object) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
             self._fail(keys, f"{setting.name} must be a list of strings")
-        self._origins[setting.name] = Origin(self._path, (*self._keys, *keys))
+        self._origins[setting.name] = SettingOrigin(self._path, (*self._keys, *keys))
         return tuple(value)
 
-    def _known(self, table: object) -> tuple[Known, ...]:
+    def _known(self, table: object) -> tuple[ClassSettings, ...]:
         if table is None:
             return ()
         from gclint.class_settings import ClassSettingsError, class_settings
@@ -300,7 +298,7 @@ class _Reader:
             known = class_settings(table, self._path.parent)
         except ClassSettingsError as error:
             self._fail((VERIFY,), str(error))
-        self._origins[VERIFY] = Origin(self._path, (*self._keys, VERIFY))
+        self._origins[VERIFY] = SettingOrigin(self._path, (*self._keys, VERIFY))
         return known
 
     def _table(self, keys: tuple[str, ...]) -> str:
@@ -320,4 +318,4 @@ class _Reader:
         return f"did you mean {suggestion}?"
 
     def _fail(self, keys: tuple[str, ...], message: str) -> NoReturn:
-        raise SettingsError(f"{Origin(self._path, (*self._keys, *keys))}: {message}")
+        raise SettingsError(f"{SettingOrigin(self._path, (*self._keys, *keys))}: {message}")

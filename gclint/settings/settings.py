@@ -13,11 +13,11 @@ from gclint.level import Level
 from gclint.releases import Releases
 from gclint.settings.definitions import BY_NAME, Ignores, Levels
 from gclint.settings.patterns import from_folder, is_absolute, matches
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.class_settings import ClassSettings
 
 
 @dataclass(frozen=True)
-class Origin:
+class SettingOrigin:
     """Where a setting comes from: a place in a file, or the command line."""
 
     file: Path | None = None
@@ -68,7 +68,7 @@ class Settings:
     """The settings that rules declare: pairs of name and values."""
     environments: tuple[Path, ...] = ()
     """The Python environments (folders or interpreters) that the code may run in, the likeliest first."""
-    known: tuple[Known, ...] = ()
+    known: tuple[ClassSettings, ...] = ()
     """The settings of model classes to run."""
     verify: Any = field(default_factory=dict, compare=False, repr=False)
     """The same as in the file, to be shown."""
@@ -78,7 +78,7 @@ class Settings:
     """The innermost folder that contains all given paths: patterns of names also match there."""
     file: Path | None = field(default=None, compare=False)
     """The settings file, if there is one."""
-    origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False, hash=False)
+    origins: Mapping[str, SettingOrigin] = field(default_factory=dict, compare=False, repr=False, hash=False)
     """The origin of each setting that is not the default, by its name in the table."""
     disbelieved: tuple[str, ...] = field(default=(), compare=False, repr=False)
     """The extra rules that the settings file names, which are not loaded because a repository says so."""
@@ -166,7 +166,7 @@ class Settings:
         """Return these settings with values from the command line, by field; None and () were not given."""
         given = {name: value for name, value in values.items() if value not in (None, ())}
         joined = {name: self._joined(name.replace("_", "-"), value) for name, value in given.items()}
-        origins = {**self.origins, **{name.replace("_", "-"): Origin() for name in given}}
+        origins = {**self.origins, **{name.replace("_", "-"): SettingOrigin() for name in given}}
         # mypy cannot see that each value has the type of its field.
         return replace(self, **joined, origins=origins)  # type: ignore[arg-type]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from gclint.testing.live import SECONDS, CheckError, check
+from gclint.testing.model_check import SECONDS, CheckError, check
 from gclint.verify.worker.beginning import AtBeginning
 
 

@@ -114,12 +114,12 @@ def _is_fixture(path: Path) -> bool:
     Raises:
         MalformedFixture: it is neither.
     """
-    case, _, version = path.name.removesuffix(".py").partition(".")
-    if not case or path.name == "__pycache__":
+    stem, _, version = path.name.removesuffix(".py").partition(".")
+    if not stem or path.name == "__pycache__":
         return False
     if not version:
         return True
-    fixture = path.with_name(case + path.suffix.removeprefix(f".{version}"))
+    fixture = path.with_name(stem + path.suffix.removeprefix(f".{version}"))
     if version not in _RESULTS:
         raise MalformedFixture(f"{shown(path)} is neither a fixture (case.py) nor a result (case.fixed.py)")
     if not fixture.exists():
@@ -128,14 +128,14 @@ def _is_fixture(path: Path) -> bool:
 
 
 def _load(path: Path) -> Fixture:
-    case, suffix = (path.name, "") if path.is_dir() else (path.stem, ".py")
+    stem, suffix = (path.name, "") if path.is_dir() else (path.stem, ".py")
     sources = _sources(path)
     if not sources:
         raise MalformedFixture(f"{shown(path)} has no files")
     written = _read(sources)
     before = {name: _COMMENT.sub("", text) for name, text in written.items()}
-    fixed = {**before, **_read(_sources(path.with_name(f"{case}.fixed{suffix}")))}
-    unsafe = {**fixed, **_read(_sources(path.with_name(f"{case}.unsafe{suffix}")))}
+    fixed = {**before, **_read(_sources(path.with_name(f"{stem}.fixed{suffix}")))}
+    unsafe = {**fixed, **_read(_sources(path.with_name(f"{stem}.unsafe{suffix}")))}
     expectations = sorted(
         Expectation(name, row, match[1], match[2], match[3] or "", match[4] or "")
         for name, row, match in _comments(written, "expect", _EXPECTATION, sources)
@@ -144,7 +144,7 @@ def _load(path: Path) -> Fixture:
         Silence(name, row, match[1], match[2])
         for name, row, match in _comments(written, "silent", _SILENCE, sources)
     )
-    name = f"{path.parent.name}/{case}"
+    name = f"{path.parent.name}/{stem}"
     return Fixture(name, before, fixed, unsafe, tuple(expectations), tuple(silences), sources)
 
 

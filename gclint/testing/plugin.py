@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from gclint.testing.live import CheckResult
+    from gclint.testing.model_check import CheckResult
 
 _NAME = "test_gclint"
 _CLASSES = "all_model_classes"
@@ -57,7 +57,7 @@ def _test(self: Any) -> None:
 
 def _results(tests: Any) -> Iterator[CheckResult]:
     """Yield what comes of each model, made and fed as the other tests make and feed it."""
-    from gclint.testing.live import check
+    from gclint.testing.model_check import check
 
     if hasattr(tests, _TRAINER):
         yield check(getattr(tests, _TRAINER)())

@@ -147,8 +147,8 @@ def silence_differences(fixture: Fixture, rules: Sequence[Rule], folder: Path) -
     place = Workplace.of(_bytes(fixture.before, str.encode), folder)
     for each in fixture.silences:
         explainer = Explainer(place.project, folder / each.path, rules, rules)
-        subjects = explainer.explain(Position(each.row, 0)).subjects
-        opinions = (opinion for subject in subjects for opinion in subject.opinions)
+        explained = explainer.explain(Position(each.row, 0)).explained
+        opinions = (opinion for code in explained for opinion in code.opinions)
         said = [words for one in opinions if one.rule.code == each.code for words in _reasons(one)]
         if not any(each.words in words for words in said):
             what = " | ".join(said) or "nothing"

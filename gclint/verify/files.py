@@ -13,10 +13,10 @@ from typing import Protocol
 
 from gclint.facts import read_bytes
 from gclint.userfolder import UserFolder
-from gclint.verify.journal import Journal, header
-from gclint.verify.models import ModelFiles
+from gclint.verify.model_files import ModelFiles
 from gclint.verify.results import Results
-from gclint.verify.run import Heard, verify
+from gclint.verify.results_file import ResultsFile, header
+from gclint.verify.run import ReceivedMessage, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, overlay_of, target_of
 from gclint.verify.worker.protocol import ClassResult, Environment
@@ -55,7 +55,7 @@ class Audience(Protocol):
     def expect(self, sources: int) -> None:
         """Note that this many more files will be run."""
 
-    def take(self, heard: Heard) -> None:
+    def take(self, received: ReceivedMessage) -> None:
         """Receive a message."""
 
     def note(self, words: str) -> None:
@@ -63,7 +63,7 @@ class Audience(Protocol):
 
 
 @dataclass(frozen=True)
-class Journals:
+class ResultsFiles:
     """Files for results as they arrive, one for each set of texts, so that a run can be resumed."""
 
     folder: UserFolder
@@ -78,7 +78,7 @@ class Journals:
             if name.startswith(f"{self.project}-repairs-"):
                 self.folder.remove(name)
 
-    def open(self, texts: Mapping[Path, str], settings: RunSettings) -> Journal:
+    def open(self, texts: Mapping[Path, str], settings: RunSettings) -> ResultsFile:
         """Open the file for runs with these texts and settings, with the results that it already has.
 
         Raises:
@@ -89,7 +89,7 @@ class Journals:
         key = self._key(texts, json.dumps(known.settings, sort_keys=True))
         name = f"{self.project}-repairs-{key}.jsonl"
         handle = self.folder.open(name, os.O_RDWR | os.O_CREAT)
-        return Journal(handle, self.folder.path / name, known, resume=True)
+        return ResultsFile(handle, self.folder.path / name, known, resume=True)
 
     def _key(self, texts: Mapping[Path, str], settings: str) -> str:
         content = hashlib.sha256(settings.encode())
@@ -103,23 +103,23 @@ class Journals:
 
 
 class FileRunner:
-    """Runs files; results that the journals have already are not computed again.
+    """Runs files; results that files of results have already are not computed again.
 
     A file that defines no model is not imported; its run has no results. A call raises ``NothingRuns`` if
     nothing can be run, ``OSError`` if a file cannot be read or written, and ``UnusableResults`` if the
-    journals cannot be used.
+    files cannot be used.
     """
 
     def __init__(
         self,
         settings: RunSettings,
         audience: Audience | None = None,
-        journals: Journals | None = None,
+        results_files: ResultsFiles | None = None,
         given: Sequence[Path] = (),
     ) -> None:
         self._settings = replace(settings, complete=True)
         self._audience = audience
-        self._journals = journals
+        self._results_files = results_files
         self._given = given
         """The files whose branches are watched when others are run that import them."""
         self._models = ModelFiles()
@@ -152,18 +152,18 @@ class FileRunner:
     def _verified(self, targets: Sequence[Target], texts: Mapping[Path, str]) -> Results:
         if self._audience is not None:
             self._audience.expect(len(targets))
-        opened: AbstractContextManager[Journal | None] = (
-            self._journals.open(texts, self._settings) if self._journals else nullcontext()
+        opened: AbstractContextManager[ResultsFile | None] = (
+            self._results_files.open(texts, self._settings) if self._results_files else nullcontext()
         )
-        with opened as journal:
+        with opened as results_file:
 
-            def listen(heard: Heard) -> None:
-                if journal is not None:
-                    journal.write(heard)
+            def listen(received: ReceivedMessage) -> None:
+                if results_file is not None:
+                    results_file.write(received)
                 if self._audience is not None:
-                    self._audience.take(heard)
+                    self._audience.take(received)
 
-            earlier = journal.earlier if journal is not None else None
+            earlier = results_file.earlier if results_file is not None else None
             results = verify(targets, self._settings, listen, earlier, texts, also_marked=self._given)
         if results.problem:
             raise NothingRuns(results.problem)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from gclint.facts import read_json
-from gclint.verify.models import ModelFiles
+from gclint.verify.model_files import ModelFiles
 from gclint.verify.process import work
 from gclint.verify.settings import GIGABYTES, RunSettings
 from gclint.verify.sources import Target, UnknownModel, installed_models, target_of
-from gclint.verify.worker.estimates import MemoryEstimate, Question
+from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
 from gclint.verify.worker.protocol import Environment, Request, Unusable
 
 _MODEL_TYPE = re.compile(r"""^    model_type\b[^=\n]*= *["']([\w.-]+)["']""", re.MULTILINE)
@@ -33,7 +33,7 @@ class Estimated:
     estimate: MemoryEstimate
 
 
-def subject_of(named: str, config: Path | None, python: Path) -> tuple[Target, dict[str, Any] | None]:
+def named_target(named: str, config: Path | None, python: Path) -> tuple[Target, dict[str, Any] | None]:
     """Return the modeling file that the user means, and the content of a ``config.json`` if there is one.
 
     The user names a model of the installed transformers, a modeling file, a ``config.json`` or its folder.
@@ -56,7 +56,7 @@ def subject_of(named: str, config: Path | None, python: Path) -> tuple[Target, d
     return _installed(named, python), content
 
 
-def ask(target: Target, question: Question, settings: RunSettings) -> Estimated:
+def ask(target: Target, question: EstimateRequest, settings: RunSettings) -> Estimated:
     """Return the estimate that a worker makes of a class of a file; raise NoEstimate if it makes none."""
     request = Request(
         (target.source,),
@@ -134,7 +134,7 @@ def _installed(name: str, python: Path) -> Target:
     return target_of(next((each for each in defining if each.name == own), defining[0]))
 
 
-def with_architecture(question: Question, content: Mapping[str, Any] | None) -> Question:
+def with_architecture(question: EstimateRequest, content: Mapping[str, Any] | None) -> EstimateRequest:
     """Return the question, with the class that the configuration names if the user names none."""
     named = (content or {}).get("architectures")
     if question.model_class or not isinstance(named, list) or not named:

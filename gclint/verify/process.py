@@ -21,7 +21,7 @@ from gclint.verify.worker import processes
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
-    Done,
+    Finished,
     Message,
     Request,
     Unusable,
@@ -41,7 +41,7 @@ _CLUSTER_PROGRAM = "gclint.verify.cluster.__main__"
 def work(python: Path, request: Request) -> Generator[Message]:
     """Let ``python`` do a request, and yield its messages.
 
-    The last one is ``Done``, or ``Unusable`` without a source. Everything that was started is killed
+    The last one is ``Finished``, or ``Unusable`` without a source. Everything that was started is killed
     when the generator is closed, and does not receive the terminal's signals to this process.
     """
     with temporary_home() as home:
@@ -81,7 +81,7 @@ def _checked(messages: Iterable[Message], request: Request) -> Iterator[Message]
             is_believed = message.name in left.get(message.source, ())
             if is_believed:
                 left[source].remove(message.name)
-        elif isinstance(message, Done):
+        elif isinstance(message, Finished):
             is_believed = not silent and not any(left.values())
         if not is_believed:
             yield forged
@@ -118,7 +118,7 @@ def converse(
             message: Message | None = None
             for message in _converse(process.stdin, process.stdout, line):
                 yield message
-                if isinstance(message, Done) or (isinstance(message, Unusable) and not message.source):
+                if isinstance(message, Finished) or (isinstance(message, Unusable) and not message.source):
                     return
             words = _reason_of_end(process.wait(), errors, has_answered=message is not None)
             yield Unusable(f"{name} ended: {words}")

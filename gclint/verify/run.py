@@ -9,16 +9,16 @@ from pathlib import Path
 
 from gclint.code.file import SourceFile
 from gclint.facts import read_bytes
-from gclint.verify.changed import changed_places
+from gclint.verify.changed_statements import changed_places
 from gclint.verify.process import EXECUTORS
 from gclint.verify.results import Results, UnusableResults
 from gclint.verify.settings import GIGABYTES, RunSettings
 from gclint.verify.sources import Target, digest, overlay_of
-from gclint.verify.worker.protocol import Environment, Message, Place, Request, Source
+from gclint.verify.worker.protocol import Environment, Message, Request, Source, SourcePlace
 
 
 @dataclass(frozen=True)
-class Heard:
+class ReceivedMessage:
     """A message of a worker, and what it is about."""
 
     message: Message
@@ -31,7 +31,7 @@ class Heard:
 def verify(
     targets: Sequence[Target],
     settings: RunSettings,
-    listen: Callable[[Heard], None] = lambda _heard: None,
+    listen: Callable[[ReceivedMessage], None] = lambda _received: None,
     earlier: Results | None = None,
     texts: Mapping[Path, str] | None = None,
     results: Results | None = None,
@@ -64,9 +64,9 @@ def verify(
                 if isinstance(message, Environment):
                     _compare(earlier.environments.get(tree), message)
                 about = getattr(message, "source", None)
-                heard = Heard(message, tree, digests[about] if about else "")
-                results.add(message, tree=tree, digest=heard.digest)
-                listen(heard)
+                received = ReceivedMessage(message, tree, digests[about] if about else "")
+                results.add(message, tree=tree, digest=received.digest)
+                listen(received)
         if results.problem:
             break
     return results
@@ -122,10 +122,10 @@ def _request(
     )
 
 
-def _watched(overlay: Mapping[str, str]) -> tuple[Place, ...]:
+def _watched(overlay: Mapping[str, str]) -> tuple[SourcePlace, ...]:
     """Return the statements that differ between texts and the files on the disk."""
     return tuple(
-        Place(path, first, last)
+        SourcePlace(path, first, last)
         for path, text in overlay.items()
         for first, last in changed_places(SourceFile(Path(path), read_bytes(Path(path))).text, text)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.class_settings import ClassSettings
 
 GIGABYTES = 8.0
 
@@ -24,7 +24,7 @@ class RunSettings:
     """The time limit of a class, in CPU time of all its processes."""
     gigabytes: float | None = None
     """The memory limit of a class; by default :data:`GIGABYTES` on a CPU, and none on a GPU."""
-    known: tuple[Known, ...] = ()
+    known: tuple[ClassSettings, ...] = ()
     """The user's settings for classes."""
     complete: bool = False
     """Whether to run everything that a comparison of two versions of a model needs."""

@@ -22,7 +22,7 @@ from gclint.finding import Position, Problem
 from gclint.programs import interpreter
 from gclint.settings import Settings
 from gclint.verify.home import harmless, independent
-from gclint.verify.models import ModelFiles
+from gclint.verify.model_files import ModelFiles
 from gclint.verify.worker.protocol import Source
 
 _OTHER_LIBRARIES = ("modeling_tf_", "modeling_flax_")

@@ -40,12 +40,12 @@ class Busy(Unfinished):
     """Another run is writing the same files, or was interrupted."""
 
 
-class Unusable(Unfinished):
+class UnusableJournal(Unfinished):
     """A journal cannot be used."""
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """The content of a file, whose path has no links, before and after."""
 
     target: Path
@@ -70,7 +70,7 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Record:
+class JournalContent:
     """The content of a journal."""
 
     units: tuple[tuple[Recorded, ...], ...] = ()
@@ -96,7 +96,7 @@ class Record:
 class Journal:
     """The journal of the current write."""
 
-    def __init__(self, units: Sequence[Sequence[Change]], given: Iterable[Path]) -> None:
+    def __init__(self, units: Sequence[Sequence[FileChange]], given: Iterable[Path]) -> None:
         """Prepare a journal of units, files that change all or none, for a run with the given paths."""
         self._units = units
         self._given = given
@@ -155,14 +155,14 @@ class Journal:
             self._folder.close()
         self._folder, self._handle = None, -1
 
-    def _joint(self) -> Iterator[Sequence[Change]]:
+    def _joint(self) -> Iterator[Sequence[FileChange]]:
         return (unit for unit in self._units if len(unit) > 1)
 
     def _require_alone(self, folder: UserFolder) -> None:
         targets = {str(each.target) for unit in self._units for each in unit}
         for name in folder.names():
             if name != self._name and name.endswith(SUFFIX):
-                with contextlib.suppress(Unusable):
+                with contextlib.suppress(UnusableJournal):
                     shared = targets & {str(each.target) for each in glance(folder, name).files}
                     if shared and not _is_elsewhere(folder, name):
                         raise Busy(_busy(Path(min(shared))))
@@ -204,7 +204,7 @@ def obstacle(given: Iterable[Path]) -> str | None:
         return f"{where}{error.strerror or error}"
 
 
-def glance(folder: UserFolder, name: str) -> Record:
+def glance(folder: UserFolder, name: str) -> JournalContent:
     """Return what the head of a journal says, whoever uses it; nothing if it is cut off before that.
 
     Raises:
@@ -214,13 +214,13 @@ def glance(folder: UserFolder, name: str) -> Record:
         with os.fdopen(folder.open(name), "rb") as stream:
             return _record(folder.path / name, stream)
     except FileNotFoundError:  # Its run has just ended.
-        return Record()
+        return JournalContent()
     except OSError as error:
-        raise Unusable(_unreadable(folder.path / name, error.strerror or str(error))) from None
+        raise UnusableJournal(_unreadable(folder.path / name, error.strerror or str(error))) from None
 
 
 @contextlib.contextmanager
-def held(folder: UserFolder, name: str, *, to_recover: bool) -> Iterator[Record]:
+def held(folder: UserFolder, name: str, *, to_recover: bool) -> Iterator[JournalContent]:
     """Yield the content of a journal, while no other run can use it.
 
     Who is ``to_recover`` changes files meanwhile, and the journal is removed after that; a reader only makes
@@ -234,10 +234,10 @@ def held(folder: UserFolder, name: str, *, to_recover: bool) -> Iterator[Record]
     try:
         handle = folder.open(name, os.O_RDWR if to_recover else os.O_RDONLY)
     except FileNotFoundError:  # Its run has just ended.
-        yield Record()
+        yield JournalContent()
         return
     except OSError as error:
-        raise Unusable(_unreadable(path, error.strerror or str(error))) from None
+        raise UnusableJournal(_unreadable(path, error.strerror or str(error))) from None
     try:
         is_locked = lock(handle, shared=not to_recover)
         with os.fdopen(os.dup(handle), "rb") as stream:
@@ -247,7 +247,7 @@ def held(folder: UserFolder, name: str, *, to_recover: bool) -> Iterator[Record]
                 raise Busy(_busy(record.files[0].target if record.units else path))
             record = _with_texts(path, record, stream)
         if not _is_at(folder, name, handle):
-            yield Record()
+            yield JournalContent()
             return
         yield record
         if to_recover:
@@ -268,7 +268,7 @@ def _append(handle: int, data: bytes) -> None:
     os.fsync(handle)
 
 
-def _record(path: Path, stream: BinaryIO) -> Record:
+def _record(path: Path, stream: BinaryIO) -> JournalContent:
     """Return what the head of a journal says, which may be cut off anywhere; nothing if it is.
 
     Raises:
@@ -277,13 +277,13 @@ def _record(path: Path, stream: BinaryIO) -> Record:
     magic = stream.read(len(_MAGIC))
     head = stream.readline() if magic == _MAGIC else b""
     if _MAGIC.startswith(magic) and not head.endswith(b"\n"):
-        return Record()
+        return JournalContent()
     try:
         document = json.loads(head)
         units = tuple(tuple(_recorded(each) for each in unit) for unit in document["units"])
-        return Record(units, machine=str(document["machine"]), process=int(document["process"]))
+        return JournalContent(units, machine=str(document["machine"]), process=int(document["process"]))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise Unusable(_unreadable(path, "this release of gclint does not know its form")) from None
+        raise UnusableJournal(_unreadable(path, "this release of gclint does not know its form")) from None
 
 
 def _recorded(document: dict[str, Any]) -> Recorded:
@@ -306,7 +306,7 @@ def _recorded(document: dict[str, Any]) -> Recorded:
     return Recorded(target, temporary, (before, after), sizes)
 
 
-def _with_texts(path: Path, record: Record, stream: BinaryIO) -> Record:
+def _with_texts(path: Path, record: JournalContent, stream: BinaryIO) -> JournalContent:
     """Return a record with the contents of its files, if they are all there."""
     size = sum(sum(each.sizes) for each in record.files if each.sizes is not None)
     start = stream.tell()
@@ -326,7 +326,7 @@ def _with_texts(path: Path, record: Record, stream: BinaryIO) -> Record:
     def full(each: Recorded) -> Recorded:
         both = None if each.sizes is None else (taken(each.sizes[0]), taken(each.sizes[1]))
         if both is not None and each.digests != (digest_of(both[0]), digest_of(both[1])):
-            raise Unusable(_unreadable(path, "its contents do not agree"))
+            raise UnusableJournal(_unreadable(path, "its contents do not agree"))
         return replace(each, texts=both)
 
     units = tuple(tuple(full(each) for each in unit) for unit in record.units)

@@ -10,10 +10,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gclint.code.paths import printable, shown
-from gclint.facts import Places, read_bytes
+from gclint.facts import PathResolver, read_bytes
 from gclint.userfolder import UserFolder
 from gclint.write.disk import stage, sync_folders
-from gclint.write.journal import Busy, Record, Recorded, Unfinished, Unusable, digest_of, glance, held
+from gclint.write.journal import (
+    Busy,
+    JournalContent,
+    Recorded,
+    Unfinished,
+    UnusableJournal,
+    digest_of,
+    glance,
+    held,
+)
 from gclint.write.unfinished import journal_folder, journals, named
 
 _BEFORE, _AFTER = 0, 1
@@ -61,12 +70,12 @@ def recover(paths: Sequence[Path]) -> list[str]:
 
 def unclaimed(temporaries: Sequence[Path], paths: Sequence[Path]) -> list[Path]:
     """Return those of some temporary files that no journal is about, in a run with the given paths."""
-    glances = [glanced for _, _, glanced in _all(paths) if isinstance(glanced, Record)]
+    glances = [glanced for _, _, glanced in _all(paths) if isinstance(glanced, JournalContent)]
     known = {each.temporary for glanced in glances for each in glanced.files}
     return [each for each in temporaries if each not in known]
 
 
-def _all(given: Sequence[Path]) -> Iterator[tuple[UserFolder, str, Record | Unusable]]:
+def _all(given: Sequence[Path]) -> Iterator[tuple[UserFolder, str, JournalContent | UnusableJournal]]:
     """Yield this user's journals, each with what it is about, or why that is not known."""
     names = journals()
     if not names:
@@ -79,7 +88,7 @@ def _all(given: Sequence[Path]) -> Iterator[tuple[UserFolder, str, Record | Unus
         for name in names:
             try:
                 yield folder, name, glance(folder, name)
-            except Unusable as error:
+            except UnusableJournal as error:
                 yield folder, name, error
 
 
@@ -92,7 +101,7 @@ def _concerned(
     removed.
     """
     for folder, name, glanced in _all(area.given):
-        if isinstance(glanced, Unusable):
+        if isinstance(glanced, UnusableJournal):
             notes.append(f"note: {glanced}")
         elif is_sweeping and _is_garbage(folder, name, glanced):
             _sweep(folder, name, glanced)
@@ -111,7 +120,7 @@ def _note(area: _Area, folder: UserFolder, name: str) -> str | None:
             if record.is_from_here:
                 return None
             files = [each.target for unit in area.torn(record) for each in unit]
-    except Unusable as error:
+    except UnusableJournal as error:
         return str(error)
     if not files:
         return ""
@@ -127,11 +136,11 @@ class _Area:
 
     def __init__(self, given: Sequence[Path]) -> None:
         self.given = given
-        places = Places()
+        places = PathResolver()
         self._known = {str(places.location(path)): True for path in given}
         """Whether paths are in the area."""
 
-    def torn(self, record: Record) -> list[Sequence[Recorded]]:
+    def torn(self, record: JournalContent) -> list[Sequence[Recorded]]:
         """Return the units of which a file is here, and not all files are as before, or all fixed."""
         here = (unit for unit in record.units if any(self.has(str(each.target)) for each in unit))
         return [unit for unit in here if not _is_whole(unit)]
@@ -146,7 +155,7 @@ class _Area:
         return self._known.get(target, False)
 
 
-def _is_garbage(folder: UserFolder, name: str, glanced: Record) -> bool:
+def _is_garbage(folder: UserFolder, name: str, glanced: JournalContent) -> bool:
     """Return whether a journal was cut off before it names any file, or its files have long been deleted."""
     if not glanced.units:
         return True
@@ -156,15 +165,15 @@ def _is_garbage(folder: UserFolder, name: str, glanced: Record) -> bool:
     return False
 
 
-def _sweep(folder: UserFolder, name: str, glanced: Record) -> None:
+def _sweep(folder: UserFolder, name: str, glanced: JournalContent) -> None:
     """Remove a journal, unless its run is still at work, or it is another machine's."""
-    with contextlib.suppress(Busy, Unusable), held(folder, name, to_recover=True) as record:
+    with contextlib.suppress(Busy, UnusableJournal), held(folder, name, to_recover=True) as record:
         is_same = [each.target for each in glanced.files] == [each.target for each in record.files]
         if not is_same or (record.units and not record.is_from_here):
             raise Busy
 
 
-def _recovered(journal: Path, record: Record) -> list[str]:
+def _recovered(journal: Path, record: JournalContent) -> list[str]:
     done = []
     try:
         for unit in record.units if record.is_complete else ():

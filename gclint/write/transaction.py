@@ -13,7 +13,7 @@ from gclint.code.project import Project
 from gclint.facts import read_bytes
 from gclint.finding import Problem
 from gclint.write.disk import require_replaceable, stage
-from gclint.write.journal import Busy, Change, Journal, new_temporary
+from gclint.write.journal import Busy, FileChange, Journal, new_temporary
 
 _CHANGED = "this file changed after it was read, so it was not fixed; run gclint again"
 _OUTSIDE = "this file lies outside of the given paths, so it was not fixed; to fix it, pass its path"
@@ -31,7 +31,7 @@ def write_all(
     single = changed.keys() - {path for paths in tied for path in paths}
     units = [*tied, *([path] for path in changed if path in single)]
     files = [[_File(project, each, *changed[each]) for each in unit] for unit in units]
-    return _Write([_Unit(each) for each in files], project.folders).run()
+    return _Write([_WriteUnit(each) for each in files], project.folders).run()
 
 
 class _Unwritable(Exception):
@@ -39,14 +39,12 @@ class _Unwritable(Exception):
 
 
 class _File:
-    """A file that changes."""
-
     def __init__(self, project: Project, path: Path, before: str, after: str) -> None:
         file = project.file(path)
         target = project.location(path)
         self.path = path
         self._is_given = path in project.fixable
-        self.change = Change(target, file.encode(before), file.encode(after), new_temporary(target))
+        self.change = FileChange(target, file.encode(before), file.encode(after), new_temporary(target))
         self._seen: tuple[int, ...] = ()
 
     def check(self) -> None:
@@ -85,7 +83,7 @@ class _File:
 
 
 @dataclass
-class _Unit:
+class _WriteUnit:
     """Files of which all are written or none."""
 
     files: list[_File]
@@ -93,7 +91,7 @@ class _Unit:
     """Whether some of the files may have their new content, and some their old one."""
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[FileChange]:
         """The contents of the files before and after."""
         return [file.change for file in self.files]
 
@@ -160,7 +158,7 @@ class _Unit:
 class _Write:
     """One write: checks, new texts beside the old ones, a journal, and only then the replacements."""
 
-    def __init__(self, units: Sequence[_Unit], given: Sequence[Path]) -> None:
+    def __init__(self, units: Sequence[_WriteUnit], given: Sequence[Path]) -> None:
         self._units = units
         self._given = given
         self._left = list(units)
@@ -169,13 +167,13 @@ class _Write:
 
     def run(self) -> list[Problem]:
         """Write, and return a problem for each file that was not written."""
-        self._take_step(_Unit.check)
+        self._take_step(_WriteUnit.check)
         journal = Journal([unit.changes for unit in self._left], self._given)
         try:
             self._attempt(journal.begin)
             self._take_step(lambda unit: unit.attempt(_File.stage))
             self._attempt(journal.commit)
-            self._take_step(_Unit.replace)
+            self._take_step(_WriteUnit.replace)
         finally:
             for unit in self._units:
                 unit.discard()
@@ -185,7 +183,7 @@ class _Write:
                 journal.end()
         return self._problems
 
-    def _take_step(self, step: Callable[[_Unit], list[Problem]]) -> None:
+    def _take_step(self, step: Callable[[_WriteUnit], list[Problem]]) -> None:
         waiting, self._left = self._left, []
         for unit in waiting:
             problems = step(unit)

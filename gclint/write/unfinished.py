@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gclint.code.paths import shown
-from gclint.facts import Places, is_there, matching
+from gclint.facts import PathResolver, is_there, matching
 from gclint.userfolder import NotPrivate, is_in_working_tree, state_home
 from gclint.wording import first_of
 
@@ -63,7 +63,7 @@ def is_temporary(name: str) -> bool:
 
 def leftovers(files: Iterable[Path]) -> list[Path]:
     """Return the resolved paths of temporary files beside ``files``."""
-    places = Places()
+    places = PathResolver()
     folders = sorted({places.folder(path.parent) for path in files})
     found = (each for folder in folders for each in matching(folder, f"{_NAME}-*.tmp"))
     return [path for path in found if is_temporary(path.name)]
@@ -98,7 +98,7 @@ def named(paths: Sequence[Path]) -> str:
 
 
 def _relics_above(paths: Iterable[Path]) -> list[Path]:
-    places = Places()
+    places = PathResolver()
     seen: set[Path] = set()
     found = []
     for path in paths:

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from gclint.cache.place import Place, named_in, place_of
+from gclint.cache.place import CachePlace, named_in, place_of
 from gclint.cache.store import NAME, Store
 from gclint.proof import proving
 from gclint.userfolder import NotPrivate, cache_home, key_of, own_file, own_folder, state_home
 from gclint.verify import process
 from gclint.verify.home import temporary_home
-from gclint.verify.journal import Journal, header
 from gclint.verify.results import UnusableResults
+from gclint.verify.results_file import ResultsFile, header
 from gclint.verify.settings import RunSettings
 from tests.cache.shell import documents, run
 from tests.environment import PROJECT
@@ -291,7 +291,7 @@ def test_a_folder_of_another_user_is_neither_read_nor_written(
     clone: Repository, monkeypatch: pytest.MonkeyPatch, gclint: Callable[..., Outcome]
 ) -> None:
     told: list[Exception] = []
-    store = Store(Place(Path("cache"), "0" * 16, is_named=True), told.append)
+    store = Store(CachePlace(Path("cache"), "0" * 16, is_named=True), told.append)
     store.write("x", {})
     me = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: me + 1)
@@ -313,7 +313,7 @@ def test_a_folder_that_everybody_can_change_is_not_used(clone: Repository) -> No
 
 
 def _store(folder: Path) -> Store:
-    return Store(Place(folder, "0" * 16))
+    return Store(CachePlace(folder, "0" * 16))
 
 
 def _entry(folder: Path) -> Path:
@@ -347,10 +347,10 @@ def test_only_the_database_is_deleted_and_no_link_is_followed(tmp_path: Path, vi
     before = _content(folder)
     (folder / f"{NAME}-wal").symlink_to(victim / "0.json")
     with _unchanged(victim):
-        Store(Place(folder, "0" * 16, is_named=True)).clear()
+        Store(CachePlace(folder, "0" * 16, is_named=True)).clear()
         (folder / f"{NAME}-wal").unlink()
         (folder / NAME).symlink_to(victim / "0.json")
-        Store(Place(folder, "0" * 16, is_named=True)).clear()
+        Store(CachePlace(folder, "0" * 16, is_named=True)).clear()
         (folder / NAME).unlink()
     del before[NAME]
     assert _content(folder) == before
@@ -358,7 +358,7 @@ def test_only_the_database_is_deleted_and_no_link_is_followed(tmp_path: Path, vi
 
 def test_a_folder_that_is_replaced_during_a_run_leads_nowhere(tmp_path: Path, victim: Path) -> None:
     told: list[Exception] = []
-    store = Store(Place(tmp_path / "cache", "0" * 16), told.append)
+    store = Store(CachePlace(tmp_path / "cache", "0" * 16), told.append)
     store.write("x", {})
     (tmp_path / "cache").rename(tmp_path / "moved")
     (tmp_path / "cache").symlink_to(victim)
@@ -459,7 +459,7 @@ def test_what_has_another_form_is_neither_believed_nor_overwritten(
     path = tmp_path / "results.jsonl"
     path.write_bytes(content)
     with pytest.raises(UnusableResults):
-        Journal(
+        ResultsFile(
             own_file(path, is_believed=resume),
             path,
             header((), RunSettings(Path(sys.executable))),

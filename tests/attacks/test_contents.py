@@ -25,7 +25,7 @@ from gclint.rule import Rule, all_rules
 from gclint.run.check import check
 from gclint.server.actions import _differences
 from gclint.settings import Settings
-from gclint.verify.models import ModelFiles
+from gclint.verify.model_files import ModelFiles
 from tests.cache.shell import OWN
 from tests.sample import BROKEN
 from tests.terminal import Outcome, runner

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gclint.code.discovery import survey
+from gclint.code.neighbouring_files import files_around
 from gclint.code.project import Project
-from gclint.code.surroundings import files_around
 from gclint.report.formats import FORMATS
 from gclint.settings import Settings
 from gclint.verify.sources import targets_of
@@ -256,7 +256,7 @@ def test_metadata_that_no_parser_takes_is_one_line(gclint: Run, name: str, text:
 
 
 def test_a_configuration_names_code_beside_it_only(gclint: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gclint.verify.memory import NoEstimate, subject_of
+    from gclint.verify.memory import NoEstimate, named_target
 
     Path("modeling_x").mkdir()
     Path("../home/models/modeling_z.py").write_text(_SECRET)
@@ -271,14 +271,14 @@ def test_a_configuration_names_code_beside_it_only(gclint: Run, monkeypatch: pyt
     for auto_map in named:
         Path("config.json").write_text(json.dumps({"auto_map": auto_map}))
         with pytest.raises(NoEstimate, match="no field model_type"):
-            subject_of("config.json", None, Path(sys.executable))
+            named_target("config.json", None, Path(sys.executable))
     for kind in ("*", "../x", "", 1, "[" * 100_000):
         Path("config.json").write_text(json.dumps({"model_type": kind}))
         with pytest.raises(NoEstimate, match="no field model_type"):
-            subject_of("config.json", None, Path(sys.executable))
+            named_target("config.json", None, Path(sys.executable))
     Path("config.json").write_text("[" * 100_000)
     with pytest.raises(NoEstimate, match="nested too deeply"):
-        subject_of("config.json", None, Path(sys.executable))
+        named_target("config.json", None, Path(sys.executable))
 
 
 def test_a_submodule_is_checked_with_the_settings_of_the_whole(gclint: Run) -> None:

@@ -22,14 +22,14 @@ from rich.console import Console
 from gclint.code.paths import as_argument, printable
 from gclint.report.diff import write_diff
 from gclint.report.formats import FORMATS
-from gclint.report.live import results_table
 from gclint.report.markdown import markdown
 from gclint.report.page.excerpts import Sources
+from gclint.report.progress_table import results_table
 from gclint.report.report import Report
 from gclint.verify import process
 from gclint.verify.repro import script
 from gclint.verify.sources import digest, target_of
-from gclint.verify.worker.protocol import ClassResult, Failure, Place, Recipe
+from gclint.verify.worker.protocol import ClassResult, Failure, Recipe, SourcePlace
 from tests.environment import PROJECT
 from tests.terminal import Outcome, Terminal, runner
 from tests.toys import NO_FIX
@@ -367,9 +367,11 @@ def test_a_page_shows_lines_of_the_code_only(tmp_path: Path) -> None:
     link = model.with_name("linked.py")
     link.symlink_to(secret)
     sources = Sources({str(model): digest(target_of(model).source, {})}, {})
-    shown = {each: bool(sources.excerpt(Place(str(each), 1, 1)).lines) for each in model.parent.iterdir()}
+    shown = {
+        each: bool(sources.excerpt(SourcePlace(str(each), 1, 1)).lines) for each in model.parent.iterdir()
+    }
     assert {each.name for each, is_shown in shown.items() if is_shown} == {"modeling_x.py", "helper.py"}
-    assert not sources.excerpt(Place(str(secret), 1, 1)).lines
+    assert not sources.excerpt(SourcePlace(str(secret), 1, 1)).lines
 
 
 def test_a_path_in_a_command_is_one_argument() -> None:

@@ -290,17 +290,17 @@ def test_ignore_comments_are_read_in_time(text: str, tmp_path: Path) -> None:
     assert _status_of(lambda: Suppressions(file, {"gc001": "GC001"})) == 0
 
 
-def test_twins_with_many_equal_lines_are_compared_in_time() -> None:
+def test_copies_with_many_equal_lines_are_compared_in_time() -> None:
     from gclint.code.file import SourceFile
-    from gclint.copies.twins import Region, Renaming, Twin, definition_region
+    from gclint.copies.pairs import CopyPair, Region, Renaming, definition_region
 
     def region(name: str) -> Region:
         lines = "".join(f"    x = 1\n    {name}{number} = 2\n" for number in range(3000))
         file = SourceFile(Path(f"modeling_{name}.py"), f"class A:\n{lines}".encode())
         return definition_region(file, file.outline.definitions[0])
 
-    twin = Twin(region("a"), region("b"), Renaming(), is_copy=True)
-    assert _status_of(lambda: twin.source_span(40, 45)) == 0
+    pair = CopyPair(region("a"), region("b"), Renaming(), is_copy=True)
+    assert _status_of(lambda: pair.source_span(40, 45)) == 0
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from gclint.verify import process
 from gclint.verify.worker import child
 from gclint.verify.worker.child import Task, run
 from gclint.verify.worker.ending import End
-from gclint.verify.worker.protocol import ClassResult, Done, Environment, Request, Source, Unusable
+from gclint.verify.worker.protocol import ClassResult, Environment, Finished, Request, Source, Unusable
 from tests.environment import PROJECT
 from tests.verify import stand_in
 
@@ -46,7 +46,7 @@ _DEFECT = "    @staticmethod\n    def run(watch, known): raise ValueError('a def
 _DEEDS = {
     "a class speaks for another": "claim(__file__, 'Other')",
     "a class speaks for another file": "claim(VICTIM, 'Victim')",
-    "a class ends the run": "send('Done')",
+    "a class ends the run": "send('Finished')",
     "a class ends it with a reason": "send('Unusable', message='x', source=None)",
     "a class writes nonsense": "write('=nonsense')",
     "a class writes no message": "write('nonsense')",
@@ -87,7 +87,7 @@ def test_what_code_writes_into_the_pipe_is_not_believed_and_ends_nothing_else(
     with closing(process.work(Path(sys.executable), request)) as messages:
         heard = list(messages)
     assert isinstance(heard[0], Environment)
-    assert isinstance(heard[-1], Done)
+    assert isinstance(heard[-1], Finished)
     found = {
         (each.source, each.name): (each.outcome, each.category)
         for each in heard
@@ -119,7 +119,7 @@ for name in os.listdir(f"/proc/{{process}}/fd"):
     [
         "dict(kind='ClassResult', source=VICTIM, name='Victim', outcome='passed')",
         "dict(kind='ClassResult', source=__file__, name='Other', outcome='passed')",
-        "dict(kind='Done')",
+        "dict(kind='Finished')",
     ],
 )
 def test_what_a_class_writes_into_the_output_of_the_worker_ends_the_run_loudly(

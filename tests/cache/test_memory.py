@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gclint.cache.place import Place
+from gclint.cache.place import CachePlace
 from gclint.cache.store import NAME, Store
 from gclint.code.discovery import survey
 from gclint.code.project import Project
 from gclint.rule import Rule, all_rules
-from gclint.run.check import CheckResult, Recalled, check
+from gclint.run.check import LintResult, Recalled, check
 from gclint.run.fix import fix
 from gclint.run.memory import Memory
 from gclint.settings import Settings
@@ -105,7 +105,7 @@ class _Recording:
         self.is_whole = found.result is not None
         return found
 
-    def keep(self, project: Project, result: CheckResult) -> None:
+    def keep(self, project: Project, result: LintResult) -> None:
         self.memory.keep(project, result)
 
 
@@ -117,14 +117,14 @@ def _checked(paths: list[Path], memory: object = None) -> object:
             files = survey(paths, settings).files
         project = Project(settings, files, within=paths)
         found = check(project, rules, memory=memory)  # type: ignore[arg-type]
-        assert isinstance(found, CheckResult)
+        assert isinstance(found, LintResult)
         fixed = fix(project, rules, unsafe=True, known=found)
     said = (found.findings, found.problems, found.files, dict(found.ran), set(found.groups))
     return *said, fixed.findings, fixed.applied, fixed.changed
 
 
 def _memory(folder: Path, paths: list[Path]) -> Memory:
-    return Memory(Store(Place(folder / "cache", "0" * 16)), paths)
+    return Memory(Store(CachePlace(folder / "cache", "0" * 16)), paths)
 
 
 def _agree(folder: Path, paths: list[Path]) -> int:

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from gclint.cache import store as store_module
-from gclint.cache.place import Place
+from gclint.cache.place import CachePlace
 from gclint.cache.store import NAME, Store
 
 _KILLED = """
 import os, sqlite3, sys
 from pathlib import Path
-from gclint.cache.place import Place
+from gclint.cache.place import CachePlace
 from gclint.cache import store
 class Killed(sqlite3.Connection):
     def execute(self, statement, *arguments):
@@ -29,12 +29,12 @@ class Killed(sqlite3.Connection):
         return result
 connect = sqlite3.connect
 sqlite3.connect = lambda *arguments, **keywords: connect(*arguments, **keywords, factory=Killed)
-store.Store(Place(Path(sys.argv[2]), "0" * 16)).write("x", {"text": "new" * 100_000})
+store.Store(CachePlace(Path(sys.argv[2]), "0" * 16)).write("x", {"text": "new" * 100_000})
 """
 
 
 def _store(folder: Path, *, is_named: bool = False, told: list[Exception] | None = None) -> Store:
-    return Store(Place(folder, "0" * 16, is_named), None if told is None else told.append)
+    return Store(CachePlace(folder, "0" * 16, is_named), None if told is None else told.append)
 
 
 @pytest.mark.parametrize("step", ["PRAGMA", "SELECT", "BEGIN", "INSERT", "\nDELETE", "COMMIT"])
@@ -72,7 +72,7 @@ def test_a_row_that_was_changed_is_none(tmp_path: Path, change: str) -> None:
         database.execute(f"UPDATE verdicts_4 SET {change}")
     for project in "01":
         for key in "xy":
-            assert Store(Place(tmp_path / "cache", project * 16)).read(key) is None
+            assert Store(CachePlace(tmp_path / "cache", project * 16)).read(key) is None
 
 
 def test_only_the_latest_documents_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_the_latest_documents_of_all_projects_share_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "_MOST_BYTES", 100_000)
-    stores = [Store(Place(tmp_path / "cache", project * 16)) for project in "1234"]
+    stores = [Store(CachePlace(tmp_path / "cache", project * 16)) for project in "1234"]
     for store in stores * 3:
         store.write("x", {"text": "y" * 60_000})
     assert [store.read("x") is not None for store in stores] == [False, False, False, True]

@@ -31,7 +31,7 @@ def tensor(values: Any, dtype: str = "") -> Any:
 
 def agreement(expected: Any, found: Any, noise: float = 0.0) -> str:
     """Return what comparing two tensors gives, as the name of the verdict."""
-    from gclint.verify.worker.examination.comparison import compare
+    from gclint.verify.worker.examination.agreement import compare
 
     return compare(tensor(expected), tensor(found), noise).name
 
@@ -45,10 +45,10 @@ def step(
     held: int = 0,
 ) -> Any:
     """Return one step; ``loss`` is the model's own, which is an output as well."""
-    from gclint.verify.worker.examination.run import Step
+    from gclint.verify.worker.examination.run import TrainingStep
 
     own = {} if loss is None else {"loss": loss}
-    return Step(
+    return TrainingStep(
         1.0,
         loss,
         {name: tensor(each) for name, each in {**(outputs or {}), **own}.items()},
@@ -101,7 +101,7 @@ def block(name: str, *, is_layer: bool = True, parameters: frozenset[str] | None
     return Block(name, f"{name}.dense", is_layer, True, 1, own if parameters is None else parameters)
 
 
-def case(
+def comparison(
     expected: Facts | None = None,
     found: Facts | None = None,
     *,
@@ -120,14 +120,14 @@ def case(
         layers: whether the blocks are checkpointing layers.
         **facts: further fields of the comparison, such as the known noise.
     """
-    from gclint.verify.worker.examination.case import Case
+    from gclint.verify.worker.examination.comparison import Comparison
 
     made: dict[str, Any] = {
         "blocks": tuple(block(name, is_layer=layers) for name in LAYERS),
         "kinds": {name: type("ToyLayer", (), {}) for name in LAYERS},
         **facts,
     }
-    return Case(
+    return Comparison(
         run("plain", **{"scenario": scenario, **(expected or {})}),
         run(mode, **{"scenario": scenario, **(found or {})}),
         **made,
@@ -141,10 +141,10 @@ def one_step(**facts: Any) -> Facts:
 
 def origin(what: Any = "output", kind: str = "operation", **facts: Any) -> Any:
     """Return where a recomputation begins to differ: at an operation that reads all that may change."""
-    from gclint.verify.worker.examination.inspection.difference import Origin
-    from gclint.verify.worker.protocol import Place
+    from gclint.verify.worker.examination.inspection.difference import FirstDifference
+    from gclint.verify.worker.protocol import SourcePlace
 
-    stack = (Place(toy_layer.PATH, toy_layer.LINE, toy_layer.LINE),)
+    stack = (SourcePlace(toy_layer.PATH, toy_layer.LINE, toy_layer.LINE),)
     seen: dict[str, Any] = {
         "name": "sin",
         "other": "sin",
@@ -152,22 +152,22 @@ def origin(what: Any = "output", kind: str = "operation", **facts: Any) -> Any:
         "other_stack": (),
         "module": "layers.0",
     }
-    return Origin(what, kind, **{**seen, **facts})
+    return FirstDifference(what, kind, **{**seen, **facts})
 
 
 def change(holder: str, name: str, owner: str = "", **facts: Any) -> Any:
     """Return the change of something that a model can read."""
-    from gclint.verify.worker.examination.inspection.readable import Change
+    from gclint.verify.worker.examination.inspection.readable import StateChange
 
     known: Any = holder
-    return Change(known, name, "1", "2", owner, **facts)
+    return StateChange(known, name, "1", "2", owner, **facts)
 
 
 def checkpointed(line: int = 7, **facts: Any) -> Any:
     """Return what was seen of a checkpoint on a line: nothing that is wrong, but for the facts."""
     from gclint.verify.worker.examination.inspection.inspector import Checkpointed
     from gclint.verify.worker.examination.inspection.tape import Event
-    from gclint.verify.worker.protocol import Place
+    from gclint.verify.worker.protocol import SourcePlace
 
     seen: dict[str, Any] = {
         "modules": (),
@@ -183,7 +183,7 @@ def checkpointed(line: int = 7, **facts: Any) -> Any:
         "changes": (),
         "modified": (),
     }
-    return Checkpointed(Place("modeling_toy.py", line, line), **{**seen, **facts})
+    return Checkpointed(SourcePlace("modeling_toy.py", line, line), **{**seen, **facts})
 
 
 def inspected(*checkpoints: Any, **facts: Any) -> Any:
@@ -195,15 +195,15 @@ def inspected(*checkpoints: Any, **facts: Any) -> Any:
     return Inspection(checkpoints=checkpoints, **seen)
 
 
-def symptoms(compared: Any, without: Collection[str] = ()) -> dict[str, Any]:
+def failed_checks(compared: Any, without: Collection[str] = ()) -> dict[str, Any]:
     """Return what the checks of the run's scenario find, by the names of the checks."""
     from gclint.verify.worker.examination.checks import CHECKS
 
     found = [
-        symptom
+        failed_check
         for name in compared.run.conditions.scenario.checks
         if name not in without
-        for symptom in CHECKS[name](compared)
+        for failed_check in CHECKS[name](compared)
     ]
     return {each.check: each for each in found}
 
@@ -211,23 +211,24 @@ def symptoms(compared: Any, without: Collection[str] = ()) -> dict[str, Any]:
 def failing(compared: Any) -> dict[str, tuple[str, ...]]:
     """Return the names of the checks that fail, each with what it is about."""
     return {
-        name: tuple(each.about or each.parameters or each.blocks) for name, each in symptoms(compared).items()
+        name: tuple(each.about or each.parameters or each.blocks)
+        for name, each in failed_checks(compared).items()
     }
 
 
-def result(*cases: Any) -> Any:
+def result(*comparisons: Any) -> Any:
     """Return the result of a class whose runs are these, as the examination makes it."""
     from torch.nn import Linear
     from transformers import PretrainedConfig
 
-    from gclint.verify.worker.examination.findings import Findings
+    from gclint.verify.worker.examination.result_builder import ClassResultBuilder
     from gclint.verify.worker.protocol import Source
-    from gclint.verify.worker.specimen import Specimen
+    from gclint.verify.worker.tiny_model import TinyModel
 
-    findings = Findings(Source("modeling_toy.py", "toy"), type("Toy", (), {}))
-    specimen = Specimen("default", PretrainedConfig(), lambda: Linear(1, 1), dict)
-    for each in cases:
-        found = list(symptoms(each).values())
-        findings.judge(each, found, specimen)
-        findings.compared(each)
-    return findings.result()
+    builder = ClassResultBuilder(Source("modeling_toy.py", "toy"), type("Toy", (), {}))
+    tiny_model = TinyModel("default", PretrainedConfig(), lambda: Linear(1, 1), dict)
+    for each in comparisons:
+        found = list(failed_checks(each).values())
+        builder.judge(each, found, tiny_model)
+        builder.compared(each)
+    return builder.result()

@@ -9,15 +9,15 @@ import pytest
 from lsprotocol import types
 
 from gclint.code.project import Project
-from gclint.finding import Evidence, Finding, Heir, Refusal
+from gclint.finding import Evidence, Finding, InheritedDefect, Refusal
 from gclint.proof.evidence import weigh
 from gclint.proof.proving import prove
 from gclint.rule import all_rules
-from gclint.run.check import CheckResult
+from gclint.run.check import LintResult
 from gclint.run.fix import fix
 from gclint.settings import Settings
 from gclint.verify.files import FileRun
-from gclint.verify.worker.protocol import ClassResult, ObservedSite, Place
+from gclint.verify.worker.protocol import ClassResult, ObservedSite, SourcePlace
 from tests.decisions import proofs, reports
 from tests.decisions.outside import (
     BRANCHES,
@@ -233,7 +233,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _site(called: Path, defined: Path, *, recomputed: bool = True) -> ObservedSite:
     """Return a call of a block, in one file, whose class is in another."""
-    places = (Place(str(each), 1, 1) for each in (called, defined))
+    places = (SourcePlace(str(each), 1, 1) for each in (called, defined))
     called_at, defined_at = places
     return ObservedSite(called_at, "Block", defined_at, True, True, calls=1, recomputed=recomputed)
 
@@ -265,11 +265,13 @@ def test_only_the_heir_in_its_own_file_speaks_for_a_finding(
     source, generated, ran = (folder / f"modeling_{each}.py" for each in ("source", "generated", name))
     for each in (source, generated, ran):
         each.write_text("class Block: ...\n")
-    heirs = (Heir(generated, "Block"),)
-    finding = Finding("GC001", "a-rule", "goes wrong", source, 0, 11, "Block", Refusal("no"), heirs=heirs)
+    inherited_by = (InheritedDefect(generated, "Block"),)
+    finding = Finding(
+        "GC001", "a-rule", "goes wrong", source, 0, 11, "Block", Refusal("no"), inherited_by=inherited_by
+    )
     run = ClassResult(str(ran), "Model", "failed", sites=(_site(ran, ran, recomputed=False),))
     project = Project(Settings(), [source, generated])
-    (weighed,) = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings
+    (weighed,) = weigh(project, LintResult((finding,), (), 1, groups=()), [run], all_rules()).findings
     assert weighed.evidence is evidence
 
 
@@ -285,7 +287,7 @@ def test_only_the_heir_in_its_own_file_speaks_for_a_finding(
     ],
 )
 def test_the_shape_and_type_of_what_was_computed_count(values: object, dtype: str, is_same: bool) -> None:
-    from gclint.verify.worker.examination.evidence import fingerprint
+    from gclint.verify.worker.examination.reporting import fingerprint
 
     known, found = (
         fingerprint(proofs.run("plain", [{"outputs": {"states": each}}]))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.decisions import proofs
-from tests.decisions.proofs import RIGHT, case, failing, one_step
+from tests.decisions.proofs import RIGHT, comparison, failing, one_step
 
 pytestmark = pytest.mark.torch
 
@@ -23,13 +23,13 @@ def _gradients(**changed: Any) -> dict[str, Any]:
 
 def _with(expected: Any, found: Any, **facts: Any) -> Any:
     """Return the comparison of two gradients of one parameter, in runs that are the same otherwise."""
-    return case(
+    return comparison(
         one_step(gradients=_gradients(embed=expected)), one_step(gradients=_gradients(embed=found)), **facts
     )
 
 
 def test_runs_that_are_the_same_show_nothing() -> None:
-    compared = case()
+    compared = comparison()
     assert failing(compared) == {}
     assert (compared.lost, compared.wrong, compared.compared) == ((), (), 3)
 
@@ -62,9 +62,11 @@ def test_a_gradient_is_lost_or_wrong_or_right(expected: Any, found: Any, check: 
 
 
 def test_a_parameter_that_only_one_run_names_is_compared_with_nothing() -> None:
-    assert failing(case({}, one_step(gradients=_gradients(more=[1.0])))) == {"gradients": ("more",)}
-    assert failing(case({}, one_step(gradients=_gradients(more=[0.0])))) == {}
-    assert failing(case(one_step(gradients=_gradients(more=[1.0])), {})) == {"missing gradients": ("more",)}
+    assert failing(comparison({}, one_step(gradients=_gradients(more=[1.0])))) == {"gradients": ("more",)}
+    assert failing(comparison({}, one_step(gradients=_gradients(more=[0.0])))) == {}
+    assert failing(comparison(one_step(gradients=_gradients(more=[1.0])), {})) == {
+        "missing gradients": ("more",)
+    }
 
 
 def test_a_gradient_of_another_shape_is_wrong() -> None:
@@ -148,12 +150,12 @@ def test_seven_of_ten_gradients_have_to_be_compared(blurred: int, is_meaningful:
     names = [f"p{number}" for number in range(10)]
     unstable = frozenset(("gradient", name) for name in names[:blurred])
     step = one_step(gradients={name: [1.0] for name in names})
-    assert case(step, step, unstable=unstable).is_meaningful is is_meaningful
+    assert comparison(step, step, unstable=unstable).is_meaningful is is_meaningful
 
 
 def test_a_run_without_steps_is_no_less_meaningful() -> None:
-    assert case({}, {"steps": []}).is_meaningful
-    assert case({}, {"steps": []}).compared == 0
+    assert comparison({}, {"steps": []}).is_meaningful
+    assert comparison({}, {"steps": []}).compared == 0
 
 
 @pytest.mark.parametrize(
@@ -172,7 +174,7 @@ def test_a_run_without_steps_is_no_less_meaningful() -> None:
     ],
 )
 def test_outputs_are_the_same_set_with_the_same_values(expected: Any, found: Any, different: Any) -> None:
-    compared = case(one_step(outputs=expected), one_step(outputs=found))
+    compared = comparison(one_step(outputs=expected), one_step(outputs=found))
     assert failing(compared) == ({"outputs": different} if different else {})
 
 
@@ -185,12 +187,12 @@ def test_outputs_are_the_same_set_with_the_same_values(expected: Any, found: Any
     ],
 )
 def test_an_output_is_missing_new_or_other(expected: Any, found: Any, words: str) -> None:
-    seen = proofs.symptoms(case(one_step(outputs=expected), one_step(outputs=found)))["outputs"]
+    seen = proofs.failed_checks(comparison(one_step(outputs=expected), one_step(outputs=found)))["outputs"]
     assert seen.message.endswith(words)
 
 
 def test_an_output_that_comes_and_goes_is_not_judged() -> None:
-    compared = case(
+    compared = comparison(
         one_step(outputs={"a": [1.0], "b": [1.0]}),
         one_step(outputs={"b": [2.0]}),
         unstable=frozenset({("output", "a")}),
@@ -200,7 +202,7 @@ def test_an_output_that_comes_and_goes_is_not_judged() -> None:
 
 @pytest.mark.parametrize(("noise", "is_right"), [(0.0, False), (4e-3, False), (6e-3, True), (1.0, True)])
 def test_rounding_explains_outputs_as_well(noise: float, is_right: bool) -> None:
-    compared = case(
+    compared = comparison(
         one_step(outputs={"a": [1.0, 100.0]}),
         one_step(outputs={"a": [1.0, 100.15]}),
         noise={("output", "a"): noise},
@@ -214,11 +216,11 @@ def test_double_precision_settles_outputs_as_well(exact: Any, is_right: bool) ->
         return one_step(outputs={"a": values})
 
     before = outputs([1.0, 100.0])
-    compared = case(
+    compared = comparison(
         before,
         outputs([1.0, 100.15]),
         noise={("output", "a"): 4e-3},
-        exact=case(before, outputs(exact)),
+        exact=comparison(before, outputs(exact)),
     )
     assert (failing(compared) == {}) is is_right
 
@@ -230,12 +232,12 @@ def test_double_precision_settles_outputs_as_well(exact: Any, is_right: bool) ->
 def test_the_models_own_loss_is_compared_if_it_has_one(
     expected: float | None, found: float | None, is_right: bool
 ) -> None:
-    compared = case(one_step(loss=expected), one_step(loss=found))
+    compared = comparison(one_step(loss=expected), one_step(loss=found))
     assert failing(compared) == ({} if is_right else {"loss": ()})
 
 
 def test_the_loss_is_no_other_output() -> None:
-    compared = case(one_step(loss=1.0, outputs={"a": [1.0]}), one_step(loss=2.0, outputs={"a": [1.0]}))
+    compared = comparison(one_step(loss=1.0, outputs={"a": [1.0]}), one_step(loss=2.0, outputs={"a": [1.0]}))
     assert compared.different_outputs(0) == ()
     assert compared.differs(0)
 
@@ -254,13 +256,13 @@ def test_the_loss_is_no_other_output() -> None:
     ],
 )
 def test_buffers_are_the_same_afterwards(expected: Any, found: Any, different: Any) -> None:
-    compared = case({"values": expected}, {"values": found})
+    compared = comparison({"values": expected}, {"values": found})
     assert failing(compared) == ({"buffers": different} if different else {})
 
 
 @pytest.mark.parametrize("kind", ["value", "output"])
 def test_a_buffer_that_differs_between_plain_runs_is_not_judged(kind: str) -> None:
-    compared = case({"values": {"mean": [1.0]}}, {"values": {}}, unstable=frozenset({(kind, "mean")}))
+    compared = comparison({"values": {"mean": [1.0]}}, {"values": {}}, unstable=frozenset({(kind, "mean")}))
     assert (failing(compared) == {}) is (kind == "value")
 
 
@@ -269,7 +271,7 @@ def test_a_buffer_that_differs_between_plain_runs_is_not_judged(kind: str) -> No
     [({"n": 1}, {"n": 1}, True), ({"n": 1}, {"n": 2}, False), ({"n": 1}, {}, False), ({"n": None}, {}, True)],
 )
 def test_attributes_are_the_same_afterwards(expected: Any, found: Any, is_right: bool) -> None:
-    compared = case({"attributes": expected}, {"attributes": found})
+    compared = comparison({"attributes": expected}, {"attributes": found})
     assert failing(compared) == ({} if is_right else {"state": ("n",)})
 
 
@@ -277,14 +279,14 @@ def test_attributes_are_the_same_afterwards(expected: Any, found: Any, is_right:
     "how", [{"unstable": frozenset({("attribute", "n")})}, {"noise": {("attribute", "n"): 1.0}}]
 )
 def test_an_attribute_that_differs_between_plain_runs_is_not_judged(how: Any) -> None:
-    assert failing(case({"attributes": {"n": 1}}, {"attributes": {"n": 2}}, **how)) == {}
-    assert failing(case({"attributes": {"m": 1}}, {"attributes": {"m": 2}}, **how)) == {"state": ("m",)}
+    assert failing(comparison({"attributes": {"n": 1}}, {"attributes": {"n": 2}}, **how)) == {}
+    assert failing(comparison({"attributes": {"m": 1}}, {"attributes": {"m": 2}}, **how)) == {"state": ("m",)}
 
 
 @pytest.mark.parametrize("what", [{"values": {"mean": [1.0]}}, {"attributes": {"n": 2}}])
 def test_what_a_run_leaves_that_ended_early_is_not_compared(what: Any) -> None:
-    assert failing(case({}, what))
-    assert set(failing(case({}, {**what, "error": ("ValueError", "no")}))) == {"error"}
+    assert failing(comparison({}, what))
+    assert set(failing(comparison({}, {**what, "error": ("ValueError", "no")}))) == {"error"}
 
 
 _RIGHT_STEP: dict[str, Any] = {}
@@ -308,14 +310,14 @@ _OTHER_STEP: dict[str, Any] = {"outputs": {"a": [1.0]}}
     ],
 )
 def test_the_second_step_is_judged_only_after_a_right_one(steps: Any, expected: Any) -> None:
-    assert failing(case({"steps": [{}, {}]}, {"steps": steps})) == expected
+    assert failing(comparison({"steps": [{}, {}]}, {"steps": steps})) == expected
 
 
 def test_what_is_wrong_in_both_steps_is_nothing_new_in_the_second() -> None:
     both = {"gradients": _gradients(embed=None, layers__0__weight=None)}
-    compared = case({"steps": [{}, {}]}, {"steps": [_LOST_STEP, both]})
+    compared = comparison({"steps": [{}, {}]}, {"steps": [_LOST_STEP, both]})
     assert compared.later == ("layers.0.weight",)
-    assert case({"steps": [{}, {}]}, {"steps": [both, _LOST_STEP]}).later == ()
+    assert comparison({"steps": [{}, {}]}, {"steps": [both, _LOST_STEP]}).later == ()
 
 
 @pytest.mark.parametrize(
@@ -340,6 +342,6 @@ def test_outputs_that_require_grad_only_without_checkpointing_are_gone() -> None
     def requiring(*names: str) -> Any:
         return one_step(outputs={"a": [1.0], "b": [1.0]}, requiring=names)
 
-    assert case(requiring("a", "b"), requiring("a")).gone == ("b",)
-    assert case(requiring("a"), requiring("a", "b")).gone == ()
-    assert case(requiring("a"), {"steps": []}).gone == ()
+    assert comparison(requiring("a", "b"), requiring("a")).gone == ("b",)
+    assert comparison(requiring("a"), requiring("a", "b")).gone == ()
+    assert comparison(requiring("a"), {"steps": []}).gone == ()

@@ -148,14 +148,14 @@ def test_empty_tensors_of_one_shape_are_the_same() -> None:
     ],
 )
 def test_the_deviation_is_the_largest_difference(one: Any, other: Any, expected: float) -> None:
-    from gclint.verify.worker.examination.comparison import deviation
+    from gclint.verify.worker.examination.agreement import deviation
 
     assert deviation(proofs.tensor(one), proofs.tensor(other)) == expected
     assert deviation(proofs.tensor(other), proofs.tensor(one)) == expected
 
 
 def test_tensors_of_two_types_deviate_without_end() -> None:
-    from gclint.verify.worker.examination.comparison import deviation
+    from gclint.verify.worker.examination.agreement import deviation
 
     assert deviation(proofs.tensor([1.0]), proofs.tensor([1.0], "float64")) == math.inf
 
@@ -172,12 +172,12 @@ def test_tensors_of_two_types_deviate_without_end() -> None:
     ],
 )
 def test_a_gradient_is_nothing_or_hides_all(gradient: Any, is_nothing: bool, hides: bool | None) -> None:
-    from gclint.verify.worker.examination import comparison
+    from gclint.verify.worker.examination import agreement
 
     made = proofs.tensor(gradient)
-    assert comparison.is_nothing(made) is is_nothing
+    assert agreement.is_nothing(made) is is_nothing
     if hides is not None:
-        assert comparison.hides_all(made) is hides
+        assert agreement.hides_all(made) is hides
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_gradient_is_nothing_or_hides_all(gradient: Any, is_nothing: bool, hid
     [([], 0.0), ([1.0, -3.0], 3.0), ([math.inf, -2.0], 2.0), ([math.nan, 2.0], 2.0), ([math.nan], 0.0)],
 )
 def test_the_largest_value_is_the_largest_finite_one(values: Any, size: float) -> None:
-    from gclint.verify.worker.examination.comparison import largest
+    from gclint.verify.worker.examination.agreement import largest
 
     assert largest(proofs.tensor(values)) == size
 
@@ -209,14 +209,14 @@ def test_the_largest_value_is_the_largest_finite_one(values: Any, size: float) -
     ],
 )
 def test_attributes_are_the_same_with_type_and_items(one: Any, other: Any, expected: bool) -> None:
-    from gclint.verify.worker.examination.comparison import same
+    from gclint.verify.worker.examination.agreement import same
 
     assert same(one, other) is expected
     assert same(other, one) is expected
 
 
 def test_an_attribute_that_is_a_tensor_is_compared_as_one_also_in_a_container() -> None:
-    from gclint.verify.worker.examination.comparison import same
+    from gclint.verify.worker.examination.agreement import same
 
     one, close, other = (proofs.tensor(each) for each in ([1.0], [1.0 + 1e-7], [1.1]))
     assert same(("kept", one), ("kept", close))

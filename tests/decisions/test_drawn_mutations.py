@@ -20,11 +20,11 @@ from gclint.report.formats import written_as
 from gclint.report.report import Report
 from gclint.run.fix import damage
 from gclint.settings import Settings
-from gclint.verify.cluster.driver import Answer, messages
+from gclint.verify.cluster.driver import TaskResult, messages
 from gclint.verify.memory import with_architecture
 from gclint.verify.results import Results
-from gclint.verify.worker.estimates import Question
-from gclint.verify.worker.protocol import Done, Message, Request, Unusable, encode
+from gclint.verify.worker.estimates import EstimateRequest
+from gclint.verify.worker.protocol import Finished, Message, Request, Unusable, encode
 from tests.decisions.outside import BRANCHES, LAYER, Decision, Outside, Pair, decisions, found, silent
 from tests.decisions.toy import BRANCH, FLAG, STACK, block, call, model, toy
 
@@ -119,7 +119,7 @@ def test_only_a_package_that_is_there_has_folders(name: str, number: int) -> Non
 def test_a_configuration_names_the_class(
     asked: str, content: dict[str, object] | None, model_class: str
 ) -> None:
-    assert with_architecture(Question(asked), content).model_class == model_class
+    assert with_architecture(EstimateRequest(asked), content).model_class == model_class
 
 
 def test_what_cannot_be_run_is_in_the_formats_for_programs(folder: Path) -> None:
@@ -147,7 +147,7 @@ class _Cluster:
     exceptions = SimpleNamespace(LocalRayletDiedError=TimeoutError, RayError=OSError)
 
     def __init__(self, *messages: Message) -> None:
-        self._answer = Answer("here", tuple(map(encode, messages)))
+        self._answer = TaskResult("here", tuple(map(encode, messages)))
 
     def cluster_resources(self) -> dict[str, float]:
         return {"CPU": 1.0}
@@ -162,7 +162,7 @@ class _Cluster:
     def wait(self, running: list[object], timeout: float) -> tuple[list[object], list[object]]:
         return running, []
 
-    def get(self, _reference: object) -> Answer:
+    def get(self, _reference: object) -> TaskResult:
         return self._answer
 
 
@@ -171,7 +171,7 @@ class _Cluster:
     [
         (Unusable("there is no torch"), Unusable("on the node here: there is no torch")),
         (Unusable("it is no model", "modeling_toy.py"), Unusable("it is no model", "modeling_toy.py")),
-        (Done(), Done()),
+        (Finished(), Finished()),
     ],
 )
 def test_what_a_node_cannot_do_is_said_of_it(sent: Message, message: Message) -> None:

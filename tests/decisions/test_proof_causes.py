@@ -29,11 +29,11 @@ def _causes(*checkpoints: Any, found: Any = _WRONG, mode: str = "reentrant", **f
 def _failures(
     *checkpoints: Any, found: Any = _WRONG, mode: str = "reentrant", scenario: str = "default", **facts: Any
 ) -> Any:
-    from gclint.verify.worker.examination.evidence import diagnose
+    from gclint.verify.worker.examination.reporting import diagnose
 
-    compared = proofs.case({}, found, mode=mode, scenario=scenario)
+    compared = proofs.comparison({}, found, mode=mode, scenario=scenario)
     compared = replace(compared, inspection=inspected(*checkpoints, **facts))
-    return diagnose(compared, proofs.symptoms(compared).values())
+    return diagnose(compared, proofs.failed_checks(compared).values())
 
 
 _RETURNED = {"returned_in": "a `dict`", "is_reentrant": True}

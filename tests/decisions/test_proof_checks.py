@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.decisions import proofs
-from tests.decisions.proofs import LAYERS, RIGHT, case, failing, one_step, symptoms
+from tests.decisions.proofs import LAYERS, RIGHT, comparison, failed_checks, failing, one_step
 
 pytestmark = pytest.mark.torch
 
@@ -16,7 +16,7 @@ _DENSE = "embed"
 
 
 def _cause(compared: Any, check: str) -> str | None:
-    cause = symptoms(compared)[check].cause
+    cause = failed_checks(compared)[check].cause
     return None if cause is None else cause.name
 
 
@@ -33,14 +33,14 @@ def _cause(compared: Any, check: str) -> str | None:
     ],
 )
 def test_an_error_fails_under_its_own_name_only_if_it_ends_the_process(kind: str, check: str) -> None:
-    seen = failing(case({}, {"steps": [], "error": (kind, "layers.0"), "stage": "the backward pass"}))
+    seen = failing(comparison({}, {"steps": [], "error": (kind, "layers.0"), "stage": "the backward pass"}))
     assert list(seen) == [check]
 
 
 def test_an_endless_recomputation_is_about_the_block_that_its_message_names() -> None:
-    endless = case({}, {"steps": [], "error": ("endless recomputation", "layers.1")})
+    endless = comparison({}, {"steps": [], "error": ("endless recomputation", "layers.1")})
     assert failing(endless) == {"error": ("layers.1",)}
-    assert failing(case({}, {"steps": [], "error": ("RuntimeError", "layers.1")})) == {"error": ()}
+    assert failing(comparison({}, {"steps": [], "error": ("RuntimeError", "layers.1")})) == {"error": ()}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_an_error_in_enabling_is_about_blocks_that_are_not_layers(
     stage: str, layers: bool, about: tuple[str, ...]
 ) -> None:
     run = {"steps": [], "error": ("ValueError", "no"), "stage": stage}
-    assert failing(case({}, run, layers=layers)) == {"error": about}
+    assert failing(comparison({}, run, layers=layers)) == {"error": about}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_an_error_in_enabling_is_about_blocks_that_are_not_layers(
     ],
 )
 def test_a_flag_that_keeps_its_value_fails(facts: Any, about: tuple[str, ...] | None) -> None:
-    assert failing(case({}, facts)) == ({} if about is None else {"switches": about})
+    assert failing(comparison({}, facts)) == ({} if about is None else {"switches": about})
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_flag_that_keeps_its_value_fails(facts: Any, about: tuple[str, ...] | 
 def test_each_block_that_ran_is_recomputed(
     again: Any, layers: bool, about: tuple[str, ...] | None, cause: str | None
 ) -> None:
-    compared = case({}, {"again": again}, layers=layers)
+    compared = comparison({}, {"again": again}, layers=layers)
     assert failing(compared) == ({} if about is None else {"recomputation": about})
     if about is not None:
         assert _cause(compared, "recomputation") == cause
@@ -93,38 +93,38 @@ def test_each_block_that_ran_is_recomputed(
 
 @pytest.mark.parametrize(("again", "is_all"), [({}, True), ({"layers.0": 1}, False)])
 def test_nothing_recomputed_is_said_otherwise_than_some(again: Any, is_all: bool) -> None:
-    message = symptoms(case({}, {"again": again}))["recomputation"].message
+    message = failed_checks(comparison({}, {"again": again}))["recomputation"].message
     assert message.startswith("nothing is recomputed") is is_all
     assert message.startswith("stacked blocks are not recomputed: 1 of ToyLayer") is not is_all
 
 
 def test_nothing_is_said_of_all_blocks_if_some_lost_their_gradients() -> None:
     gradients = {**RIGHT, "layers.1.weight": None}
-    seen = symptoms(case({}, {**one_step(gradients=gradients), "again": {}}))["recomputation"]
+    seen = failed_checks(comparison({}, {**one_step(gradients=gradients), "again": {}}))["recomputation"]
     assert seen.message.startswith("stacked blocks are not recomputed: 1 of ToyLayer")
 
 
 def test_a_block_that_only_the_plain_run_needs_is_not_left_out() -> None:
-    assert failing(case({}, {"ran": {"layers.0": 1}, "again": {"layers.0": 1}})) == {}
-    assert failing(case({}, {"again": {"layers.0": 1}})) == {"recomputation": ("layers.1",)}
+    assert failing(comparison({}, {"ran": {"layers.0": 1}, "again": {"layers.0": 1}})) == {}
+    assert failing(comparison({}, {"again": {"layers.0": 1}})) == {"recomputation": ("layers.1",)}
 
 
 def test_a_block_that_did_not_run_need_not_be_recomputed() -> None:
     ran = {"ran": {"layers.0": 1}, "again": {"layers.0": 1}}
-    assert failing(case(ran, ran)) == {}
+    assert failing(comparison(ran, ran)) == {}
 
 
 def test_a_block_has_to_be_recomputed_as_often_as_it_ran() -> None:
     ran = {"layers.0": 2, "layers.1": 2}
-    assert failing(case({"ran": ran}, {"ran": ran, "again": ran})) == {}
+    assert failing(comparison({"ran": ran}, {"ran": ran, "again": ran})) == {}
     once = {"ran": ran, "again": {"layers.0": 2, "layers.1": 1}}
-    assert failing(case({"ran": ran}, once)) == {"recomputation": ("layers.1",)}
+    assert failing(comparison({"ran": ran}, once)) == {"recomputation": ("layers.1",)}
 
 
 @pytest.mark.parametrize(("lost", "about"), [(True, None), (False, ("layers.1",))])
 def test_a_block_without_any_gradient_is_reported_as_that(lost: bool, about: tuple[str, ...] | None) -> None:
     gradients = {**RIGHT, "layers.1.weight": None} if lost else RIGHT
-    seen = failing(case({}, {**one_step(gradients=gradients), "again": {"layers.0": 1}}))
+    seen = failing(comparison({}, {**one_step(gradients=gradients), "again": {"layers.0": 1}}))
     assert seen.get("recomputation") == about
     assert ("missing gradients" in seen) is lost
 
@@ -137,7 +137,7 @@ def test_a_block_that_lost_only_some_gradients_has_to_be_recomputed() -> None:
     def compared(*lost: str) -> Any:
         own = frozenset({"layers.1.weight", "layers.1.bias"})
         blocks = tuple(proofs.block(name, parameters=own if name == "layers.1" else None) for name in LAYERS)
-        return case(gradients(), {**gradients(*lost), "again": {"layers.0": 1}}, blocks=blocks)
+        return comparison(gradients(), {**gradients(*lost), "again": {"layers.0": 1}}, blocks=blocks)
 
     assert "recomputation" in failing(compared("layers.1.bias"))
     assert "recomputation" not in failing(compared("layers.1.bias", "layers.1.weight"))
@@ -152,13 +152,13 @@ def test_a_block_that_lost_only_some_gradients_has_to_be_recomputed() -> None:
     ],
 )
 def test_a_block_is_recomputed_once(again: Any, about: tuple[str, ...] | None) -> None:
-    compared = case({}, {"again": again})
+    compared = comparison({}, {"again": again})
     assert failing(compared) == ({} if about is None else {"double recomputation": about})
 
 
 def test_the_number_of_recomputations_is_the_largest_share() -> None:
     ran = {"layers.0": 2, "layers.1": 2}
-    seen = symptoms(case({"ran": ran}, {"ran": ran, "again": {"layers.0": 6, "layers.1": 3}}))
+    seen = failed_checks(comparison({"ran": ran}, {"ran": ran, "again": {"layers.0": 6, "layers.1": 3}}))
     assert "recomputed 3 times" in seen["double recomputation"].message
 
 
@@ -167,28 +167,30 @@ def test_a_block_within_a_recomputed_one_runs_with_it() -> None:
     ran = {"layers.0": 1, "layers.0.inner": 1}
     inner = {"layers.0": 1, "layers.0.inner": 2}
     outer = {"layers.0": 2, "layers.0.inner": 1}
-    assert failing(case({"ran": ran}, {"ran": ran, "again": inner}, blocks=blocks)) == {}
-    seen = failing(case({"ran": ran}, {"ran": ran, "again": outer}, blocks=blocks))
+    assert failing(comparison({"ran": ran}, {"ran": ran, "again": inner}, blocks=blocks)) == {}
+    seen = failing(comparison({"ran": ran}, {"ran": ran, "again": outer}, blocks=blocks))
     assert seen == {"double recomputation": ("layers.0",)}
 
 
 def test_a_name_that_only_begins_alike_is_not_within() -> None:
     blocks = tuple(map(proofs.block, ("layers.1", "layers.10")))
     ran = {"layers.1": 1, "layers.10": 1}
-    seen = failing(case({"ran": ran}, {"ran": ran, "again": {"layers.1": 1, "layers.10": 2}}, blocks=blocks))
+    seen = failing(
+        comparison({"ran": ran}, {"ran": ran, "again": {"layers.1": 1, "layers.10": 2}}, blocks=blocks)
+    )
     assert seen == {"double recomputation": ("layers.10",)}
 
 
 @pytest.mark.parametrize("check", ["recomputation", "double recomputation"])
 def test_what_ended_early_is_not_blamed_for_what_it_did_not_do(check: str) -> None:
     again = {} if check == "recomputation" else {"layers.0": 2, "layers.1": 2}
-    assert check in failing(case({}, {"again": again}))
-    assert check not in failing(case({}, {"again": again, "error": ("ValueError", "no")}))
+    assert check in failing(comparison({}, {"again": again}))
+    assert check not in failing(comparison({}, {"again": again, "error": ("ValueError", "no")}))
 
 
 @pytest.mark.parametrize(("saved", "fails"), [(40, False), (99, False), (100, True), (101, True)])
 def test_checkpointing_has_to_save_bytes(saved: int, fails: bool) -> None:
-    assert ("saved bytes" in failing(case({}, one_step(saved=saved)))) is fails
+    assert ("saved bytes" in failing(comparison({}, one_step(saved=saved)))) is fails
 
 
 @pytest.mark.parametrize(
@@ -203,14 +205,14 @@ def test_checkpointing_has_to_save_bytes(saved: int, fails: bool) -> None:
     ],
 )
 def test_bytes_count_only_where_blocks_are_and_caches_are_not(facts: Any, fails: bool) -> None:
-    assert ("saved bytes" in failing(case({}, one_step(saved=100), **facts))) is fails
+    assert ("saved bytes" in failing(comparison({}, one_step(saved=100), **facts))) is fails
 
 
 def test_what_lost_its_gradients_saves_nothing() -> None:
     lost = one_step(saved=200, gradients={**RIGHT, _DENSE: None})
-    assert set(failing(case({}, lost))) == {"missing gradients"}
+    assert set(failing(comparison({}, lost))) == {"missing gradients"}
     wrong = one_step(saved=200, gradients={**RIGHT, _DENSE: [9.0, 9.0]})
-    assert set(failing(case({}, wrong))) == {"gradients", "saved bytes"}
+    assert set(failing(comparison({}, wrong))) == {"gradients", "saved bytes"}
 
 
 @pytest.mark.parametrize(
@@ -219,7 +221,7 @@ def test_what_lost_its_gradients_saves_nothing() -> None:
     [(None, "checkpointing saves nothing: "), ({}, "autograd keeps 100 bytes")],
 )
 def test_saving_nothing_is_said_otherwise_if_nothing_was_recomputed(again: Any, words: str) -> None:
-    seen = symptoms(case({}, {**one_step(saved=100), "again": again}))["saved bytes"]
+    seen = failed_checks(comparison({}, {**one_step(saved=100), "again": again}))["saved bytes"]
     assert seen.message.startswith(words)
     assert seen.cause is not None
     assert seen.cause.name == "NOTHING_SAVED"
@@ -233,14 +235,14 @@ def test_saving_nothing_is_said_otherwise_if_nothing_was_recomputed(again: Any, 
     ],
 )
 def test_only_the_warning_of_torch_about_inputs_fails(warning: str, fails: bool) -> None:
-    assert ("warning" in failing(case({}, {"warnings": (warning,)}))) is fails
+    assert ("warning" in failing(comparison({}, {"warnings": (warning,)}))) is fails
 
 
 def _call(block: str, caches: dict[int, str]) -> Any:
-    from gclint.verify.worker.examination.trace import Call
-    from gclint.verify.worker.protocol import Place
+    from gclint.verify.worker.examination.block_calls import BlockCall
+    from gclint.verify.worker.protocol import SourcePlace
 
-    return Call(block, Place("modeling_toy.py", 1, 1), {}, {}, (), caches, {}, True)
+    return BlockCall(block, SourcePlace("modeling_toy.py", 1, 1), {}, {}, (), caches, {}, True)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +253,7 @@ def test_a_cache_fails_where_it_is_passed_and_written_twice(written: Any, about:
 
     calls = [_call("layers.0", {5: "ToyCache"}), _call("layers.1", {7: "ToyCache"})]
     run = {"calls": calls, "side_effects": SideEffects(caches=frozenset(written))}
-    assert failing(case({}, run)) == ({} if about is None else {"cache": about})
+    assert failing(comparison({}, run)) == ({} if about is None else {"cache": about})
 
 
 @pytest.mark.parametrize(("different", "fails"), [(0, False), (1, True)])
@@ -259,7 +261,7 @@ def test_one_recomputed_tensor_that_differs_fails(different: int, fails: bool) -
     from gclint.verify.worker.examination.inspection.checkpoints import Replay
 
     replay = Replay(compared=5, different=different, first="float32 tensor")
-    assert ("values" in failing(case({}, {"replay": replay}))) is fails
+    assert ("values" in failing(comparison({}, {"replay": replay}))) is fails
 
 
 @pytest.mark.parametrize(
@@ -276,7 +278,7 @@ def test_one_recomputed_tensor_that_differs_fails(different: int, fails: bool) -
 def test_with_a_frozen_base_only_errors_and_gradients_count(found: Any, kinds: list[str]) -> None:
     from gclint.verify.worker.examination.checks import frozen_base
 
-    seen = list(frozen_base(case({}, found, scenario="frozen base")))
+    seen = list(frozen_base(comparison({}, found, scenario="frozen base")))
     assert [each.kind for each in seen] == kinds
     assert all(each.check == "frozen base" for each in seen)
 
@@ -285,7 +287,7 @@ def test_with_a_frozen_base_the_circumstance_is_said_once() -> None:
     from gclint.verify.worker.examination.checks import frozen_base
 
     gradients = {**RIGHT, _DENSE: None, "layers.0.weight": [9.0, 9.0]}
-    seen = list(frozen_base(case({}, one_step(gradients=gradients), scenario="frozen base")))
+    seen = list(frozen_base(comparison({}, one_step(gradients=gradients), scenario="frozen base")))
     assert [each.message.startswith("with a frozen base, ") for each in seen] == [True, False]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gclint.verify.results import Results, has_no_way, is_broken
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.ending import End, Frame, end_of_exception, end_of_status
+from gclint.verify.worker.ending import End, StackFrame, end_of_exception, end_of_status
 from gclint.verify.worker.protocol import (
     Advice,
     ClassResult,
@@ -17,13 +17,13 @@ from gclint.verify.worker.protocol import (
     Failure,
     Mode,
     ObservedSite,
-    Place,
     Progress,
     SetUp,
+    SourcePlace,
     Unusable,
     encode,
 )
-from gclint.verify.worker.watch import Record
+from gclint.verify.worker.watch import ClassRecord
 
 _FILE = "modeling_toy.py"
 
@@ -127,7 +127,7 @@ def test_results_of_a_file_that_has_changed_are_forgotten(digest: str, names: li
 
 def _ended(cause: Any, *steps: Any, seconds: float = 0.0, known: Any = (), **facts: Any) -> ClassResult:
     """Return the result of a class whose process ended so, after it began these steps."""
-    record = Record(_FILE, "Toy")
+    record = ClassRecord(_FILE, "Toy")
     for each in known:
         record.take(encode(each))
     for scenario, mode, before in steps:
@@ -226,7 +226,7 @@ def test_what_may_be_forged_is_not_believed() -> None:
 def test_an_endless_recursion_is_explained_by_a_keyword(
     mode: Mode, cause: str, keywords: tuple[str, ...], expected: Cause | None
 ) -> None:
-    place = Place(_FILE, 7, 7)
+    place = SourcePlace(_FILE, 7, 7)
     site = ObservedSite(place, "Layer", place, True, True, 2, True, keyword_activations=keywords)
     known = (_class("not run", sites=(site,)),)
     (failure,) = _ended(cause, _PLAIN, ("default", mode, 1.0), seconds=99.0, known=known).failures
@@ -266,5 +266,5 @@ def test_signals_are_crashes_limits_or_kills(status: int, cause: str) -> None:
 
 def test_the_place_of_an_end_is_the_innermost_line_of_the_model() -> None:
     dump = '  File "/torch/a.py", line 1 in f\n  File "modeling_toy.py", line 7 in g\n' * 2
-    assert end_of_status(11, dump, 5.0).place_in(_FILE) == Frame(_FILE, 7)
+    assert end_of_status(11, dump, 5.0).place_in(_FILE) == StackFrame(_FILE, 7)
     assert end_of_status(11, dump, 5.0).place_in("other.py") is None

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gclint.verify.worker.models import Models
-from gclint.verify.worker.protocol import ClassResult, Place, Source
-from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable
+from gclint.verify.worker.protocol import ClassResult, Source, SourcePlace
+from gclint.verify.worker.tiny_model import BrokenModel, NotSynthesisable
 from gclint.verify.worker.watch import Watch
 
 _SOURCE = Source("modeling_toy.py", "toy")
@@ -28,7 +28,7 @@ class _Program(Models):
         practices: Sequence[str] = ("peft:LoRA/N",),
         *,
         unsupported: str | None = None,
-        specimens: Sequence[Any] = ("default", "cross-attention"),
+        tiny_models: Sequence[Any] = ("default", "cross-attention"),
         error: Exception | None = None,
     ) -> None:
         super().__init__((), practices)
@@ -41,17 +41,17 @@ class _Program(Models):
                 raise result
             return result
 
-        def train(result: ClassResult, specimen: Any, device: str, chosen: Any, watch: Any) -> ClassResult:
-            self.trained.append((specimen, device, [each.name for each in chosen]))
+        def train(result: ClassResult, tiny_model: Any, device: str, chosen: Any, watch: Any) -> ClassResult:
+            self.trained.append((tiny_model, device, [each.name for each in chosen]))
             return result
 
         def made(model_class: Any) -> Any:
             if error is not None:
                 raise error
-            yield from specimens
+            yield from tiny_models
 
         self._unsupported = lambda _class: unsupported
-        self._examine, self._specimens, self._trained = examine, made, train
+        self._examine, self._tiny_models, self._trained = examine, made, train
 
     def result(self) -> ClassResult:
         return self.examine(_SOURCE, _Toy, "cpu", Watch())
@@ -92,7 +92,7 @@ def test_a_class_that_is_not_supported_is_not_built() -> None:
     ("error", "outcome"),
     [
         (NotSynthesisable("too large", "too many parameters"), "not run"),
-        (BrokenModel("NameError: no", "nothing defines it", Place("modeling_toy.py", 3, 3)), "failed"),
+        (BrokenModel("NameError: no", "nothing defines it", SourcePlace("modeling_toy.py", 3, 3)), "failed"),
     ],
 )
 @pytest.mark.parametrize("is_late", [False, True])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.decisions import proofs
-from tests.decisions.proofs import case, failing, tensor
+from tests.decisions.proofs import comparison, failing, tensor
 
 pytestmark = pytest.mark.torch
 
@@ -58,16 +58,16 @@ class _Runner:
         dtype = "float64" if exact else "float32"
         return {"gradients": {name: tensor(each, dtype) for name, each in gradients.items()}}
 
-    def case(self) -> Any:
+    def comparison(self) -> Any:
         """Return the comparison of the first two runs."""
         plain, found = (self._values[mode, False] for mode in ("plain", "reentrant"))
-        return case({"steps": [self.step(plain)]}, {"steps": [self.step(found)]})
+        return comparison({"steps": [self.step(plain)]}, {"steps": [self.step(found)]})
 
 
 def _sharpened(runner: _Runner) -> Any:
     from gclint.verify.worker.examination.runner import Rounding
 
-    return Rounding(runner).sharpened(runner.case())  # type: ignore[arg-type]
+    return Rounding(runner).sharpened(runner.comparison())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_is_zero_but_for_rounding_is_not_computed_more_exactly() -> None:
     steps = [runner.step(each) for each in (1.0, 1.0)]
     for step, value in zip(steps, (2e-6, -2e-6), strict=True):
         step["gradients"]["bias"] = tensor([value, value])
-    compared = case(
+    compared = comparison(
         *({"steps": [step]} for step in steps), noise={("gradient", "bias"): 1e-6}, unstable=frozenset()
     )
     from gclint.verify.worker.examination.runner import Rounding
@@ -143,14 +143,14 @@ def test_noise_is_measured_once_for_each_reference_and_with_several_perturbation
 
     runner = _Runner(found=1.0)
     rounding = Rounding(runner)  # type: ignore[arg-type]
-    first = rounding.sharpened(runner.case())
+    first = rounding.sharpened(runner.comparison())
     assert runner.asked == [("plain", 0, False), ("plain", 1, False), ("plain", 2, False)]
     # The larger of both effects.
     assert first.noise["gradient", "w"] == pytest.approx(2 * _NOISE, rel=1e-2)
-    assert rounding.sharpened(runner.case()).noise == first.noise
+    assert rounding.sharpened(runner.comparison()).noise == first.noise
     assert len(runner.asked) == 3
     # Other steps have a noise of their own.
-    other = case(scenario="two forwards")
+    other = comparison(scenario="two forwards")
     rounding.sharpened(replace(other, reference=replace(other.reference, steps=first.reference.steps)))
     assert len(runner.asked) == 6
 
@@ -181,7 +181,7 @@ def test_what_was_known_to_differ_still_does() -> None:
 
     runner = _Runner(found=3.0)
     known = frozenset({("gradient", "w")})
-    compared = Rounding(runner).sharpened(replace(runner.case(), unstable=known))  # type: ignore[arg-type]
+    compared = Rounding(runner).sharpened(replace(runner.comparison(), unstable=known))  # type: ignore[arg-type]
     assert compared.unstable == known
 
 
@@ -191,7 +191,7 @@ def test_a_run_is_repeated_with_the_scales_of_its_first_and_without_looking_for_
     from gclint.verify.worker.examination.runner import Rounding
 
     runner = _Runner()
-    compared = runner.case()
+    compared = runner.comparison()
     for run, scale in ((compared.reference, 1.0), (compared.run, 4.0)):
         run.scales = {"hidden": scale}
         run.conditions = replace(run.conditions, finds_blocks=True)
@@ -207,7 +207,7 @@ def test_what_is_computed_exactly_from_the_start_is_repeated_exactly() -> None:
     from gclint.verify.worker.examination.runner import Rounding
 
     runner = _Runner(found=1.0)
-    compared = runner.case()
+    compared = runner.comparison()
     compared.reference.conditions = replace(compared.reference.conditions, exact=True)
     steps = [proofs.step(**runner.step(1.0, exact=True))]
     exact = replace(compared, reference=replace(compared.reference, steps=steps), run=compared.run)

@@ -14,18 +14,18 @@ import pytest
 
 from gclint.userfolder import UserFolder
 from gclint.verify import process
-from gclint.verify.files import FileRunner, Journals, NothingRuns, Runner
-from gclint.verify.journal import Header, Journal, header, merge, read
+from gclint.verify.files import FileRunner, NothingRuns, ResultsFiles, Runner
 from gclint.verify.results import UnusableResults
-from gclint.verify.run import Heard, verify
+from gclint.verify.results_file import Header, ResultsFile, header, merge, read
+from gclint.verify.run import ReceivedMessage, verify
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, digest, target_of
-from gclint.verify.worker.estimates import MemoryEstimate, Question
+from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
-    Done,
     Environment,
+    Finished,
     Message,
     Progress,
     Request,
@@ -118,7 +118,7 @@ class _Worker:
                 ended: dict[str, Any] = {"category": self._category} if self._category else {}
                 outcome: Any = "not run" if ended else "passed"
                 yield ClassResult(source.path, name, outcome, notes=(text,), **ended)
-        yield Done()
+        yield Finished()
 
     @property
     def ran(self) -> list[list[str]]:
@@ -199,9 +199,9 @@ def test_a_run_in_which_nothing_runs_is_none(monkeypatch: pytest.MonkeyPatch) ->
         FileRunner(_SETTINGS)([Path(_MODEL)], {})
 
 
-def _journals(tmp_path: Path, *files: str) -> Journals:
+def _results_files(tmp_path: Path, *files: str) -> ResultsFiles:
     folder = UserFolder(tmp_path / "kept", create=True)
-    return Journals(folder, "0123456789abcdef", [Path(each) for each in files])
+    return ResultsFiles(folder, "0123456789abcdef", [Path(each) for each in files])
 
 
 _USUAL = {"otter": "first", "seal": "first", "whale": "first"}
@@ -235,11 +235,11 @@ def test_results_of_an_interrupted_run_are_those_of_the_same_texts(
         Path(name).write_text(GOOD, encoding="utf-8")
     files = (_MODEL, _OTHER, "configuration_otter.py", "layers_otter.py")
     worker()
-    _notes(FileRunner(_SETTINGS, journals=_journals(tmp_path, *files)), _MODEL, **_USUAL)
+    _notes(FileRunner(_SETTINGS, results_files=_results_files(tmp_path, *files)), _MODEL, **_USUAL)
     if changed:
         Path(changed).write_text(GOOD + "# changed\n", encoding="utf-8")
     used = worker()
-    later = FileRunner(replace(_SETTINGS, **settings), journals=_journals(tmp_path, *files))
+    later = FileRunner(replace(_SETTINGS, **settings), results_files=_results_files(tmp_path, *files))
     assert _notes(later, _MODEL, **{**_USUAL, **texts}) == [texts.get("otter", "first")]
     assert used.ran == [[_MODEL] if is_again else []]
 
@@ -247,15 +247,15 @@ def test_results_of_an_interrupted_run_are_those_of_the_same_texts(
 def test_results_that_were_cleared_or_are_of_another_project_are_not_kept(
     tmp_path: Path, worker: Callable[..., _Worker]
 ) -> None:
-    journals = _journals(tmp_path, _MODEL)
+    journals = _results_files(tmp_path, _MODEL)
     other = replace(journals, project="fedcba9876543210")
     worker()
     for each in (journals, other):
-        _notes(FileRunner(_SETTINGS, journals=each), _MODEL)
+        _notes(FileRunner(_SETTINGS, results_files=each), _MODEL)
     journals.clear()
     used = worker()
     for each in (other, journals):
-        _notes(FileRunner(_SETTINGS, journals=each), _MODEL)
+        _notes(FileRunner(_SETTINGS, results_files=each), _MODEL)
     assert used.ran == [[], [_MODEL]]
 
 
@@ -367,16 +367,16 @@ def _believed(
 @pytest.mark.parametrize(
     ("messages", "sources"),
     [
-        ((_FOUND, _A, _B, Done()), ("a.py",)),
-        ((_FOUND, _B, _A, Done()), ("a.py",)),
-        ((Discovered("a.py", ()), Done()), ("a.py",)),
-        ((_UNUSABLE, Done()), ("a.py",)),
-        ((_UNUSABLE, *_OF_B, Done()), _TWO),
+        ((_FOUND, _A, _B, Finished()), ("a.py",)),
+        ((_FOUND, _B, _A, Finished()), ("a.py",)),
+        ((Discovered("a.py", ()), Finished()), ("a.py",)),
+        ((_UNUSABLE, Finished()), ("a.py",)),
+        ((_UNUSABLE, *_OF_B, Finished()), _TWO),
         # Several files are run at once, and classes of the same name are others in them.
-        ((_OF_B[0], _FOUND, _A, _OF_B[1], _B, Done()), _TWO),
+        ((_OF_B[0], _FOUND, _A, _OF_B[1], _B, Finished()), _TWO),
         ((_FOUND, _A, Unusable("there is no torch")), ("a.py",)),
         ((Unusable("there is no torch"),), _TWO),
-        ((Done(),), ()),
+        ((Finished(),), ()),
     ],
 )
 def test_a_worker_that_answers_for_all_sources_is_believed(
@@ -389,22 +389,22 @@ def test_a_worker_that_answers_for_all_sources_is_believed(
     ("messages", "left", "sources"),
     [
         # It says that it is done before it has said what is in a source.
-        ((Done(),), 1, ("a.py",)),
-        ((Done(), _FOUND, _A, _B, Done()), 5, ("a.py",)),
-        ((*_OF_B, Done()), 1, _TWO),
-        ((_UNUSABLE, Done()), 1, _TWO),
-        ((_OF_B[0], _OF_B[1], _FOUND, _A, Done()), 1, _TWO),
+        ((Finished(),), 1, ("a.py",)),
+        ((Finished(), _FOUND, _A, _B, Finished()), 5, ("a.py",)),
+        ((*_OF_B, Finished()), 1, _TWO),
+        ((_UNUSABLE, Finished()), 1, _TWO),
+        ((_OF_B[0], _OF_B[1], _FOUND, _A, Finished()), 1, _TWO),
         # Or before each class has a result.
-        ((_FOUND, Done()), 1, ("a.py",)),
-        ((_FOUND, _A, Done()), 1, ("a.py",)),
+        ((_FOUND, Finished()), 1, ("a.py",)),
+        ((_FOUND, _A, Finished()), 1, ("a.py",)),
         # A class has two results, was not announced, or is one of another source.
-        ((_FOUND, _A, _A, _B, Done()), 3, ("a.py",)),
-        ((_FOUND, _A, _FAILED, _B, Done()), 3, ("a.py",)),
-        ((_FOUND, _C, _A, _B, Done()), 4, ("a.py",)),
-        ((_A, _FOUND, _A, _B, Done()), 5, ("a.py",)),
-        ((_FOUND, _OF_B[1], _A, _B, Done()), 4, ("a.py",)),
-        ((_OF_B[0], _B, *_OF_B, Done()), 4, _TWO),
-        ((_UNUSABLE, _A, Done()), 2, ("a.py",)),
+        ((_FOUND, _A, _A, _B, Finished()), 3, ("a.py",)),
+        ((_FOUND, _A, _FAILED, _B, Finished()), 3, ("a.py",)),
+        ((_FOUND, _C, _A, _B, Finished()), 4, ("a.py",)),
+        ((_A, _FOUND, _A, _B, Finished()), 5, ("a.py",)),
+        ((_FOUND, _OF_B[1], _A, _B, Finished()), 4, ("a.py",)),
+        ((_OF_B[0], _B, *_OF_B, Finished()), 4, _TWO),
+        ((_UNUSABLE, _A, Finished()), 2, ("a.py",)),
     ],
 )
 def test_a_worker_that_says_what_cannot_be_is_not_believed_from_there_on(
@@ -415,7 +415,7 @@ def test_a_worker_that_says_what_cannot_be_is_not_believed_from_there_on(
 
 @pytest.mark.parametrize("again", [(), ("A",)])
 def test_a_source_is_announced_once(again: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    messages: list[Message] = [_FOUND, Discovered("a.py", again), *[_A for _ in again], Done()]
+    messages: list[Message] = [_FOUND, Discovered("a.py", again), *[_A for _ in again], Finished()]
     assert not _believed(monkeypatch, messages, ("a.py",))[1]
 
 
@@ -431,7 +431,7 @@ def test_a_message_about_another_source_is_not_believed(
     message: Message, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = _target().source.path
-    messages = (_ENVIRONMENT, Discovered(source, ()), message, Done())
+    messages = (_ENVIRONMENT, Discovered(source, ()), message, Finished())
     monkeypatch.setattr(process, "converse", lambda *_: (each for each in messages))
     results = verify([_target()], replace(_SETTINGS, python=Path(sys.executable)))
     assert "cannot be believed" in str(results.problem)
@@ -440,14 +440,14 @@ def test_a_message_about_another_source_is_not_believed(
 @pytest.mark.parametrize(
     ("facts", "messages", "is_believed"),
     [
-        ({"is_listing": True}, (_FOUND, Done()), True),
-        ({"is_listing": True}, (_UNUSABLE, Done()), True),
-        ({"is_listing": True}, (Done(),), False),
+        ({"is_listing": True}, (_FOUND, Finished()), True),
+        ({"is_listing": True}, (_UNUSABLE, Finished()), True),
+        ({"is_listing": True}, (Finished(),), False),
         ({"is_listing": True}, (_FOUND, _A), False),
         # A question has an answer of its own, and no classes.
-        ({"question": Question("A")}, (_ESTIMATE, Done()), True),
-        ({"question": Question("A")}, (_UNUSABLE, Done()), True),
-        ({"question": Question("A")}, (_A, Done()), False),
+        ({"question": EstimateRequest("A")}, (_ESTIMATE, Finished()), True),
+        ({"question": EstimateRequest("A")}, (_UNUSABLE, Finished()), True),
+        ({"question": EstimateRequest("A")}, (_A, Finished()), False),
     ],
 )
 def test_a_worker_that_runs_no_class_has_no_result(
@@ -463,9 +463,9 @@ def _written(known: Header, *messages: Message, finish: bool, resume: bool = Tru
     """Write or continue a file of results, as a run does that finishes or is killed."""
     path = Path("results.jsonl")
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    with Journal(handle, path, known, resume=resume) as journal:
+    with ResultsFile(handle, path, known, resume=resume) as journal:
         for each in messages:
-            journal.write(Heard(each, None, known.files))
+            journal.write(ReceivedMessage(each, None, known.files))
         if finish:
             journal.finish()
 
@@ -518,7 +518,7 @@ def test_only_what_later_runs_need_is_kept() -> None:
     step = Progress("a.py", "A", "default", "plain", "the forward pass")
     kept = (_ENVIRONMENT, _FOUND, _FAILED, Unusable("it cannot be imported", "b.py"))
     # What ended one run may not end the next.
-    _written(_OLD, *kept, step, _ESTIMATE, Unusable("there is no torch"), Done(), finish=True)
+    _written(_OLD, *kept, step, _ESTIMATE, Unusable("there is no torch"), Finished(), finish=True)
     path = Path("results.jsonl")
     kinds = [json.loads(line).get("kind") for line in path.read_text(encoding="utf-8").splitlines()]
     assert kinds == [None, "Environment", "Discovered", "ClassResult", "Unusable", None]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.decisions import proofs
 from tests.decisions.proofs import RIGHT
-from tests.verify.planted import imported, specimen
+from tests.verify.planted import imported, tiny_model
 
 pytestmark = pytest.mark.torch
 
@@ -60,9 +60,9 @@ class _Runner:
 
 @pytest.fixture(scope="module")
 def toy() -> Iterator[Any]:
-    """Yield a specimen of a model with which nothing is wrong."""
+    """Yield a tiny model of a model with which nothing is wrong."""
     with imported("healthy") as module:
-        yield specimen(module)
+        yield tiny_model(module)
 
 
 Examine = Callable[..., Any]
@@ -71,19 +71,19 @@ Examine = Callable[..., Any]
 @pytest.fixture
 def examine(toy: Any, monkeypatch: pytest.MonkeyPatch) -> Examine:
     """Return a function that examines the model in its first scenario and in those that are named."""
-    from gclint.verify.worker.examination import scenarios
-    from gclint.verify.worker.examination.findings import Findings
+    from gclint.verify.worker.examination import scenario_runs
+    from gclint.verify.worker.examination.result_builder import ClassResultBuilder
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.watch import Watch
 
     def examined(given: Given, *wanted: str, **facts: Any) -> tuple[Any, list[Any]]:
         runner = _Runner(given)
-        monkeypatch.setattr(scenarios, "Runner", lambda *_: runner)
+        monkeypatch.setattr(scenario_runs, "Runner", lambda *_: runner)
         source = Source("modeling_toy.py", "toy", **facts)
-        findings = Findings(source, type("Toy", (), {}))
+        builder = ClassResultBuilder(source, type("Toy", (), {}))
         made = replace(toy, wanted=frozenset(wanted))
-        doubt = scenarios.Scenarios(made, "cpu", findings, Watch()).run()
-        return (findings.result() if doubt is None else findings.not_run(doubt)), runner.made
+        inconclusive = scenario_runs.ScenarioRuns(made, "cpu", builder, Watch()).run()
+        return (builder.result() if inconclusive is None else builder.not_run(inconclusive)), runner.made
 
     return examined
 

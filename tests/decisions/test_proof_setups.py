@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from tests.decisions.proofs import block, tensor
-from tests.verify.planted import imported, specimen
+from tests.verify.planted import imported, tiny_model
 
 pytestmark = pytest.mark.torch
 
 
 @pytest.fixture
-def subject() -> Iterator[Any]:
+def under_test() -> Iterator[Any]:
     """Yield a model with which nothing is wrong."""
-    from gclint.verify.worker.examination.subject import Subject
+    from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 
     with imported("healthy") as module:
-        yield Subject(specimen(module), "cpu")
+        yield ModelUnderTest(tiny_model(module), "cpu")
 
 
 def _practice(title: str) -> Any:
@@ -42,7 +42,7 @@ def _practice(title: str) -> Any:
     ],
 )
 def test_a_difference_that_perturbed_parameters_make_as_well_is_one_of_rounding(
-    monkeypatch: pytest.MonkeyPatch, subject: Any, perturbed: Mapping[str, Any], outcome: str
+    monkeypatch: pytest.MonkeyPatch, under_test: Any, perturbed: Mapping[str, Any], outcome: str
 ) -> None:
     from gclint.verify.worker.training import training
     from gclint.verify.worker.training.practice_run import PracticeRun
@@ -58,7 +58,7 @@ def test_a_difference_that_perturbed_parameters_make_as_well_is_one_of_rounding(
         return PracticeRun([{name: tensor(each) for name, each in gradients.items()}], ran, ran)  # type: ignore[arg-type]
 
     monkeypatch.setattr(training._Training, "_run", run)
-    row = training._Training(subject, Watch(), 1.0).row(_practice("peft:LoRA/N"))
+    row = training._Training(under_test, Watch(), 1.0).row(_practice("peft:LoRA/N"))
     assert row is not None
     assert row.outcome == outcome
 
@@ -66,7 +66,7 @@ def test_a_difference_that_perturbed_parameters_make_as_well_is_one_of_rounding(
 @pytest.mark.parametrize("is_wrapped", [False, True])
 @pytest.mark.parametrize(("has_loss", "expected"), [(True, ["loss"]), (False, ["loss", "logits"])])
 def test_the_loss_of_the_model_alone_is_trained_beside_ddp_as_in_it(
-    monkeypatch: pytest.MonkeyPatch, subject: Any, is_wrapped: bool, has_loss: bool, expected: list[str]
+    monkeypatch: pytest.MonkeyPatch, under_test: Any, is_wrapped: bool, has_loss: bool, expected: list[str]
 ) -> None:
     from gclint.verify.worker.training import parallel
     from gclint.verify.worker.training.group import ALONE
@@ -74,14 +74,14 @@ def test_the_loss_of_the_model_alone_is_trained_beside_ddp_as_in_it(
     monkeypatch.setattr(parallel, "join", lambda _rank: None)
     monkeypatch.setattr(parallel, "DistributedDataParallel", lambda model, **_: model)
     practice = _practice("ddp:N/plain")
-    prepared = parallel.prepare(practice if is_wrapped else practice.reference(), subject, (), ALONE)
+    prepared = parallel.prepare(practice if is_wrapped else practice.reference(), under_test, (), ALONE)
     outputs = {"loss": tensor(1.0).requires_grad_(has_loss), "logits": tensor([1.0]).requires_grad_()}
     assert list(prepared.in_loss(outputs)) == expected
-    assert any(subject.flags().values()) is is_wrapped
+    assert any(under_test.flags().values()) is is_wrapped
 
 
 def test_all_blocks_are_sharded_over_one_mesh_of_the_models_device(
-    monkeypatch: pytest.MonkeyPatch, subject: Any
+    monkeypatch: pytest.MonkeyPatch, under_test: Any
 ) -> None:
     from gclint.verify.worker.training import wrapping
     from gclint.verify.worker.training.group import Rank
@@ -92,15 +92,15 @@ def test_all_blocks_are_sharded_over_one_mesh_of_the_models_device(
     monkeypatch.setattr(wrapping, "fully_shard", lambda module, mesh=None: sharded.append((module, mesh)))
     practice = _practice("wrapper:fully_shard")
     blocks = [block("layers.0"), block("layers.1")]
-    wrapping.WRAPPING.prepare(practice, subject, blocks, Rank(0, 2))
-    modules = [subject.model.layers[0], subject.model.layers[1], subject.model]
+    wrapping.WRAPPING.prepare(practice, under_test, blocks, Rank(0, 2))
+    modules = [under_test.model.layers[0], under_test.model.layers[1], under_test.model]
     assert sharded == [(each, ("cpu", (2,))) for each in modules]
-    assert any(subject.flags().values())
+    assert any(under_test.flags().values())
 
 
 @pytest.mark.parametrize(("title", "version"), [("wrapper:fsdp/no-cache", 1), ("wrapper:fsdp2/no-cache", 2)])
 def test_accelerate_is_asked_for_the_generation_of_fsdp(
-    monkeypatch: pytest.MonkeyPatch, subject: Any, title: str, version: int
+    monkeypatch: pytest.MonkeyPatch, under_test: Any, title: str, version: int
 ) -> None:
     from gclint.verify.worker.training import wrapping
     from gclint.verify.worker.training.group import ALONE
@@ -114,7 +114,7 @@ def test_accelerate_is_asked_for_the_generation_of_fsdp(
     accelerate = SimpleNamespace(FullyShardedDataParallelPlugin=plugin)
     monkeypatch.setattr(wrapping, "library", lambda _name, _extra: accelerate)
     monkeypatch.setattr(wrapping, "_FSDP", dict.fromkeys(wrapping._FSDP, lambda _model, _plugin: None))
-    wrapping.WRAPPING.prepare(_practice(title), subject, [block("layers.0")], ALONE)
+    wrapping.WRAPPING.prepare(_practice(title), under_test, [block("layers.0")], ALONE)
     (settings,) = asked
     assert settings["fsdp_version"] == version
     assert settings["activation_checkpointing"] is True

@@ -187,10 +187,10 @@ def test_a_known_copy_is_used_only_if_it_is_equal() -> None:
     ],
 )
 def test_attributes_that_a_model_sets_are_state(change: Callable[[Any], Any], names: set[str]) -> None:
-    from gclint.verify.worker.examination.state import Attributes
+    from gclint.verify.worker.examination.state import ModuleAttributes
 
     module = _module()
-    before = Attributes(module)
+    before = ModuleAttributes(module)
     change(module)
     assert set(before.changes()) == names
 

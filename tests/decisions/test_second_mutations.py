@@ -18,12 +18,12 @@ from gclint.proof.evidence import weigh
 from gclint.proof.provable import Reached
 from gclint.rule import all_rules
 from gclint.run.baseline import Baseline, Selection
-from gclint.run.check import CheckResult, check
+from gclint.run.check import LintResult, check
+from gclint.run.edited_files import Live
 from gclint.run.fix import FixResult
-from gclint.run.live import Live
 from gclint.server.hover import hover
 from gclint.settings import Settings
-from gclint.verify.worker.protocol import ClassResult, ObservedSite, Place
+from gclint.verify.worker.protocol import ClassResult, ObservedSite, SourcePlace
 from tests.decisions import proofs, reports
 from tests.decisions.outside import (
     BRANCHES,
@@ -205,11 +205,17 @@ def test_a_run_without_containers_contradicts_that_one_is_passed(
     finding = Finding(code, "a-rule", "goes wrong", path, start, start + 5, "OtterLayer", Refusal("no"))
     row = reports.CACHE[:start].count("\n") + 1
     site = ObservedSite(
-        Place(str(path), row, row), "OtterLayer", Place(str(path), 6, 9), True, True, calls=1, recomputed=True
+        SourcePlace(str(path), row, row),
+        "OtterLayer",
+        SourcePlace(str(path), 6, 9),
+        True,
+        True,
+        calls=1,
+        recomputed=True,
     )
     run = ClassResult(str(path), "OtterModel", "failed", sites=(site,))
     project = Project(Settings(), [path])
-    (weighed,) = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings
+    (weighed,) = weigh(project, LintResult((finding,), (), 1, groups=()), [run], all_rules()).findings
     assert weighed.evidence is evidence
 
 
@@ -314,8 +320,8 @@ def test_the_innermost_model_around_a_block_is_to_return_what_feeds_it(name: str
     from torch import nn
 
     from gclint.verify.worker.examination.embeddings import embeddings
-    from gclint.verify.worker.examination.subject import Subject
-    from gclint.verify.worker.specimen import Specimen
+    from gclint.verify.worker.examination.model_under_test import ModelUnderTest
+    from gclint.verify.worker.tiny_model import TinyModel
 
     with imported("frozen_images") as planted:
 
@@ -331,8 +337,8 @@ def test_the_innermost_model_around_a_block_is_to_return_what_feeds_it(name: str
                 return self.vision(pixel_values)
 
         kind = Outer if name else planted.ToyModel
-        made = Specimen("default", None, lambda: kind(planted.ToyConfig()), _inputs_of_images)
-        (found,) = embeddings(Subject(made, "cpu"), [f"{name}layers.0", f"{name}layers.1"])
+        made = TinyModel("default", None, lambda: kind(planted.ToyConfig()), _inputs_of_images)
+        (found,) = embeddings(ModelUnderTest(made, "cpu"), [f"{name}layers.0", f"{name}layers.1"])
     assert (found.model, found.module) == ("ToyModel", "patches")
 
 
@@ -346,10 +352,10 @@ class _Recording:
 @pytest.mark.torch
 @pytest.mark.parametrize("name", ["default", "cache", "cache object", "frozen statistics"])
 def test_as_many_steps_are_compared_as_a_scenario_has(name: str) -> None:
-    from gclint.verify.worker.examination.scenarios import Scenarios
+    from gclint.verify.worker.examination.scenario_runs import ScenarioRuns
     from gclint.verify.worker.scenarios import scenario_named
 
-    scenarios = Scenarios.__new__(Scenarios)
+    scenarios = ScenarioRuns.__new__(ScenarioRuns)
     vars(scenarios).update(_plain_runs={}, _scales={}, _runner=_Recording())
     scenario = scenario_named(name)
     assert len(scenarios._reference(scenario).steps) == scenario.steps

@@ -9,16 +9,26 @@ from typing import Any
 import pytest
 
 from gclint.code.project import Project
-from gclint.finding import Applicability, Edit, Evidence, Finding, Fix, Heir, Part, Refusal, Repair
+from gclint.finding import (
+    Applicability,
+    Edit,
+    Evidence,
+    Finding,
+    Fix,
+    InheritedDefect,
+    Refusal,
+    Repair,
+    RepairKind,
+)
 from gclint.observations import Observations, Observed
 from gclint.proof.evidence import weigh
 from gclint.proof.provable import Reached
 from gclint.rule import all_rules
-from gclint.run.check import CheckResult, check
+from gclint.run.check import LintResult, check
 from gclint.run.fix import FixResult
 from gclint.settings import Settings
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Failure, ObservedSite, Place
+from gclint.verify.worker.protocol import ClassResult, Failure, ObservedSite, SourcePlace
 from tests.decisions import reports
 from tests.decisions.outside import FILE
 from tests.decisions.toy import PROTECTED, STACK, block, model, toy
@@ -103,9 +113,9 @@ def test_columns_are_forgotten_where_a_line_has_changed(tmp_path: Path) -> None:
 def _site(path: Path, row: int, *, recomputed: bool | None) -> ObservedSite:
     """Return a call of a block that a run came to."""
     return ObservedSite(
-        Place(str(path), row, row),
+        SourcePlace(str(path), row, row),
         "OtterLayer",
-        Place(str(path), 6, 9),
+        SourcePlace(str(path), 6, 9),
         is_layer=True,
         is_trunk=True,
         calls=1,
@@ -154,7 +164,7 @@ def _said(folder: Path, *seen: tuple[int, bool | None]) -> Evidence | None:
     sites = tuple(_site(path, row, recomputed=each) for row, each in seen)
     run = ClassResult(str(path), "OtterModel", "failed", sites=sites)
     project = Project(Settings(), [path])
-    (weighed,) = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings
+    (weighed,) = weigh(project, LintResult((finding,), (), 1, groups=()), [run], all_rules()).findings
     return weighed.evidence
 
 
@@ -164,7 +174,7 @@ def _about(path: Path, code: str, words: str, remedy: Fix | Refusal, **more: Any
     return Finding(code, "a-rule", "goes wrong", path, start, start + 5, "OtterLayer", remedy, **more)
 
 
-def _failure(cause: Cause, *places: Place) -> Failure:
+def _failure(cause: Cause, *places: SourcePlace) -> Failure:
     return Failure("gradients", "reentrant", "default", "goes wrong", places=places, cause=cause)
 
 
@@ -192,10 +202,10 @@ def test_a_fix_that_rests_on_a_run_in_one_of_its_parts_needs_one(
         )
         for row, words in enumerate(both)
     )
-    places = tuple(Place(str(path), _row(words), _row(words)) for words in both)
+    places = tuple(SourcePlace(str(path), _row(words), _row(words)) for words in both)
     failure = _failure(Cause.KEYWORD_ACTIVATION, *places)
     run = ClassResult(str(path), "OtterModel", "failed", failures=(failure,))
-    weighed = weigh(Project(Settings(), [path]), CheckResult(findings, (), 1, groups=()), [run], all_rules())
+    weighed = weigh(Project(Settings(), [path]), LintResult(findings, (), 1, groups=()), [run], all_rules())
     (hint,) = weighed.hints_of(run, failure)
     assert hint.needs_run is needs_run
 
@@ -206,10 +216,10 @@ def test_what_one_of_several_rules_has_found_is_not_found_again_by_another(
 ) -> None:
     finding = _about(path, code, "class OtterModel", Refusal("no"))
     row = _row("class OtterModel")
-    failure = _failure(Cause.NO_INPUT_GRADIENT, Place(str(path), row, row))
+    failure = _failure(Cause.NO_INPUT_GRADIENT, SourcePlace(str(path), row, row))
     run = ClassResult(str(path), "OtterModel", "failed", failures=(failure,))
     project = Project(Settings(), [path])
-    weighed = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings
+    weighed = weigh(project, LintResult((finding,), (), 1, groups=()), [run], all_rules()).findings
     assert sorted(each.code for each in weighed) == sorted([code, *others])
 
 
@@ -224,23 +234,23 @@ def test_what_one_of_several_rules_has_found_is_not_found_again_by_another(
         ("supports_gradient_checkpointing", "OtterLayer", False),
     ],
 )
-@pytest.mark.parametrize("is_heir", [True, False])
+@pytest.mark.parametrize("is_inherited", [True, False])
 def test_a_failure_in_an_heir_is_about_its_base(
-    path: Path, row: str, block: str, is_confirmed: bool, is_heir: bool
+    path: Path, row: str, block: str, is_confirmed: bool, is_inherited: bool
 ) -> None:
     other = path.with_name("modeling_seal.py")
     third = path.with_name("modeling_zebra.py")
     for each in (other, third):
         each.write_text(reports.SAFE.replace("Otter", "Seal"), encoding="utf-8")
-    heirs = (Heir(other if is_heir else third, "SealLayer"),)
-    finding = _about(path, "GC003", "class OtterLayer", Refusal("no"), heirs=heirs)
-    place = Place(str(other), _row(row), _row(row))
+    inherited_by = (InheritedDefect(other if is_inherited else third, "SealLayer"),)
+    finding = _about(path, "GC003", "class OtterLayer", Refusal("no"), inherited_by=inherited_by)
+    place = SourcePlace(str(other), _row(row), _row(row))
     failure = _failure(Cause.KEYWORD_ACTIVATION, place)
-    sites = (ObservedSite(place, block, Place(str(third), 1, 1), True, True, 0, None),) if block else ()
+    sites = (ObservedSite(place, block, SourcePlace(str(third), 1, 1), True, True, 0, None),) if block else ()
     run = ClassResult(str(other), "SealModel", "failed", failures=(failure,), sites=sites)
     project = Project(Settings(), [path])
-    (weighed,) = weigh(project, CheckResult((finding,), (), 1, groups=()), [run], all_rules()).findings
-    assert (weighed.evidence is Evidence.CONFIRMED) is (is_confirmed and is_heir)
+    (weighed,) = weigh(project, LintResult((finding,), (), 1, groups=()), [run], all_rules()).findings
+    assert (weighed.evidence is Evidence.CONFIRMED) is (is_confirmed and is_inherited)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +274,7 @@ def test_a_repair_is_made_with_one_that_a_run_can_prove_if_it_is_a_part_of_that(
     )
 
     def fixed(symbol: str, *spans: tuple[int, int]) -> Finding:
-        whole = tuple(Repair(Part.CALL, known, *span) for span in spans)
+        whole = tuple(Repair(RepairKind.CALL, known, *span) for span in spans)
         fix = Fix("Repair", (Edit(known, 0, 0, "#"),), Applicability.SAFE, repairs=whole)
         return replace(_about(known, "GC001", "class OtterLayer", fix), symbol=symbol)
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from gclint.userfolder import key_of
-from gclint.verify.journal import read, results_folder
 from gclint.verify.proven import proven_setting
+from gclint.verify.results_file import read, results_folder
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.protocol import ClassResult
 from tests.ecosystem.environments import release_environment

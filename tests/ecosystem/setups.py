@@ -63,9 +63,9 @@ class _Training(Models):
         return found[:1]
 
     def examine(self, source: Source, model_class: Any, device: str, watch: Watch) -> ClassResult:
-        specimen = next(self._specimens(model_class))
+        tiny_model = next(self._tiny_models(model_class))
         bare = ClassResult(source.path, model_class.__name__, "passed")
-        return self._trained(bare, specimen, device, self._practices, watch)
+        return self._trained(bare, tiny_model, device, self._practices, watch)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

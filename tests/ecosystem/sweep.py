@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gclint.verify.journal import read
+from gclint.verify.results_file import read
 from gclint.verify.worker.protocol import ClassResult
 from tests.ecosystem.environments import release_environment
 from tests.ecosystem.regenerate import SNAPSHOTS

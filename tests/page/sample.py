@@ -10,7 +10,7 @@ from gclint.code.project import Project
 from gclint.finding import Edit, Evidence, Finding, Fix
 from gclint.proof.evidence import Hint, Weighed
 from gclint.proof.proving import Proof
-from gclint.report.page.building import Origin, Page, page
+from gclint.report.page.building import Page, PageOrigin, page
 from gclint.report.report import Report
 from gclint.settings import Settings
 from gclint.verify.files import FileRun
@@ -26,8 +26,8 @@ from gclint.verify.worker.protocol import (
     Failure,
     Mode,
     Observation,
-    Place,
     SetUp,
+    SourcePlace,
     Verdict,
 )
 
@@ -44,7 +44,7 @@ def forward(self, x):
     return x
 """
 ENVIRONMENT = Environment("3.11.7", "2.13.0", "5.23.0", "cpu", ("no network",))
-ORIGIN = Origin("gclint verify .", datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc), "gclint verify")
+ORIGIN = PageOrigin("gclint verify .", datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc), "gclint verify")
 _BLOCKS = ("model.layers.0", "model.layers.1")
 
 
@@ -81,7 +81,7 @@ def failing(source: Path, name: str, message: str = "a gradient is lost") -> Cla
         "default",
         message,
         ("a.weight", "b.weight"),
-        (Place(path, 7, 7),),
+        (SourcePlace(path, 7, 7),),
         Cause.KEYWORD_ACTIVATION,
         "The call passes `context` by keyword. Pass it by position.",
     )

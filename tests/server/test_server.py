@@ -14,7 +14,7 @@ import pytest_asyncio
 from lsprotocol import types
 from pytest_lsp import LanguageClient, make_test_lsp_client
 
-from gclint.write.journal import Change, Journal, new_temporary
+from gclint.write.journal import FileChange, Journal, new_temporary
 from tests.server.models import BAD, BASE, BROKEN, GOOD, HEIR, UNSAFE
 
 _ALL = types.Range(types.Position(0, 0), types.Position(999, 0))
@@ -106,7 +106,7 @@ async def test_beside_an_unfinished_write_there_are_findings_but_no_fixes(
     editor: Editor,
 ) -> None:
     target = editor.folder.resolve() / "modeling_seal.py"
-    journal = Journal([[Change(target, b"", b"", new_temporary(target))]], [])
+    journal = Journal([[FileChange(target, b"", b"", new_temporary(target))]], [])
     journal.begin()
     try:
         await editor.begin()

@@ -24,7 +24,7 @@ from gclint.report.places import Places, fingerprints
 from gclint.report.report import Report
 from gclint.rule import all_rules
 from gclint.run.baseline import Baseline
-from gclint.run.check import CheckResult, check, known_codes
+from gclint.run.check import LintResult, check, known_codes
 from gclint.run.explain import Explainer
 from gclint.run.fix import fix
 from tests.environment import CACHE
@@ -88,7 +88,7 @@ def taken(tree: Tree) -> Taken:
 
 class _Taking:
     def __init__(
-        self, folder: Path, project: Project, result: CheckResult, words: Words, found: Taken
+        self, folder: Path, project: Project, result: LintResult, words: Words, found: Taken
     ) -> None:
         self._folder, self._project, self._result = folder, project, result
         self._words, self._facts = words, found.facts

@@ -1,6 +1,6 @@
 """How long examining models takes, and how long the bare steps of it: run by ``tests.verify.benchmark``.
 
-Runs in an environment with torch and transformers, and prints seconds: of making the specimens, of
+Runs in an environment with torch and transformers, and prints seconds: of making the tiny models, of
 examining them, and of the same numbers of bare steps in the same modes.
 """
 
@@ -20,10 +20,10 @@ import torch
 from transformers.utils import logging
 
 from gclint.verify.worker.examination.examine import examine
-from gclint.verify.worker.memory import enlarge_pages
+from gclint.verify.worker.memory_limits import enlarge_pages
 from gclint.verify.worker.protocol import Mode, Source
-from gclint.verify.worker.specimen import Specimen
-from gclint.verify.worker.synthesis.attempts.search import specimens
+from gclint.verify.worker.synthesis.attempts.search import tiny_models
+from gclint.verify.worker.tiny_model import TinyModel
 from gclint.verify.worker.watch import Watch
 
 
@@ -40,7 +40,7 @@ def main(names: list[str]) -> None:
         module, _, kind = name.rpartition(".")
         model_class = getattr(importlib.import_module(module), kind)
         begin = time.perf_counter()
-        made = list(specimens(model_class))
+        made = list(tiny_models(model_class))
         synthesising += time.perf_counter() - begin
         steps: Counter[tuple[str, Mode]] = Counter()
 
@@ -56,21 +56,21 @@ def main(names: list[str]) -> None:
     print(synthesising, examining, bare)
 
 
-def _take_bare_steps(made: list[Specimen], steps: Counter[tuple[str, Mode]]) -> None:
-    """Take as many steps in each mode, each scenario with its specimen, if it has one of its own."""
-    by_scenario = {specimen.scenario: specimen for specimen in made}
-    for specimen in made:
-        model = specimen.build()
+def _take_bare_steps(made: list[TinyModel], steps: Counter[tuple[str, Mode]]) -> None:
+    """Take as many steps in each mode, each scenario with its tiny model, if it has one of its own."""
+    by_scenario = {tiny_model.scenario: tiny_model for tiny_model in made}
+    for tiny_model in made:
+        model = tiny_model.build()
         for mode in ("plain", "non-reentrant", "reentrant"):
             if mode != "plain":
                 model.gradient_checkpointing_enable({"use_reentrant": mode == "reentrant"})
             own = sum(
                 count
                 for (scenario, each), count in steps.items()
-                if each == mode and by_scenario.get(scenario, made[0]) is specimen
+                if each == mode and by_scenario.get(scenario, made[0]) is tiny_model
             )
             for _ in range(own):
-                _step(model, specimen.inputs())
+                _step(model, tiny_model.inputs())
 
 
 def _step(model: Any, inputs: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from gclint.verify.journal import read
+from gclint.verify.results_file import read
 from tests.ecosystem.environments import release_environment
 from tests.environment import PROJECT, EnvironmentUnavailable
 

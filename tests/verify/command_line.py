@@ -44,7 +44,7 @@ def failing(name: str, *, lost: int = 8, line: int = 7) -> str:
 class {name}:
     @staticmethod
     def run(watch, known):
-        place = Place(known.source, {line}, {line + 1})
+        place = SourcePlace(known.source, {line}, {line + 1})
         failure = Failure(
             "gradients", "reentrant", "default", "the gradients of {lost} parameters are lost",
             tuple("abcdefghijkl"[:{lost}]), (place,), Cause.KEYWORD_ACTIVATION,

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gclint.verify.journal import read
+from gclint.verify.results_file import read
 from gclint.verify.worker.protocol import ClassResult
 from tests.environment import CACHE, PROJECT, python_of
 

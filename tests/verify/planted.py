@@ -129,8 +129,8 @@ def examine_planted(name: str, without: Collection[str] = ()) -> ClassResult:
     disabled = {each: lambda _case: () for each in without}
     with imported(name) as module, patch.dict(CHECKS, disabled):
         source = Source(module.__file__, module.__name__)
-        specimens = [specimen(module), *_further_specimens(module)]
-        return examine(source, module.ToyModel, specimens, "cpu", watch=Watch())
+        tiny_models = [tiny_model(module), *_further_tiny_models(module)]
+        return examine(source, module.ToyModel, tiny_models, "cpu", watch=Watch())
 
 
 @contextmanager
@@ -150,17 +150,17 @@ def imported(name: str) -> Iterator[Any]:
             del sys.modules[each]
 
 
-def specimen(module: Any, feature: str = "default", **fields: Any) -> Any:
-    """Return a specimen of a planted model.
+def tiny_model(module: Any, feature: str = "default", **fields: Any) -> Any:
+    """Return a tiny model of a planted model.
 
     Args:
         module: the module of the model.
-        feature: what the specimen is an example of.
+        feature: what the tiny model is an example of.
         fields: what the configuration has for it.
     """
     import torch
 
-    from gclint.verify.worker.specimen import Specimen
+    from gclint.verify.worker.tiny_model import TinyModel
 
     config = module.ToyConfig(**fields)
 
@@ -177,7 +177,7 @@ def specimen(module: Any, feature: str = "default", **fields: Any) -> Any:
             made["encoder_hidden_states"] = torch.randn(2, 4, config.hidden_size, generator=generator)
         return made | _optional_inputs(module.ToyModel, made["input_ids"])
 
-    return Specimen(feature, config, build, inputs, other_inputs=lambda: inputs(8))
+    return TinyModel(feature, config, build, inputs, other_inputs=lambda: inputs(8))
 
 
 def _optional_inputs(model_class: Any, input_ids: Any) -> dict[str, Any]:
@@ -192,12 +192,12 @@ def _optional_inputs(model_class: Any, input_ids: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in taken}
 
 
-def _further_specimens(module: Any) -> Iterator[Any]:
-    """Yield the specimens of the feature that a planted model is about."""
+def _further_tiny_models(module: Any) -> Iterator[Any]:
+    """Yield the tiny models of the feature that a planted model is about."""
     name = module.__name__.split(".")[0]
     if name in _FEATURES:
         feature, fields = _FEATURES[name]
-        yield specimen(module, feature, **fields)
+        yield tiny_model(module, feature, **fields)
 
 
 def unmet(expectations: Iterable[Expectation], failures: Iterable[Failure]) -> list[str]:

@@ -22,7 +22,7 @@ import pytest
 
 from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import ClassResult, SetUp
-from tests.verify.planted import specimen
+from tests.verify.planted import tiny_model
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "setups"
 _SAYS = "# setup: "
@@ -94,7 +94,7 @@ def train_planted(planted: PlantedSetup) -> ClassResult:
         with pytest.MonkeyPatch.context() as patch:
             if planted.seconds is not None:
                 patch.setattr(training, "_SECONDS", planted.seconds)
-            return trained(bare, _specimen(module), "cpu", practices_named(planted.asked), Watch())
+            return trained(bare, _tiny_model(module), "cpu", practices_named(planted.asked), Watch())
 
 
 def _load(file: Path) -> PlantedSetup:
@@ -111,9 +111,9 @@ def _load(file: Path) -> PlantedSetup:
     return PlantedSetup(file.parent.name, rows, tuple(dict.fromkeys(asked)), seconds)
 
 
-def _specimen(module: Any) -> Any:
-    """Return the usual specimen, or one with images and videos beside text if the model takes them."""
-    usual = specimen(module)
+def _tiny_model(module: Any) -> Any:
+    """Return the usual tiny model, or one with images and videos beside text if the model takes them."""
+    usual = tiny_model(module)
     if "pixel_values_videos" not in signature(module.ToyModel.forward).parameters:
         return usual
     batches = _Batches(usual.inputs())

@@ -13,7 +13,7 @@ from typing import Any
 
 from gclint.verify.worker import ending
 from gclint.verify.worker.child import adopt_orphans, keep_private
-from gclint.verify.worker.estimates import MemoryEstimate, Question
+from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
 from gclint.verify.worker.isolation import isolate
 from gclint.verify.worker.models import CannotWork, Models
 from gclint.verify.worker.protocol import ClassResult, Message, Request, Source, Unusable, decode, encode
@@ -57,7 +57,7 @@ class StandIn(Models):
         return result
 
     def estimate(
-        self, source: Source, classes: Sequence[Any], question: Question, device: str
+        self, source: Source, classes: Sequence[Any], question: EstimateRequest, device: str
     ) -> MemoryEstimate | Unusable:
         by_name = {each.__name__: each for each in classes}
         if question.model_class not in by_name:

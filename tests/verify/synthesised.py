@@ -22,7 +22,7 @@ from gclint.verify.worker.isolation import go_offline
 from gclint.verify.worker.models import Models
 from gclint.verify.worker.protocol import ClassResult, Message, Request, Source, Unusable
 from gclint.verify.worker.server import serve
-from gclint.verify.worker.specimen import NotSynthesisable
+from gclint.verify.worker.tiny_model import NotSynthesisable
 from gclint.verify.worker.watch import Watch
 
 
@@ -37,8 +37,8 @@ class _Synthesis(Models):
         name = model_class.__name__
         found = []
         try:
-            for specimen in self._specimens(model_class):
-                found.append(specimen)
+            for tiny_model in self._tiny_models(model_class):
+                found.append(tiny_model)
                 if not self._features:
                     break
         except NotSynthesisable as error:

@@ -10,9 +10,9 @@ pytestmark = pytest.mark.torch
 
 
 def _region(**keywords: Any) -> Any:
-    from gclint.verify.worker.examination.inspection.checkpoints import Region
+    from gclint.verify.worker.examination.inspection.checkpoints import CheckpointCall
 
-    return Region(len, (), keywords, False, True, None)
+    return CheckpointCall(len, (), keywords, False, True, None)
 
 
 @pytest.mark.parametrize("container", [dict, list])

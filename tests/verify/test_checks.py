@@ -168,28 +168,30 @@ def test_result_can_be_sent(planted: Planted) -> None:
     assert decode(encode(result)) == result
 
 
-def _examine(model_class: Any, specimens: list[Any]) -> ClassResult:
+def _examine(model_class: Any, tiny_models: list[Any]) -> ClassResult:
     from gclint.verify.worker.examination.examine import examine
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.watch import Watch
 
-    return examine(Source("toy.py", "toy"), model_class, specimens, "cpu", watch=Watch())
+    return examine(Source("toy.py", "toy"), model_class, tiny_models, "cpu", watch=Watch())
 
 
 def test_model_that_fails_without_checkpointing_is_not_judged() -> None:
-    from gclint.verify.worker.specimen import Specimen
+    from gclint.verify.worker.tiny_model import TinyModel
 
     with imported("healthy") as module:
         config = module.ToyConfig()
-        specimen = Specimen("default", config, lambda: module.ToyModel(config), lambda: {"input_ids": None})
-        result = _examine(module.ToyModel, [specimen])
+        tiny_model = TinyModel(
+            "default", config, lambda: module.ToyModel(config), lambda: {"input_ids": None}
+        )
+        result = _examine(module.ToyModel, [tiny_model])
     assert (result.outcome, result.category, result.failures) == ("not run", "reference", ())
     assert result.reason is not None
     assert "the forward pass raises TypeError" in result.reason
 
 
-def test_class_without_specimens_is_not_synthesisable() -> None:
-    from gclint.verify.worker.specimen import NotSynthesisable
+def test_class_without_tiny_models_is_not_synthesisable() -> None:
+    from gclint.verify.worker.tiny_model import NotSynthesisable
 
     with imported("healthy") as module, pytest.raises(NotSynthesisable):
         _examine(module.ToyModel, [])
@@ -199,7 +201,7 @@ def test_examination_tells_what_begins_and_what_is_known() -> None:
     from gclint.verify.worker.examination.examine import examine
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.watch import Watch
-    from tests.verify.planted import specimen
+    from tests.verify.planted import tiny_model
 
     known: list[ClassResult] = []
     begun: list[tuple[str, str, str]] = []
@@ -207,7 +209,7 @@ def test_examination_tells_what_begins_and_what_is_known() -> None:
     watch = Watch(lambda *step: begun.append(step), known.append)
     with imported("returned_again") as module:
         source = Source(module.__file__, module.__name__)
-        examine(source, module.ToyModel, [specimen(module)], "cpu", watch=watch)
+        examine(source, module.ToyModel, [tiny_model(module)], "cpu", watch=watch)
     assert [len(result.failures) for result in known[:2]] == [0, 1]
     assert known[1].sites[0].keyword_activations == ("first",)
     assert begun[0] == ("default", "plain", "the construction")
@@ -222,19 +224,19 @@ def test_an_option_that_cannot_be_judged_is_told() -> None:
 
 
 def test_what_runs_with_options_saw_is_a_part_of_the_result() -> None:
-    from gclint.verify.worker.examination.findings import Doubt, Findings
-    from gclint.verify.worker.protocol import InputEmbedding, Place, Source, Stability
+    from gclint.verify.worker.examination.result_builder import ClassResultBuilder, Inconclusive
+    from gclint.verify.worker.protocol import InputEmbedding, Source, SourcePlace, Stability
 
-    findings = Findings(Source("modeling_toy.py", "toy", complete=True), type("ToyModel", (), {}))
-    findings.scenarios.append("default")
-    findings.stability.append(Stability("eager", "amplifies", 0.5))
-    found = findings.separate()
-    found.doubt = Doubt("not compared", "only 1 of 9")
+    builder = ClassResultBuilder(Source("modeling_toy.py", "toy", complete=True), type("ToyModel", (), {}))
+    builder.scenarios.append("default")
+    builder.stability.append(Stability("eager", "amplifies", 0.5))
+    found = builder.separate()
+    found.inconclusive = Inconclusive("not compared", "only 1 of 9")
     found.add_classes([Planted])
-    found.add_embeddings([InputEmbedding(Place("modeling_toy.py", 1, 1), "ToyModel", "embed")])
+    found.add_embeddings([InputEmbedding(SourcePlace("modeling_toy.py", 1, 1), "ToyModel", "embed")])
     found.add_not_covered(["tower"])
-    findings.take(found)
-    result = findings.result()
+    builder.take(found)
+    result = builder.result()
     assert (result.outcome, result.reason) == ("not run", "only 1 of 9")
     assert [each.module for each in result.embeddings] == ["embed"]
     assert result.not_covered == ("tower",)
@@ -245,16 +247,16 @@ def test_what_options_show_is_told_with_all_that_is_known() -> None:
     from gclint.verify.worker.examination.examine import examine
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.watch import Watch
-    from tests.verify.planted import specimen
+    from tests.verify.planted import tiny_model
 
     known: list[ClassResult] = []
 
     watch = Watch(known=known.append)
     with imported("relative_attention") as module:
         options = {"relative_attention": True, "norm_rel_ebd": "layer_norm"}
-        further = specimen(module, "option relative_attention=True, norm_rel_ebd='layer_norm'", **options)
+        further = tiny_model(module, "option relative_attention=True, norm_rel_ebd='layer_norm'", **options)
         source = Source(module.__file__, module.__name__)
-        examine(source, module.ToyModel, [specimen(module), further], "cpu", watch=watch)
+        examine(source, module.ToyModel, [tiny_model(module), further], "cpu", watch=watch)
     assert all(result.scenarios[0] == "default" for result in known)
     assert any(each.scenario.startswith("option") for each in known[-1].failures)
     assert any(each.startswith("option") for each in known[-1].scenarios)
@@ -263,11 +265,11 @@ def test_what_options_show_is_told_with_all_that_is_known() -> None:
 def test_attributes_that_are_set_or_changed_are_told() -> None:
     from torch import nn
 
-    from gclint.verify.worker.examination.state import Attributes
+    from gclint.verify.worker.examination.state import ModuleAttributes
 
     model = nn.Sequential(nn.Linear(2, 2))
     model.kept, model.things = 1, [1]
-    before = Attributes(model)
+    before = ModuleAttributes(model)
     model.kept, model.new = 2, 3
     model.things.append(2)
     model[0].register_forward_hook(lambda *_: None)
@@ -298,7 +300,7 @@ def test_what_takes_the_place_of_something_is_new_even_in_its_memory(attribute: 
 def test_expressions_make_the_same_small_tensors() -> None:
     import torch
 
-    from gclint.verify.worker.examination.evidence import expression
+    from gclint.verify.worker.examination.reporting import expression
 
     for value in (
         torch.tensor([[1, 5], [7, 2]]),

@@ -36,7 +36,7 @@ def test_differences_are_measured_by_the_size_of_what_is_compared(
 ) -> None:
     import torch
 
-    from gclint.verify.worker.examination.comparison import Agreement, compare
+    from gclint.verify.worker.examination.agreement import Agreement, compare
 
     one = torch.tensor([1.0, 0.0]) * size
     assert compare(one, one + difference * size, noise * size) is Agreement[expected]
@@ -45,7 +45,7 @@ def test_differences_are_measured_by_the_size_of_what_is_compared(
 def test_what_is_below_all_normal_numbers_is_nothing() -> None:
     import torch
 
-    from gclint.verify.worker.examination.comparison import close
+    from gclint.verify.worker.examination.agreement import close
 
     assert close(torch.tensor([1e-42]), torch.tensor([3e-42]))
 
@@ -53,7 +53,7 @@ def test_what_is_below_all_normal_numbers_is_nothing() -> None:
 def test_the_difference_of_complex_numbers_is_their_distance() -> None:
     import torch
 
-    from gclint.verify.worker.examination.comparison import deviation
+    from gclint.verify.worker.examination.agreement import deviation
 
     one = torch.tensor([1 + 1j, 2 - 1j])
     assert deviation(one, one + torch.tensor([3 + 4j, 0j])) == pytest.approx(5.0)
@@ -121,17 +121,19 @@ def test_what_is_zero_but_for_rounding_in_both_runs_is_compared(
 ) -> None:
     import torch
 
-    from gclint.verify.worker.examination.case import Case
-    from gclint.verify.worker.examination.evidence import verdict
-    from gclint.verify.worker.examination.run import Conditions, Run, Step
+    from gclint.verify.worker.examination.comparison import Comparison
+    from gclint.verify.worker.examination.reporting import verdict
+    from gclint.verify.worker.examination.run import Conditions, Run, TrainingStep
     from gclint.verify.worker.scenarios import scenario_named
 
     def run(mode: Mode, bias: float) -> Run:
         gradients = {"bias": torch.tensor([bias]), "weight": torch.ones(3), "other": torch.ones(3)}
-        step = Step(1.0, None, {}, gradients, 0, 0.0, None, 0)
+        step = TrainingStep(1.0, None, {}, gradients, 0, 0.0, None, 0)
         return Run(Conditions(scenario_named("default"), mode), steps=[step])
 
-    case = Case(run("plain", expected), run("reentrant", found), (), noise={("gradient", "bias"): 1.0})
-    assert case.blurred == ("bias",)
-    shown = verdict(case, ())
+    comparison = Comparison(
+        run("plain", expected), run("reentrant", found), (), noise={("gradient", "bias"): 1.0}
+    )
+    assert comparison.blurred == ("bias",)
+    shown = verdict(comparison, ())
     assert (shown.compared, shown.not_compared) == ((3, ()) if is_nothing else (2, ("bias",)))

@@ -51,7 +51,7 @@ _WRITTEN: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
 @pytest.mark.torch
 @pytest.mark.parametrize("kind", _WRITTEN)
 def test_what_is_written_to_an_item_is_a_change(kind: str) -> None:
-    from gclint.verify.worker.examination.comparison import same
+    from gclint.verify.worker.examination.agreement import same
     from gclint.verify.worker.examination.state import comparable, snapshot
 
     make, write = _WRITTEN[kind]
@@ -66,7 +66,7 @@ def test_what_is_written_to_an_item_is_a_change(kind: str) -> None:
 
 @pytest.mark.torch
 def test_what_no_other_process_has_is_compared_by_its_type() -> None:
-    from gclint.verify.worker.examination.comparison import same
+    from gclint.verify.worker.examination.agreement import same
     from gclint.verify.worker.examination.state import comparable
 
     one, other = ({object(): [object()], "seen": {object()}} for _ in range(2))
@@ -87,7 +87,7 @@ def test_large_tables_and_circles_have_an_end() -> None:
 def test_gradient_without_finite_values_hides_what_is_wrong() -> None:
     import torch
 
-    from gclint.verify.worker.examination.comparison import hides_all
+    from gclint.verify.worker.examination.agreement import hides_all
 
     nan, infinite = float("nan"), float("inf")
     hiding = ([nan, nan], [nan, 0.0], [infinite, -infinite])
@@ -117,13 +117,13 @@ def test_use_cache_of_a_configuration_is_no_change_since_the_steps_set_it() -> N
 def test_what_modules_share_changes_in_all_of_them_and_what_one_replaces_only_there() -> None:
     import torch
 
-    from gclint.verify.worker.examination.state import Attributes
+    from gclint.verify.worker.examination.state import ModuleAttributes
 
     shared = _Statistics()
     model: Any = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.ReLU())
     for each in model:
         each.shared, each.number, each.list = shared, 0, [1]
-    attributes = Attributes(model)
+    attributes = ModuleAttributes(model)
     assert not attributes.changes()
     model[0].number, model[1].list = False, [2]
     assert set(attributes.changes()) == {"0.number", "1.list"}

@@ -9,7 +9,7 @@ import pytest
 
 from gclint.verify.worker.branches import ENTERED, EXECUTED, LEFT, marked
 from gclint.verify.worker.coverage import listed, of_all, unreached
-from gclint.verify.worker.protocol import ClassResult, Coverage, ObservedSite, Place
+from gclint.verify.worker.protocol import ClassResult, Coverage, ObservedSite, SourcePlace
 
 _PATH = "/models/modeling_x.py"
 
@@ -173,7 +173,7 @@ def _result(
     *missed: int, entered: tuple[int, ...] = (1, 4, 8, 11, 17), inside: tuple[int, ...] = (1, 11)
 ) -> ClassResult:
     branches = [each for each in marked(_MODEL).branches if each.line in missed and each.kind != "function"]
-    place, block = Place(_PATH, 23, 23), Place(_PATH, 7, 14)
+    place, block = SourcePlace(_PATH, 23, 23), SourcePlace(_PATH, 7, 14)
     site = ObservedSite(place, "Block", block, is_layer=True, is_trunk=True, calls=2, recomputed=True)
     within = tuple(each for each in branches if each.function in inside)
     coverage = (Coverage(_PATH, False, entered, tuple(branches)), Coverage(_PATH, True, inside, within))

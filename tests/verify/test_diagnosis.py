@@ -6,29 +6,29 @@ from typing import Any
 
 import pytest
 
-from gclint.verify.worker.protocol import Failure, Mode, Place
+from gclint.verify.worker.protocol import Failure, Mode, SourcePlace
 
 pytestmark = pytest.mark.torch
 
-_CALL, _OTHER_CALL = Place("modeling_toy.py", 7, 7), Place("modeling_toy.py", 9, 9)
-_SINE = (Place("modeling_toy.py", 3, 3),)
+_CALL, _OTHER_CALL = SourcePlace("modeling_toy.py", 7, 7), SourcePlace("modeling_toy.py", 9, 9)
+_SINE = (SourcePlace("modeling_toy.py", 3, 3),)
 
 
 def _run(mode: Mode, *weights: float) -> Any:
     """Return a run whose steps have these gradients of the weight."""
     import torch
 
-    from gclint.verify.worker.examination.run import Conditions, Run, Step
+    from gclint.verify.worker.examination.run import Conditions, Run, TrainingStep
     from gclint.verify.worker.scenarios import scenario_named
 
     steps = [
-        Step(1.0, None, {"states": torch.ones(2)}, {"weight": torch.full((2,), each)}, 0, 0.0, None)
+        TrainingStep(1.0, None, {"states": torch.ones(2)}, {"weight": torch.full((2,), each)}, 0, 0.0, None)
         for each in weights
     ]
     return Run(Conditions(scenario_named("default"), mode), steps)
 
 
-def _checkpointed(place: Place, **more: Any) -> Any:
+def _checkpointed(place: SourcePlace, **more: Any) -> Any:
     from gclint.verify.worker.examination.inspection.inspector import Checkpointed
     from gclint.verify.worker.examination.inspection.tape import Event
 
@@ -50,25 +50,25 @@ def _checkpointed(place: Place, **more: Any) -> Any:
 
 
 def _diagnosed(mode: Mode, check: str, *checkpoints: Any) -> Failure:
-    from gclint.verify.worker.examination.case import Case, Symptom
-    from gclint.verify.worker.examination.evidence import diagnose
+    from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
     from gclint.verify.worker.examination.inspection.inspector import Inspection
     from gclint.verify.worker.examination.inspection.tape import Event
+    from gclint.verify.worker.examination.reporting import diagnose
 
     inspection = Inspection(Event("checkpoint", "", ()), checkpoints, {})
-    case = Case(_run("plain"), _run(mode), (), inspection=inspection)
-    (failure,) = diagnose(case, [Symptom(check, "something is wrong")])
+    comparison = Comparison(_run("plain"), _run(mode), (), inspection=inspection)
+    (failure,) = diagnose(comparison, [FailedCheck(check, "something is wrong")])
     return failure
 
 
 def test_a_step_that_only_one_of_two_runs_has_completed_is_not_compared() -> None:
-    from gclint.verify.worker.examination.case import Case
+    from gclint.verify.worker.examination.comparison import Comparison
 
     for runs in ((_run("plain", 1.0), _run("reentrant")), (_run("plain"), _run("reentrant", 1.0))):
-        case = Case(*runs, ())
-        assert not case.has(0)
-        assert not case.differs(0)
-    assert Case(_run("plain", 1.0), _run("reentrant", 1.0), ()).has(0)
+        comparison = Comparison(*runs, ())
+        assert not comparison.has(0)
+        assert not comparison.differs(0)
+    assert Comparison(_run("plain", 1.0), _run("reentrant", 1.0), ()).has(0)
 
 
 def test_only_checkpoints_that_are_reentrant_against_a_request_are_said_to_be() -> None:
@@ -85,13 +85,13 @@ def test_the_outer_one_of_nested_checkpoints_is_shown() -> None:
 
 
 def test_where_nothing_else_is_known_the_call_of_the_checkpoint_is_shown() -> None:
-    from gclint.verify.worker.examination.inspection.difference import Origin
-    from gclint.verify.worker.examination.inspection.readable import Change
+    from gclint.verify.worker.examination.inspection.difference import FirstDifference
+    from gclint.verify.worker.examination.inspection.readable import StateChange
 
     checkpoint = _checkpointed(
         _CALL,
-        origin=Origin("output", "operation", "sin", "sin", _SINE, _SINE),
-        changes=(Change("torch", "autocast", "''", "'cpu: torch.bfloat16'"),),
+        origin=FirstDifference("output", "operation", "sin", "sin", _SINE, _SINE),
+        changes=(StateChange("torch", "autocast", "''", "'cpu: torch.bfloat16'"),),
     )
     failure = _diagnosed("reentrant", "gradients", checkpoint)
     assert failure.places == (_CALL,)
@@ -114,15 +114,15 @@ def test_random_numbers_are_the_cause_if_a_block_draws_them_and_their_state_is_n
     changed: tuple[Any, str], preserves: bool, drawn: tuple[str, ...], is_cause: bool
 ) -> None:
     from gclint.verify.worker.cause import Cause
-    from gclint.verify.worker.examination.inspection.difference import Origin
-    from gclint.verify.worker.examination.inspection.readable import Change
+    from gclint.verify.worker.examination.inspection.difference import FirstDifference
+    from gclint.verify.worker.examination.inspection.readable import StateChange
 
     checkpoint = _checkpointed(
         _CALL,
         preserves_random_state=preserves,
         drawn=frozenset(drawn),
-        origin=Origin("output", "operation", "dropout", "dropout", _SINE, _SINE),
-        changes=(Change(*changed, "", ""),),
+        origin=FirstDifference("output", "operation", "dropout", "dropout", _SINE, _SINE),
+        changes=(StateChange(*changed, "", ""),),
     )
     failure = _diagnosed("reentrant", "gradients", checkpoint)
     assert (failure.cause is Cause.RANDOM_NUMBERS) is is_cause
@@ -141,18 +141,18 @@ def test_random_numbers_are_the_cause_if_a_block_draws_them_and_their_state_is_n
 def test_of_all_that_has_changed_what_the_first_difference_reads_is_named(
     held: str, read: tuple[str, str], named: str
 ) -> None:
-    from gclint.verify.worker.examination.inspection.difference import Origin
+    from gclint.verify.worker.examination.inspection.difference import FirstDifference
     from gclint.verify.worker.examination.inspection.digest import Digest
-    from gclint.verify.worker.examination.inspection.readable import Change
+    from gclint.verify.worker.examination.inspection.readable import StateChange
     from gclint.verify.worker.examination.inspection.tape import Input
 
     one, other = (Input("0", "kept", Digest(each), held) for each in read)
     checkpoint = _checkpointed(
         _CALL,
-        origin=Origin("input", "operation", "mul", "mul", _SINE, _SINE, ((one, other),)),
+        origin=FirstDifference("input", "operation", "mul", "mul", _SINE, _SINE, ((one, other),)),
         changes=(
-            Change("attribute", "mean", "", "", "layers", "3", "4"),
-            Change("attribute", "count", "1", "2", "layers", "1", "2"),
+            StateChange("attribute", "mean", "", "", "layers", "3", "4"),
+            StateChange("attribute", "count", "1", "2", "layers", "1", "2"),
         ),
     )
     assert named in _diagnosed("reentrant", "gradients", checkpoint).explanation
@@ -174,8 +174,8 @@ def test_operations_that_one_pass_or_both_run_instead_are_named(
     operations: tuple[str, str], sentence: str
 ) -> None:
     from gclint.verify.worker.examination.explaining.explanation import first_operation
-    from gclint.verify.worker.examination.inspection.difference import Origin
+    from gclint.verify.worker.examination.inspection.difference import FirstDifference
 
     mine, yours = (_SINE if name else () for name in operations)
-    origin = Origin("path", "operation", *operations, mine, yours)
+    origin = FirstDifference("path", "operation", *operations, mine, yours)
     assert first_operation(origin) == f"the first difference is {sentence}"

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from gclint.verify.worker.estimates import Addition, MemoryEstimate, Question
+from gclint.verify.worker.estimates import Addition, EstimateRequest, MemoryEstimate
 
 pytestmark = pytest.mark.torch
 
@@ -75,7 +75,7 @@ def _estimate(run: str, base: str = "GradientCheckpointingLayer") -> MemoryEstim
     sys.modules[module.__name__] = module
     text = _MODEL.format(base=base, run=indent(dedent(run).strip(), " " * 12))
     exec(compile(text, "modeling_toy.py", "exec"), vars(module))
-    question = Question(batch=2, sequence=12, dtype="float32")
+    question = EstimateRequest(batch=2, sequence=12, dtype="float32")
     return estimate("modeling_toy.py", [vars(module)["ToyModel"]], question, "cpu")
 
 

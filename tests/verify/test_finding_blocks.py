@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.verify.planted import imported, specimen
+from tests.verify.planted import imported, tiny_model
 
 pytestmark = pytest.mark.torch
 
@@ -348,11 +348,11 @@ def test_only_two_activations_that_are_contracted_mix_tokens(weigh: Any, is_foun
 
 def test_embeddings_that_feed_the_first_block_already_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     from gclint.verify.worker.examination.embeddings import embeddings
-    from gclint.verify.worker.examination.subject import Subject
+    from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 
     with imported("frozen_images") as planted:
         monkeypatch.setattr(planted.ToyModel, "get_input_embeddings", lambda self: self.patches)
-        assert embeddings(Subject(specimen(planted), "cpu"), ["layers.0", "layers.1"]) == ()
+        assert embeddings(ModelUnderTest(tiny_model(planted), "cpu"), ["layers.0", "layers.1"]) == ()
 
 
 @pytest.mark.parametrize(
@@ -368,10 +368,10 @@ def test_the_module_that_makes_the_input_of_the_first_block_is_found(
     name: str, module: str, present: str | None, fails: bool
 ) -> None:
     from gclint.verify.worker.examination.embeddings import embeddings
-    from gclint.verify.worker.examination.subject import Subject
+    from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 
     with imported(name) as planted:
-        (found,) = embeddings(Subject(specimen(planted), "cpu"), ["layers.0", "layers.1"])
+        (found,) = embeddings(ModelUnderTest(tiny_model(planted), "cpu"), ["layers.0", "layers.1"])
     assert (found.model, found.module) == ("ToyModel", module)
     assert (found.present, found.fails) == (present, fails)
 

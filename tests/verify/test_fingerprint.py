@@ -16,15 +16,15 @@ pytestmark = pytest.mark.torch
 def _run(weight: Any, output: Any = None, loss: float = 1.5, **values: Any) -> Any:
     import torch
 
-    from gclint.verify.worker.examination.run import Conditions, Run, Step
+    from gclint.verify.worker.examination.run import Conditions, Run, TrainingStep
 
     outputs = {"last_hidden_state": torch.ones(4) if output is None else output}
-    step = Step(loss, None, outputs, {"weight": weight, "frozen": None}, 0, 0.0, None)
+    step = TrainingStep(loss, None, outputs, {"weight": weight, "frozen": None}, 0, 0.0, None)
     return Run(Conditions(scenario_named("default"), "plain"), [step], values=values)
 
 
 def _print(run: Any, again: Any = None) -> Fingerprint:
-    from gclint.verify.worker.examination.evidence import fingerprint
+    from gclint.verify.worker.examination.reporting import fingerprint
 
     return fingerprint(run, again)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gclint.verify.worker.estimates import ADAFACTOR, Lora, Question, Sharding
+from gclint.verify.worker.estimates import ADAFACTOR, EstimateRequest, Lora, Sharding
 from gclint.verify.worker.modes import Mode
 
 pytestmark = [
@@ -47,11 +47,11 @@ def _tiny(model: str, name: str) -> Any:
     """Return a class with the verifier's tiny configuration, as the estimate runs it, and its blocks."""
     from gclint.verify.worker.footprint.building import trainee_of
     from gclint.verify.worker.footprint.estimate import runnable
-    from gclint.verify.worker.synthesis.attempts.search import specimens
+    from gclint.verify.worker.synthesis.attempts.search import tiny_models
 
     model_class = _class(model, name)
-    config = next(iter(specimens(model_class))).config.to_dict()
-    question = Question(batch=3, sequence=14, dtype="float32", config=config)
+    config = next(iter(tiny_models(model_class))).config.to_dict()
+    question = EstimateRequest(batch=3, sequence=14, dtype="float32", config=config)
     trainee, anatomy = runnable(trainee_of([model_class], question))
     return trainee, anatomy.blocks
 
@@ -76,7 +76,7 @@ def test_fake_bytes_are_real_ones(model: str, name: str) -> None:
 def test_the_meter_counts_what_torchs_tracker_counts(model: str, name: str, mode: Mode) -> None:
     from torch.distributed._tools.mem_tracker import MemTracker
 
-    from gclint.verify.worker.examination.subject import enable_checkpointing
+    from gclint.verify.worker.examination.model_under_test import enable_checkpointing
     from gclint.verify.worker.footprint.fake import Meter
     from gclint.verify.worker.footprint.step import loss_of
 
@@ -149,7 +149,7 @@ def test_the_state_of_an_optimizer_in_bfloat16(optimizer: str, for_each: int) ->
 
     sizes = {"vocab_size": 32, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
-    question = Question(config={**sizes, **heads}, optimizer=optimizer)
+    question = EstimateRequest(config={**sizes, **heads}, optimizer=optimizer)
     trainee = trainee_of([_class("llama", "LlamaForCausalLM")], question)
     found = _described(trainee, question, MemoryEstimate("modeling_llama.py", "LlamaForCausalLM"))
     assert found.gradient_bytes == 2 * found.parameters
@@ -190,7 +190,7 @@ def _llama(**asked: Any) -> tuple[Any, Any]:
 
     sizes = {"vocab_size": 128, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "tie_word_embeddings": False}
-    question = Question(config={**sizes, **heads}, **asked)
+    question = EstimateRequest(config={**sizes, **heads}, **asked)
     trainee = trainee_of([_class("llama", "LlamaForCausalLM")], question)
     return trainee, _described(trainee, question, MemoryEstimate("modeling_llama.py", "LlamaForCausalLM"))
 

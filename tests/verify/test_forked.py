@@ -61,11 +61,11 @@ def test_what_both_sides_have_is_not_sent() -> None:
 def test_runs_share_only_tensors_of_the_same_bits() -> None:
     import torch
 
-    from gclint.verify.worker.examination.run import Conditions, Run, Step
+    from gclint.verify.worker.examination.run import Conditions, Run, TrainingStep
     from gclint.verify.worker.scenarios import scenario_named
 
     def run(**gradients: Any) -> Run:
-        step = Step(0.0, None, {}, gradients, 0, 0.0, None)
+        step = TrainingStep(0.0, None, {}, gradients, 0, 0.0, None)
         return Run(Conditions(scenario_named("default"), "plain"), [step])
 
     nan, zero = torch.tensor([float("nan"), 1.0]), torch.tensor([0.0])

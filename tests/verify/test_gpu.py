@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from gclint.verify.sources import target_of
-from gclint.verify.worker import memory
+from gclint.verify.worker import memory_limits
 from gclint.verify.worker.ending import end_of_exception
-from gclint.verify.worker.memory import apply_gpu_limit, is_crowded_out, limit_gpu_memory
+from gclint.verify.worker.memory_limits import apply_gpu_limit, is_crowded_out, limit_gpu_memory
 from gclint.verify.worker.models import CannotWork, Models
 from gclint.verify.worker.protocol import Request, encode
 
@@ -77,7 +77,7 @@ class _Cuda:
 def test_the_memory_limit_is_one_of_gpu_memory(
     monkeypatch: pytest.MonkeyPatch, gigabytes: float | None, fraction: float | None
 ) -> None:
-    monkeypatch.setattr(memory, "_gpu_limit", [])
+    monkeypatch.setattr(memory_limits, "_gpu_limit", [])
     if gigabytes:
         limit_gpu_memory(gigabytes)
     torch = _Cuda()

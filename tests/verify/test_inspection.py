@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from gclint.verify.worker.examination.inspection.difference import Origin, first_difference
+from gclint.verify.worker.examination.inspection.difference import FirstDifference, first_difference
 from gclint.verify.worker.examination.inspection.digest import digest
 from gclint.verify.worker.examination.inspection.tape import Event, Input, Tape
 
@@ -99,7 +99,7 @@ def _recorded(compute: Callable[[torch.Tensor], object], given: torch.Tensor) ->
 
 def _origin_of(
     one: Callable[[torch.Tensor], object], other: Callable[[torch.Tensor], object], changed: float = 0.0
-) -> Origin | None:
+) -> FirstDifference | None:
     given = torch.ones(3)
     return first_difference(_recorded(one, given), _recorded(other, given + changed))
 
@@ -155,7 +155,9 @@ def test_only_values_that_come_from_elsewhere_are_not_of_earlier_operations(
     source: str, is_of_results: bool
 ) -> None:
     given = Input("0", "result", digest(1)), Input("0", source, digest(2))
-    assert Origin("input", "operation", "mul", "mul", (), (), (given,)).is_of_results is is_of_results
+    assert (
+        FirstDifference("input", "operation", "mul", "mul", (), (), (given,)).is_of_results is is_of_results
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.verify.journal import read
+from gclint.verify.results_file import read
 from gclint.verify.worker.protocol import ClassResult
 from tests.environment import PROJECT
 

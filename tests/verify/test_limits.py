@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 
 from gclint.verify.worker import processes
-from gclint.verify.worker.ending import PROCESSES, THREADS, Excess, Limits, Meter, Sample
+from gclint.verify.worker.ending import PROCESSES, THREADS, Excess, Limits, ResourceMeter, Sample
 
 _LIMITS = Limits(60.0, 8.0, PROCESSES, level=2)
 
@@ -20,7 +20,7 @@ def _judged(
     samples: Iterable[Sample | None], limits: Limits = _LIMITS, step: float = 1.0
 ) -> tuple[Excess, str] | None:
     """Return the judgement of samples that were taken at equal distances; it ends with the first excess."""
-    meter = Meter(limits, 0.0)
+    meter = ResourceMeter(limits, 0.0)
     for number, sample in zip(count(1), samples, strict=False):
         found = meter.exceeded(number * step, sample)
         if found is not None:
@@ -71,7 +71,7 @@ def test_cpu_time_of_processes_that_nobody_waited_for_is_not_forgotten() -> None
 
 
 def test_a_limit_that_is_renewed_counts_anew() -> None:
-    meter = Meter(_LIMITS, 0.0)
+    meter = ResourceMeter(_LIMITS, 0.0)
     for second in range(1, 600):
         assert meter.exceeded(second, Sample(float(second), is_running=True)) is None
         if second % 50 == 0:
@@ -79,7 +79,7 @@ def test_a_limit_that_is_renewed_counts_anew() -> None:
 
 
 def test_what_is_renewed_before_a_late_sample_counts_anew_with_it() -> None:
-    meter = Meter(_LIMITS, 0.0)
+    meter = ResourceMeter(_LIMITS, 0.0)
     assert meter.exceeded(1.0, Sample(1.0, is_running=True)) is None
     meter.renew()
     assert meter.exceeded(100.0, Sample(100.0, is_running=True)) is None
@@ -121,7 +121,7 @@ def test_a_tree_is_ended_before_those_that_it_is_part_of() -> None:
 
 
 def test_what_is_too_much_is_not_forgotten_because_time_counts_anew() -> None:
-    meter = Meter(Limits(60.0, 8.0), 0.0)
+    meter = ResourceMeter(Limits(60.0, 8.0), 0.0)
     judged = []
     for second in range(1, 30):
         judged.append(meter.exceeded(float(second), Sample(0.0, True, bytes=20e9)))
@@ -148,7 +148,7 @@ def test_shared_memory_counts_once() -> None:
         assert process.stdout
         process.stdout.readline()
         tree = processes.descendants([process.pid], processes.all_processes())
-        memory = processes.Memory()
+        memory = processes.ProcessMemory()
         rough, _, exact = (memory.of(tree, enough) for enough in (1e12, 0.0, 0.0))
         processes.end_all([process.pid])
     assert len(tree) == 4

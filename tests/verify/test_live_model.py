@@ -16,7 +16,7 @@ import pytest
 import gclint
 from gclint.verify.worker.cause import Cause
 from tests.environment import PROJECT
-from tests.verify.planted import examine_planted, imported, specimen
+from tests.verify.planted import examine_planted, imported, tiny_model
 from tests.verify.process_state import everything
 
 pytestmark = pytest.mark.torch
@@ -28,7 +28,7 @@ def planted() -> Iterator[Any]:
     with ExitStack() as stack:
 
         def make(name: str) -> tuple[Any, dict[str, Any]]:
-            made = specimen(stack.enter_context(imported(name)))
+            made = tiny_model(stack.enter_context(imported(name)))
             return made.build(), made.inputs()
 
         yield make

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gclint.verify.worker.estimates import Question
+from gclint.verify.worker.estimates import EstimateRequest
 from tests.verify.command_line import Gclint, Outcome, passing, write
 
 _LLAMA = {
@@ -116,7 +116,7 @@ def test_a_question_without_an_answer(settings: dict[str, Any], complaint: str) 
     from gclint.verify.worker.footprint.estimate import estimate
 
     with pytest.raises(CannotEstimate) as raised:
-        estimate("modeling_llama.py", [LlamaForCausalLM], Question(**settings), "cpu")
+        estimate("modeling_llama.py", [LlamaForCausalLM], EstimateRequest(**settings), "cpu")
     assert complaint in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -129,7 +129,7 @@ def test_positions_that_the_model_does_not_have_are_refused() -> None:
     from gclint.verify.worker.footprint.estimate import estimate
 
     fields = {"hidden_size": 32, "num_attention_heads": 2, "n_positions": 20}
-    question = Question(sequence=24, layers=2, fields=fields)
+    question = EstimateRequest(sequence=24, layers=2, fields=fields)
     with pytest.raises(CannotEstimate, match="index 23 is out of range for an embedding of 20"):
         estimate("modeling_gpt2.py", [GPT2LMHeadModel], question, "cpu")
 
@@ -140,7 +140,9 @@ def test_fields_and_depths_are_set_with_what_follows_from_them() -> None:
 
     from gclint.verify.worker.footprint.building import trainee_of
 
-    config = trainee_of([Gemma3ForCausalLM], Question(layers=9, fields={"hidden_size": 64})).situation.config
+    config = trainee_of(
+        [Gemma3ForCausalLM], EstimateRequest(layers=9, fields={"hidden_size": 64})
+    ).situation.config
     assert (config.num_hidden_layers, config.hidden_size, len(config.layer_types)) == (9, 64, 9)
 
 

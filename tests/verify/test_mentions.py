@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 
 pytestmark = pytest.mark.torch
 
@@ -52,7 +52,7 @@ def test_what_is_read_is_found_as_near_as_it_is(tmp_path: Path, word: str, nearn
     file = tmp_path / "modeling_toy.py"
     file.write_text(_CODE, encoding="utf-8")
     last = len(_CODE.splitlines())
-    assert mentions.nearness((word,), (Place(str(file), last, last),)) == getattr(mentions, nearness)
+    assert mentions.nearness((word,), (SourcePlace(str(file), last, last),)) == getattr(mentions, nearness)
 
 
 def test_a_function_of_another_file_is_followed(tmp_path: Path) -> None:
@@ -61,6 +61,6 @@ def test_a_function_of_another_file_is_followed(tmp_path: Path) -> None:
     file, beside = tmp_path / "modeling_toy.py", tmp_path / "helpers.py"
     file.write_text("def forward(self, states):\n    return scaled(states)\n", encoding="utf-8")
     beside.write_text("def scaled(states):\n    return states * count\n", encoding="utf-8")
-    stack = (Place(str(file), 2, 2),)
+    stack = (SourcePlace(str(file), 2, 2),)
     assert nearness(("count",), stack, str(beside)) == IN_CALLED
     assert nearness(("count",), stack) == ELSEWHERE

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gclint.settings import Settings
-from gclint.verify.models import ModelFiles
+from gclint.verify.model_files import ModelFiles
 from gclint.verify.sources import targets_of
 
 

@@ -61,7 +61,7 @@ class Block:
 class Model:
     @staticmethod
     def run(watch, known):
-        place = Place(known.source, 4, 5)
+        place = SourcePlace(known.source, 4, 5)
         is_wrong = Block.word != "ok"
         words = ("word",) if is_wrong else ()
         site = ObservedSite(place, "Block", place, True, True, 2, True, contained_activations=words)

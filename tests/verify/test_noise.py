@@ -11,10 +11,10 @@ pytestmark = pytest.mark.torch
 
 def _run(*steps: dict[str, Any], **attributes: Any) -> Any:
     """Return a run with a step for each dictionary of outputs."""
-    from gclint.verify.worker.examination.run import Conditions, Run, Step
+    from gclint.verify.worker.examination.run import Conditions, Run, TrainingStep
     from gclint.verify.worker.scenarios import scenario_named
 
-    taken = [Step(0.0, None, outputs, {}, 0, 0.0, None) for outputs in steps]
+    taken = [TrainingStep(0.0, None, outputs, {}, 0, 0.0, None) for outputs in steps]
     return Run(Conditions(scenario_named("default"), "plain"), taken, attributes=attributes)
 
 

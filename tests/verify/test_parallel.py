@@ -157,13 +157,13 @@ def test_all_settings_of_the_same_data_are_compared_with_one_run() -> None:
 def test_batches_leave_out_modalities_with_their_placeholders() -> None:
     from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VLForConditionalGeneration
 
-    from gclint.verify.worker.synthesis.attempts.search import specimens
+    from gclint.verify.worker.synthesis.attempts.search import tiny_models
 
-    specimen = next(specimens(Qwen2VLForConditionalGeneration))
-    assert specimen.variants is not None
-    assert specimen.modalities() == {"image", "video"}
-    usual, text = specimen.inputs(), specimen.variants.inputs(())
-    images = specimen.variants.inputs(("image",))
+    tiny_model = next(tiny_models(Qwen2VLForConditionalGeneration))
+    assert tiny_model.variants is not None
+    assert tiny_model.modalities() == {"image", "video"}
+    usual, text = tiny_model.inputs(), tiny_model.variants.inputs(())
+    images = tiny_model.variants.inputs(("image",))
     assert [name for name in usual if name not in text] == [
         *("pixel_values", "pixel_values_videos", "image_grid_thw", "video_grid_thw")
     ]

@@ -8,13 +8,13 @@ import pytest
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.estimates import Addition, MemoryEstimate, ModeEstimate, Saved
-from gclint.verify.worker.protocol import ClassResult, Failure, Place, decode, encode
+from gclint.verify.worker.protocol import ClassResult, Failure, SourcePlace, decode, encode
 from tests.verify.command_line import Gclint, failing, write
 
 
 @pytest.mark.parametrize("cause", [*Cause, None])
 def test_a_failure_arrives_with_its_cause(cause: Cause | None) -> None:
-    place = Place("modeling_x.py", 1, 2)
+    place = SourcePlace("modeling_x.py", 1, 2)
     failure = Failure("loss", "reentrant", "default", "it differs", ("a",), (place,), cause, "Because.")
     result = ClassResult("modeling_x.py", "Model", "failed", failures=(failure,))
     arrived = decode(encode(result))
@@ -24,7 +24,9 @@ def test_a_failure_arrives_with_its_cause(cause: Cause | None) -> None:
 
 
 def test_an_estimate_arrives_with_its_tensors_and_places() -> None:
-    saved = Saved("model.layers.*", Place("modeling_x.py", 1, 2), "checkpoint", (1, 8, 4), "float32", 2, 256)
+    saved = Saved(
+        "model.layers.*", SourcePlace("modeling_x.py", 1, 2), "checkpoint", (1, 8, 4), "float32", 2, 256
+    )
     estimate = MemoryEstimate(
         "modeling_x.py",
         "Model",

@@ -22,7 +22,7 @@ from gclint.verify.sources import target_of
 from gclint.verify.worker import scenarios
 from gclint.verify.worker.protocol import ClassResult, Failure, Mode, Recipe, decode, encode
 from gclint.verify.worker.scenarios import AGAIN, CHECKS, OPTION, SCENARIOS, UnknownScenario, scenario_named
-from tests.verify.planted import FOLDER, Planted, examine_planted, imported, load_planted, specimen
+from tests.verify.planted import FOLDER, Planted, examine_planted, imported, load_planted, tiny_model
 
 _RECIPE = Recipe(
     "toys.configuration_toy.ToyConfig",
@@ -222,16 +222,16 @@ def test_an_entry_in_the_table_is_all_that_a_new_scenario_needs(
 
 @pytest.mark.torch
 def test_the_recipe_is_that_of_the_failure_that_is_shown() -> None:
-    from gclint.verify.worker.examination.findings import Findings
+    from gclint.verify.worker.examination.result_builder import ClassResultBuilder
     from gclint.verify.worker.protocol import Source
 
     with imported("cross_attention") as module:
-        default, further = specimen(module), specimen(module, "cross-attention", add_cross_attention=True)
-        findings = Findings(Source(module.__file__, module.__name__), module.ToyModel)
-        findings.fail(_failure("plain", "frozen base"), default)
-        findings.fail(_failure("reentrant", "cross-attention"), further)
-        findings.fail(_failure("reentrant", "default"), default)
-    result = findings.result()
+        default, further = tiny_model(module), tiny_model(module, "cross-attention", add_cross_attention=True)
+        builder = ClassResultBuilder(Source(module.__file__, module.__name__), module.ToyModel)
+        builder.fail(_failure("plain", "frozen base"), default)
+        builder.fail(_failure("reentrant", "cross-attention"), further)
+        builder.fail(_failure("reentrant", "default"), default)
+    result = builder.result()
     for failure in result.failures:
         recipe = result.recipe_of(failure)
         assert recipe is not None
@@ -241,10 +241,10 @@ def test_the_recipe_is_that_of_the_failure_that_is_shown() -> None:
 
 @pytest.mark.torch
 def test_a_recipe_has_only_the_fields_and_inputs_that_are_needed() -> None:
-    from gclint.verify.worker.examination.evidence import recipe
+    from gclint.verify.worker.examination.reporting import recipe
 
     with imported("as_trained") as module:
-        usual, deeper = specimen(module), specimen(module, num_hidden_layers=6)
+        usual, deeper = tiny_model(module), tiny_model(module, num_hidden_layers=6)
         assert recipe(usual).config == {}
         made = recipe(replace(deeper, inputs=lambda: {**usual.inputs(), "labels": None}))
     assert made.config == {"num_hidden_layers": 6}
@@ -293,7 +293,7 @@ def _live(path: Path, output: Path) -> NoReturn:
 
 
 def _recipe(planted: str) -> Recipe:
-    from gclint.verify.worker.examination.evidence import recipe
+    from gclint.verify.worker.examination.reporting import recipe
 
     with imported(planted) as module:
-        return recipe(specimen(module))
+        return recipe(tiny_model(module))

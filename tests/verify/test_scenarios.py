@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.verify.planted import imported, specimen
+from tests.verify.planted import imported, tiny_model
 
 pytestmark = pytest.mark.torch
 
@@ -21,7 +21,7 @@ def _first_only(module: Any, **changes: Any) -> Any:
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.watch import Watch
 
-    made = replace(specimen(module), wanted=frozenset(), **changes)
+    made = replace(tiny_model(module), wanted=frozenset(), **changes)
     return examine(Source(module.__file__, module.__name__), module.ToyModel, [made], "cpu", watch=Watch())
 
 
@@ -83,24 +83,24 @@ def test_model_whose_second_step_always_fails_is_not_judged(
 
 @contextmanager
 def _scenarios(feature: str) -> Iterator[tuple[Any, Any]]:
-    from gclint.verify.worker.examination.findings import Findings
-    from gclint.verify.worker.examination.scenarios import Scenarios
+    from gclint.verify.worker.examination.result_builder import ClassResultBuilder
+    from gclint.verify.worker.examination.scenario_runs import ScenarioRuns
     from gclint.verify.worker.protocol import Source
     from gclint.verify.worker.watch import Watch
 
     with imported("router_losses_returned") as module:
-        findings = Findings(Source(module.__file__, module.__name__), module.ToyModel)
-        yield Scenarios(specimen(module, feature), "cpu", findings, Watch()), findings
+        builder = ClassResultBuilder(Source(module.__file__, module.__name__), module.ToyModel)
+        yield ScenarioRuns(tiny_model(module, feature), "cpu", builder, Watch()), builder
 
 
 @pytest.mark.parametrize(("feature", "is_measured"), [("default", True), ("cross-attention", False)])
 def test_stability_of_experts_is_measured_once_and_not_for_each_feature(
     feature: str, is_measured: bool
 ) -> None:
-    with _scenarios(feature) as (scenarios, findings):
+    with _scenarios(feature) as (scenarios, builder):
         scenarios._measure_stability()
-    assert bool(findings.stability) is is_measured
-    assert all(each.grade == "stable" for each in findings.stability)
+    assert bool(builder.stability) is is_measured
+    assert all(each.grade == "stable" for each in builder.stability)
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.estimates import MemoryEstimate, Question
+from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
-    Done,
     Environment,
     Failure,
+    Finished,
     Message,
     ObservedSite,
-    Place,
     Progress,
     Request,
     Source,
+    SourcePlace,
     Unusable,
 )
 from gclint.verify.worker.server import serve
@@ -75,7 +75,7 @@ def test_everything_that_is_run_is_told_in_order(tmp_path: Path) -> None:
         Progress(source.path, "Second", "default", "plain", "the forward pass"),
         ClassResult(source.path, "Second", "passed", notes=("cpu",)),
         ClassResult(source.path, "First", "passed", notes=("cpu",)),
-        Done(),
+        Finished(),
     ]
 
 
@@ -147,7 +147,7 @@ def test_what_dies_in_a_checkpointed_step_has_failed_there(tmp_path: Path, deed:
     assert (failure.check, failure.mode, failure.scenario) == (check, "non-reentrant", "cache")
     assert "during the backward pass (non-reentrant checkpointing, cache)" in failure.message
     if deed != "os._exit(0)":
-        assert failure.places == (Place(result.source, 8, 8),)
+        assert failure.places == (SourcePlace(result.source, 8, 8),)
 
 
 def test_a_class_that_is_slow_in_every_mode_has_not_failed(tmp_path: Path) -> None:
@@ -179,12 +179,12 @@ def test_a_death_that_is_not_the_models_doing_is_no_failure(tmp_path: Path, deed
 
 
 def test_what_was_known_before_the_death_is_kept_and_explains_it(tmp_path: Path) -> None:
-    place = "Place(known.source, 5, 6)"
+    place = "SourcePlace(known.source, 5, 6)"
     result = _run_body(
         tmp_path,
         f"""
         from dataclasses import replace
-        from gclint.verify.worker.protocol import Failure, Place, ObservedSite
+        from gclint.verify.worker.protocol import Failure, SourcePlace, ObservedSite
         site = ObservedSite({place}, "Block", {place}, True, True, 2, True, keyword_activations=("memory",))
         failure = Failure("gradients", "non-reentrant", "default", "they differ")
         watch.known(replace(known, sites=(site,), failures=(failure,)))
@@ -194,7 +194,7 @@ def test_what_was_known_before_the_death_is_kept_and_explains_it(tmp_path: Path)
         """,
         seconds=0.3,
     )
-    place_of_site = Place(result.source, 5, 6)
+    place_of_site = SourcePlace(result.source, 5, 6)
     assert result.sites == (
         ObservedSite(
             place_of_site, "Block", place_of_site, True, True, 2, True, keyword_activations=("memory",)
@@ -310,8 +310,8 @@ def test_a_question_is_answered_whatever_the_model_does(
                 raise ValueError("no")
         """,
     )
-    _, answer, done = _serve(source, question=Question(name, batch=3))
-    assert done == Done()
+    _, answer, done = _serve(source, question=EstimateRequest(name, batch=3))
+    assert done == Finished()
     if complaint is None:
         assert answer == MemoryEstimate(source.path, name, batch=3)
     else:

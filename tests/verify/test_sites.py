@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 
 pytestmark = pytest.mark.torch
 
@@ -23,30 +23,30 @@ def _sites(
     """Return what is known after a run that called a block on a line, and recomputed it so often."""
     import torch
 
+    from gclint.verify.worker.examination.block_calls import BlockCall
     from gclint.verify.worker.examination.blocks import Block
-    from gclint.verify.worker.examination.case import Case
+    from gclint.verify.worker.examination.comparison import Comparison
     from gclint.verify.worker.examination.fault import Fault
-    from gclint.verify.worker.examination.findings import Sites
-    from gclint.verify.worker.examination.run import ENABLING, Conditions, Run, Step
-    from gclint.verify.worker.examination.trace import Call
+    from gclint.verify.worker.examination.result_builder import Sites
+    from gclint.verify.worker.examination.run import ENABLING, Conditions, Run, TrainingStep
     from gclint.verify.worker.scenarios import scenario_named
 
     conditions = Conditions(scenario_named("default"), "reentrant")
     run, reference = Run(conditions), Run(conditions)
-    run.calls.append(Call(block, Place("modeling_toy.py", line, line), {}, {}, (), {}, {}, True))
+    run.calls.append(BlockCall(block, SourcePlace("modeling_toy.py", line, line), {}, {}, (), {}, {}, True))
     run.forward[block] = reference.recorded[block] = ran
     run.backward[block] = recomputed
     parameters = [f"{block}.weight", f"{block}.bias"]
     for each, missing in ((reference, ()), (run, lost)):
         gradients = {name: None if name in missing else torch.ones(2) for name in parameters}
-        each.steps.append(Step(1.0, None, {}, gradients, 0, 0.0, None))
+        each.steps.append(TrainingStep(1.0, None, {}, gradients, 0, 0.0, None))
     if not is_enabled:
         run.stage, run.error = ENABLING, Fault("ValueError", "nothing to enable")
     blocks = (Block(block, block, True, True, 1, frozenset(parameters)),)
-    case = Case(reference, run, blocks, kinds={block: torch.nn.Linear})
+    comparison = Comparison(reference, run, blocks, kinds={block: torch.nn.Linear})
     sites = Sites()
-    sites.add(case)
-    sites.judge(case)
+    sites.add(comparison)
+    sites.judge(comparison)
     return sites
 
 
@@ -114,12 +114,12 @@ def test_only_blocks_that_ran_and_have_gradients_count(
 def test_a_block_counts_as_recomputed_only_where_every_mode_recomputes_it(
     again: list[int], expected: bool
 ) -> None:
-    from gclint.verify.worker.examination.findings import Sites
+    from gclint.verify.worker.examination.result_builder import Sites
     from tests.decisions import proofs
 
     sites, modes = Sites(), ("non-reentrant", "reentrant", "reentrant")
     for mode, times in zip(modes, again, strict=False):
-        sites.judge(proofs.case({}, {"again": {"layers.0": times, "layers.1": 1}}, mode=mode))
+        sites.judge(proofs.comparison({}, {"again": {"layers.0": times, "layers.1": 1}}, mode=mode))
     assert sites.counts() == (2, 1 + expected)
 
 
@@ -141,14 +141,14 @@ def test_a_block_counts_as_recomputed_only_where_every_mode_recomputes_it(
 def test_one_run_decides_only_about_blocks_of_which_it_shows_something(
     found: dict[str, Any], expected: tuple[int, int], is_first: bool
 ) -> None:
-    from gclint.verify.worker.examination.findings import Sites
+    from gclint.verify.worker.examination.result_builder import Sites
     from tests.decisions import proofs
 
     facts = dict(found)
     if "lost" in facts:
         facts |= proofs.one_step(gradients={**proofs.RIGHT, facts.pop("lost"): None})
     sites = Sites()
-    compared = [proofs.case({}, facts), proofs.case(mode="non-reentrant")]
+    compared = [proofs.comparison({}, facts), proofs.comparison(mode="non-reentrant")]
     for each in compared if is_first else reversed(compared):
         sites.judge(each)
     assert sites.counts() == expected
@@ -158,18 +158,20 @@ def test_one_run_decides_only_about_blocks_of_which_it_shows_something(
 def test_lone_blocks_are_not_counted_and_known_at_their_call_sites(recomputed: int, is_known: bool) -> None:
     from dataclasses import replace
 
-    from gclint.verify.worker.examination.findings import Sites
-    from gclint.verify.worker.examination.trace import Call
+    from gclint.verify.worker.examination.block_calls import BlockCall
+    from gclint.verify.worker.examination.result_builder import Sites
     from tests.decisions import proofs
 
     lone = replace(proofs.block("layers.1"), is_lone=True, is_trunk=False)
     found = {"again": {"layers.0": 1, "layers.1": recomputed}}
-    case = proofs.case({}, found, blocks=(proofs.block("layers.0"),), lone=(lone,))
-    case.run.calls.append(Call("layers.1", Place("modeling_toy.py", 7, 7), {}, {}, (), {}, {}, True))
+    comparison = proofs.comparison({}, found, blocks=(proofs.block("layers.0"),), lone=(lone,))
+    comparison.run.calls.append(
+        BlockCall("layers.1", SourcePlace("modeling_toy.py", 7, 7), {}, {}, (), {}, {}, True)
+    )
     sites = Sites()
-    sites.add(case)
+    sites.add(comparison)
     assert [each.recomputed for each in sites.facts()] == [None]
-    sites.judge(case)
+    sites.judge(comparison)
     assert sites.counts() == (1, 1)
     assert [(each.recomputed, each.is_trunk) for each in sites.facts()] == [(is_known, False)]
 
@@ -186,15 +188,15 @@ def test_lone_blocks_are_not_counted_and_known_at_their_call_sites(recomputed: i
 def test_a_call_site_is_recomputed_if_all_blocks_that_it_calls_are(
     again: dict[str, int], expected: bool
 ) -> None:
-    from gclint.verify.worker.examination.findings import Sites
-    from gclint.verify.worker.examination.trace import Call
+    from gclint.verify.worker.examination.block_calls import BlockCall
+    from gclint.verify.worker.examination.result_builder import Sites
     from tests.decisions import proofs
 
     kind = type("ToyLayer", (), {})
-    case = proofs.case({}, {"again": again}, kinds=dict.fromkeys(proofs.LAYERS, kind))
-    place = Place("modeling_toy.py", 7, 7)
-    case.run.calls += [Call(name, place, {}, {}, (), {}, {}, True) for name in proofs.LAYERS]
+    comparison = proofs.comparison({}, {"again": again}, kinds=dict.fromkeys(proofs.LAYERS, kind))
+    place = SourcePlace("modeling_toy.py", 7, 7)
+    comparison.run.calls += [BlockCall(name, place, {}, {}, (), {}, {}, True) for name in proofs.LAYERS]
     sites = Sites()
-    sites.add(case)
-    sites.judge(case)
+    sites.add(comparison)
+    sites.judge(comparison)
     assert [(each.calls, each.recomputed) for each in sites.facts()] == [(2, expected)]

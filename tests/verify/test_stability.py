@@ -50,7 +50,7 @@ def _kept(module: Any, given: Any) -> tuple[Any, list[object]]:
 @pytest.mark.parametrize(("gradient", "grade"), [(1.04, "stable"), (1.3, "amplifies"), (None, "raises")])
 def test_grades(gradient: float | None, grade: str) -> None:
     from gclint.verify.worker.examination.fault import Fault
-    from gclint.verify.worker.examination.run import Conditions, Run, Step
+    from gclint.verify.worker.examination.run import Conditions, Run, TrainingStep
     from gclint.verify.worker.examination.runner import _graded
     from gclint.verify.worker.scenarios import scenario_named
 
@@ -59,7 +59,7 @@ def test_grades(gradient: float | None, grade: str) -> None:
         if size is None:
             return Run(conditions, error=Fault("CheckpointError", "another shape", ()))
         gradients = {"weight": torch.full((3,), size), "faint": torch.full((3,), 1e-6 * size * size)}
-        return Run(conditions, steps=[Step(0.0, None, {}, gradients, 0, 0.0, None)])
+        return Run(conditions, steps=[TrainingStep(0.0, None, {}, gradients, 0, 0.0, None)])
 
     found = _graded("eager", run(1.0), [run(1.0), run(gradient)])
     assert found.grade == grade

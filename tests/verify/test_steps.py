@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
-from tests.verify.planted import imported, specimen
+from tests.verify.planted import imported, tiny_model
 
 pytestmark = pytest.mark.torch
 
 
 @contextmanager
-def _subject(name: str) -> Iterator[Any]:
-    from gclint.verify.worker.examination.subject import Subject
+def _under_test(name: str) -> Iterator[Any]:
+    from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 
     with imported(name) as module:
-        yield Subject(specimen(module), "cpu")
+        yield ModelUnderTest(tiny_model(module), "cpu")
 
 
-def _take(subject: Any, conditions: Any) -> Any:
+def _take(under_test: Any, conditions: Any) -> Any:
     from gclint.verify.worker.examination.steps import Steps
 
-    return Steps(subject, conditions, (), (), {}, lambda _stage: None, lambda _run: None).take()
+    return Steps(under_test, conditions, (), (), {}, lambda _stage: None, lambda _run: None).take()
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("plain", []), ("reentrant", ["enable", "disable"])])
@@ -35,8 +35,8 @@ def test_a_plain_run_leaves_checkpointing_alone(
     from gclint.verify.worker.scenarios import scenario_named
 
     done: list[str] = []
-    with _subject("healthy") as subject:
-        enable, disable = subject.enable_checkpointing, subject.disable_checkpointing
+    with _under_test("healthy") as under_test:
+        enable, disable = under_test.enable_checkpointing, under_test.disable_checkpointing
 
         def enabled(mode: Any) -> Any:
             done.append("enable")
@@ -46,9 +46,9 @@ def test_a_plain_run_leaves_checkpointing_alone(
             done.append("disable")
             disable()
 
-        monkeypatch.setattr(subject, "enable_checkpointing", enabled)
-        monkeypatch.setattr(subject, "disable_checkpointing", disabled)
-        run = _take(subject, Conditions(scenario_named("default"), mode))
+        monkeypatch.setattr(under_test, "enable_checkpointing", enabled)
+        monkeypatch.setattr(under_test, "disable_checkpointing", disabled)
+        run = _take(under_test, Conditions(scenario_named("default"), mode))
     assert (run.error, done) == (None, expected)
 
 
@@ -61,11 +61,11 @@ def test_only_checkpointed_steps_are_traced_and_kept_before_the_backward_pass(
     from gclint.verify.worker.scenarios import scenario_named
 
     kept: list[str] = []
-    with _subject("healthy") as subject:
+    with _under_test("healthy") as under_test:
         conditions = Conditions(scenario_named("default"), mode)
         watched = ["layers.0"]
         run = Steps(
-            subject, conditions, (), watched, {}, lambda _stage: None, lambda run: kept.append(run.stage)
+            under_test, conditions, (), watched, {}, lambda _stage: None, lambda run: kept.append(run.stage)
         ).take()
     assert run.error is None
     assert bool(run.calls) is is_recorded
@@ -79,23 +79,23 @@ def test_what_a_model_warns_of_in_a_step_is_recorded(monkeypatch: pytest.MonkeyP
     from gclint.verify.worker.examination.run import Conditions
     from gclint.verify.worker.scenarios import scenario_named
 
-    with _subject("healthy") as subject:
-        forward = subject.model.forward
+    with _under_test("healthy") as under_test:
+        forward = under_test.model.forward
 
         def warning(input_ids: Any) -> Any:
             warnings.warn("the tokens are odd", stacklevel=1)
             return forward(input_ids)
 
-        monkeypatch.setattr(subject.model, "forward", warning)
-        run = _take(subject, Conditions(scenario_named("default"), mode))
+        monkeypatch.setattr(under_test.model, "forward", warning)
+        run = _take(under_test, Conditions(scenario_named("default"), mode))
     assert run.warnings.count("the tokens are odd") == 2
 
 
 def test_evaluation_with_a_cache_computes_one_more_token(monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers.modeling_outputs import BaseModelOutputWithPast
 
+    from gclint.verify.worker.examination.model_under_test import ModelUnderTest
     from gclint.verify.worker.examination.run import OTHER_COMPUTATIONS
-    from gclint.verify.worker.examination.subject import Subject
 
     with imported("cache_by_keyword") as module:
 
@@ -107,10 +107,10 @@ def test_evaluation_with_a_cache_computes_one_more_token(monkeypatch: pytest.Mon
             return BaseModelOutputWithPast(hidden_states, cache)
 
         monkeypatch.setattr(module.ToyModel, "forward", forward)
-        subject = Subject(specimen(module), "cpu")
-        run = _take(subject, OTHER_COMPUTATIONS["evaluation with a cache"])
-        last = subject.specimen.inputs()["input_ids"][:, -1:]
-        alone = subject.model(last).last_hidden_state
+        under_test = ModelUnderTest(tiny_model(module), "cpu")
+        run = _take(under_test, OTHER_COMPUTATIONS["evaluation with a cache"])
+        last = under_test.tiny_model.inputs()["input_ids"][:, -1:]
+        alone = under_test.model(last).last_hidden_state
     first, second = (step.outputs["last_hidden_state"] for step in run.steps)
     assert (first.shape[1], second.shape[1]) == (6, 1)
     # The tokens before it, which are only in the cache, count.
@@ -122,13 +122,13 @@ def test_batches_of_one_step_keep_their_outputs_and_add_their_losses(name: str, 
     from gclint.verify.worker.examination.run import Conditions
     from gclint.verify.worker.scenarios import scenario_named
 
-    with _subject(name) as subject:
-        (one,) = _take(subject, Conditions(scenario_named("two forwards"), "plain")).steps
+    with _under_test(name) as under_test:
+        (one,) = _take(under_test, Conditions(scenario_named("two forwards"), "plain")).steps
     batches = {key: tuple(each.shape[:2]) for key, each in one.outputs.items() if key != "loss"}
     (key, *_) = batches
     assert batches == {key: (2, 6), f"{key} of batch 2": (2, 8)}
-    with _subject(name) as subject:
-        first, second = _take(subject, Conditions(scenario_named("default"), "plain")).steps
+    with _under_test(name) as under_test:
+        first, second = _take(under_test, Conditions(scenario_named("default"), "plain")).steps
     if has_loss:
         assert one.own_loss == pytest.approx(first.own_loss + second.own_loss)
     else:
@@ -138,9 +138,9 @@ def test_batches_of_one_step_keep_their_outputs_and_add_their_losses(name: str, 
 def test_configuration_that_knows_no_cache_is_not_given_one() -> None:
     from gclint.verify.worker.scenarios import scenario_named
 
-    with _subject("healthy") as subject:
-        subject.inputs(scenario_named("default"))
-        assert not hasattr(subject.model.config, "use_cache")
+    with _under_test("healthy") as under_test:
+        under_test.inputs(scenario_named("default"))
+        assert not hasattr(under_test.model.config, "use_cache")
 
 
 @pytest.mark.parametrize(("scenario", "expected"), [("default", False), ("cache", True)])
@@ -149,10 +149,10 @@ def test_configuration_that_knows_a_cache_has_it_only_where_the_scenario_does(
 ) -> None:
     from gclint.verify.worker.scenarios import scenario_named
 
-    with _subject("healthy") as subject:
-        subject.model.config.use_cache = not expected
-        inputs = subject.inputs(scenario_named(scenario))
-        assert subject.model.config.use_cache is expected
+    with _under_test("healthy") as under_test:
+        under_test.model.config.use_cache = not expected
+        inputs = under_test.inputs(scenario_named(scenario))
+        assert under_test.model.config.use_cache is expected
     assert list(inputs) == ["input_ids"]
 
 
@@ -162,7 +162,7 @@ def test_each_step_draws_numbers_of_its_own_and_each_run_the_same() -> None:
     import numpy
     import torch
 
-    from gclint.verify.worker.examination.subject import seed
+    from gclint.verify.worker.examination.model_under_test import seed
 
     def drawn(step: int) -> tuple[float, ...]:
         seed(step)
@@ -191,11 +191,11 @@ def test_gpus_are_seeded_only_once_they_are_in_use(
 def test_only_what_a_run_itself_has_changed_counts_as_changed() -> None:
     from gclint.verify.worker.examination.state import Values
 
-    with _subject("healthy") as subject:
-        model = subject.model
+    with _under_test("healthy") as under_test:
+        model = under_test.model
         # As the perturbed parameters of runs that measure rounding: those before are known copies.
         model.norm.weight.data.mul_(2)
-        values = Values(model, subject.copies)
+        values = Values(model, under_test.copies)
         assert values.changes() == {}
         model.norm.weight.data.mul_(2)
         assert list(values.changes()) == ["norm.weight"]

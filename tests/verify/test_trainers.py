@@ -16,7 +16,7 @@ import pytest
 
 import gclint
 from tests.environment import PROJECT
-from tests.verify.planted import imported, specimen
+from tests.verify.planted import imported, tiny_model
 from tests.verify.process_state import everything
 
 # Libraries warn of each other's names, which change.
@@ -124,7 +124,7 @@ def test_a_planted_mistake_is_seen_through_a_loss_of_ones_own(
     made: Any, name: str, use_reentrant: bool, words: str
 ) -> None:
     with imported(name) as module:
-        planted = specimen(module)
+        planted = tiny_model(module)
         row = {key: each[0].tolist() for key, each in planted.inputs().items()}
         trainer = made.of_text(use_reentrant, model=planted.build(), data=[row] * 4)
         trainer.compute_loss = lambda model, inputs, **_: model(**inputs)[0].pow(2).mean()

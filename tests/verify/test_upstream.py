@@ -9,7 +9,7 @@ import pytest
 
 from gclint.cli import upstream
 from gclint.code.project import Project
-from gclint.finding import Finding, Heir, Problem
+from gclint.finding import Finding, InheritedDefect, Problem
 from gclint.proof.evidence import Hint, Weighed
 from gclint.report.report import Report
 from gclint.report.upstream import RELEASES, defects, index, release_line
@@ -17,7 +17,7 @@ from gclint.settings import Settings
 from gclint.verify.results import Results
 from gclint.verify.settings import RunSettings
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.protocol import ClassResult, Demonstration, Failure, Place
+from gclint.verify.worker.protocol import ClassResult, Demonstration, Failure, SourcePlace
 from tests.toys import NO_FIX
 from tests.verify.command_line import Gclint, failing, kept_results, passing, write
 
@@ -160,8 +160,8 @@ def test_what_is_generated_from_one_file_has_the_same_defects(tmp_path: Path) ->
     paths = [tmp_path / f"modeling_{name}.py" for name in "abc"]
     for path in paths:
         path.write_text(call if path != paths[2] else f"{call}{call}")
-    heirs = (Heir(paths[1], "Layer", defines=True),)
-    shared = Finding("GC003", "name", "", paths[0], 0, 1, "Layer", NO_FIX, heirs=heirs)
+    heirs = (InheritedDefect(paths[1], "Layer", defines=True),)
+    shared = Finding("GC003", "name", "", paths[0], 0, 1, "Layer", NO_FIX, inherited_by=heirs)
     own = Finding("GC003", "name", "", paths[2], 0, 1, "Layer", NO_FIX)
     found = (
         (paths[0], 1, shared),
@@ -171,7 +171,7 @@ def test_what_is_generated_from_one_file_has_the_same_defects(tmp_path: Path) ->
     )
     results, weighed = Results(), Weighed(hints={})
     for number, (path, line, finding) in enumerate(found):
-        place = Place(str(path), line, line)
+        place = SourcePlace(str(path), line, line)
         failure = Failure(
             "error",
             "reentrant",

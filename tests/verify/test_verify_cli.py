@@ -182,7 +182,7 @@ def test_an_interpreter_that_is_none_is_told(gclint: Gclint, tmp_path: Path) -> 
         ("kill -9 $$", "ended: it was killed (SIGKILL)"),
         ("yes nonsense", "cannot be understood (not a message of the verifier: "),
         ("head -c 100000 /dev/zero", "is it a Python interpreter?"),
-        ('echo \'{"kind":"Done"}\'; echo x', ""),
+        ('echo \'{"kind":"Finished"}\'; echo x', ""),
     ],
 )
 def test_whatever_an_interpreter_answers_is_told_in_one_line(

@@ -59,12 +59,12 @@ class Toy:
         import inspect
         from dataclasses import replace
         from gclint.verify.worker.cause import Cause
-        from gclint.verify.worker.protocol import Failure, Fingerprint, Place, ObservedSite
+        from gclint.verify.worker.protocol import Failure, Fingerprint, SourcePlace, ObservedSite
 
         is_layer = XLayer.__bases__[0].__name__ == "GradientCheckpointingLayer"
         # The line is that of the text that runs.
         line = inspect.getsourcelines(XLayer)[1]
-        place = Place(known.source, line, line)
+        place = SourcePlace(known.source, line, line)
         site = ObservedSite(place, "XLayer", place, is_layer, True, 2, is_layer)
         cause = Cause.NOT_A_LAYER
         failures = () if is_layer else (
@@ -95,13 +95,13 @@ class Toy:
         import inspect
         from dataclasses import replace
         from gclint.verify.worker.cause import Cause
-        from gclint.verify.worker.protocol import Failure, Fingerprint, Place, ObservedSite
+        from gclint.verify.worker.protocol import Failure, Fingerprint, SourcePlace, ObservedSite
 
         lines, first = inspect.getsourcelines(XModel.forward)
         line = first + next(number for number, each in enumerate(lines) if "= layer(" in each)
         lost = ("signal",) if "signal=" in lines[line - first] else ()
-        place = Place(known.source, line, line)
-        site = ObservedSite(place, "XLayer", Place(known.source, 1, 1), True, True, 2, True, lost)
+        place = SourcePlace(known.source, line, line)
+        site = ObservedSite(place, "XLayer", SourcePlace(known.source, 1, 1), True, True, 2, True, lost)
         cause = Cause.KEYWORD_ACTIVATION
         failures = tuple(
             Failure("gradients", "reentrant", "default", "gradients are lost", (), (place,), cause)

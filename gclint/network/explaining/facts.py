@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gclint.finding import Step
+from gclint.finding import StoryStep
 from gclint.network.evaluation.classes import ClassInfo
 
 
@@ -22,7 +22,7 @@ class Fact:
     """The same as fields for JSON, if programs need more than the sentence."""
 
     @classmethod
-    def of(cls, step: Step) -> Fact:
+    def of(cls, step: StoryStep) -> Fact:
         """Return a step of a story as a fact."""
         return cls(step.message, (step.path, step.start))
 

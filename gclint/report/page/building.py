@@ -14,7 +14,7 @@ from gclint.report.page import classes, matrix, repairs
 from gclint.report.page.classes import OUTCOMES, Outcome, Ran, Row
 from gclint.report.page.excerpts import Excerpt, Line, Sources, brief
 from gclint.report.page.matrix import Column, State
-from gclint.report.page.repairs import Repair
+from gclint.report.page.repairs import RepairSection
 from gclint.report.report import Report
 from gclint.report.verification import remark_lines
 from gclint.verify.worker.protocol import ClassResult, Environment, SetUpOutcome
@@ -27,7 +27,7 @@ _NOTHING_WORKS = "No setting that was run works: see the failures"
 
 
 @dataclass(frozen=True)
-class Origin:
+class PageOrigin:
     """How a page was made."""
 
     command: str
@@ -38,7 +38,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Recommendation:
     """What to do about some of the classes."""
 
     group: str
@@ -59,13 +59,13 @@ class Page:
     problems: tuple[str, ...]
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    repairs: tuple[Repair, ...]
+    repairs: tuple[RepairSection, ...]
     findings: tuple[Excerpt, ...]
     remarks: tuple[str, ...]
     repeat: str
 
     @cached_property
-    def answers(self) -> tuple[Answer, ...]:
+    def answers(self) -> tuple[Recommendation, ...]:
         """What to do: for each kind of training, what concerns most classes first."""
         found: dict[tuple[str, str, State], dict[str, None]] = {}
         for row in self.rows:
@@ -73,7 +73,9 @@ class Page:
                 found.setdefault(key, {})[row.result.name] = None
         order = list(dict.fromkeys(group for group, _, _ in found))
         counted = sorted(found.items(), key=lambda each: (order.index(each[0][0]), -len(each[1])))
-        return tuple(Answer(group, text, state, tuple(names)) for (group, text, state), names in counted)
+        return tuple(
+            Recommendation(group, text, state, tuple(names)) for (group, text, state), names in counted
+        )
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
@@ -116,7 +118,7 @@ def _answers(row: Row) -> Iterator[tuple[str, str, State]]:
             yield group, _NOTHING_WORKS, "fails"
 
 
-def page(report: Report, origin: Origin) -> Page:
+def page(report: Report, origin: PageOrigin) -> Page:
     """Return the page of a report."""
     all_repairs = tuple(map(repairs.of_proof, report.proofs or ()))
     found = [*_run(report), *_repaired(report, all_repairs)]
@@ -147,7 +149,7 @@ def _run(report: Report) -> Iterator[Row]:
         yield from (Row(Ran(result, sources)) for result in report.runs.sorted())
 
 
-def _repaired(report: Report, all_repairs: Iterable[Repair]) -> Iterator[Row]:
+def _repaired(report: Report, all_repairs: Iterable[RepairSection]) -> Iterator[Row]:
     """Yield each class that repairs were run with, as it is with the proven ones."""
     proofs = report.proofs or ()
     texts = {path: own for proof in proofs for path, own in proof.changed.items()}
@@ -170,14 +172,14 @@ def _key(result: ClassResult) -> tuple[str, str]:
     return result.source, result.name
 
 
-def _hinted(report: Report, result: ClassResult) -> Iterator[Repair]:
+def _hinted(report: Report, result: ClassResult) -> Iterator[RepairSection]:
     if report.weighed is not None:
         weighed = report.weighed
         hints = (hint for failure in result.failures for hint in weighed.hints_of(result, failure))
         yield from repairs.suggested(report, hints)
 
 
-def _facts(report: Report, origin: Origin) -> Iterator[tuple[str, str]]:
+def _facts(report: Report, origin: PageOrigin) -> Iterator[tuple[str, str]]:
     yield "Command", origin.command
     yield "Made", origin.made.strftime("%Y-%m-%d %H:%M %Z").strip()
     yield "gclint", __version__

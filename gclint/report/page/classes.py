@@ -14,8 +14,8 @@ from typing import Literal
 from gclint.code.paths import shown
 from gclint.report.page import matrix
 from gclint.report.page.excerpts import Sources, brief
-from gclint.report.page.matrix import Cell, State
-from gclint.report.page.repairs import Repair
+from gclint.report.page.matrix import MatrixCell, State
+from gclint.report.page.repairs import RepairSection
 from gclint.report.verification import Story, stories
 from gclint.verify.proven import proven_setting
 from gclint.verify.worker.coverage import listed
@@ -53,7 +53,7 @@ class Row:
     """With its repair, if that is proven."""
     before: Ran | None = None
     """Without the proven repair."""
-    repairs: tuple[Repair, ...] = ()
+    repairs: tuple[RepairSection, ...] = ()
     model: str = ""
     """The name of its model."""
 
@@ -125,7 +125,7 @@ def _kinds(result: ClassResult) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockMark:
     """One block of a stack."""
 
     name: str
@@ -133,7 +133,7 @@ class Block:
     label: str
 
 
-def stacks(result: ClassResult) -> dict[str, list[Block]]:
+def stacks(result: ClassResult) -> dict[str, list[BlockMark]]:
     """Return the blocks by their stacks, with their states in the first scenario."""
     seen: dict[str, list[str]] = {}
     modes = []
@@ -151,13 +151,13 @@ def stacks(result: ClassResult) -> dict[str, list[Block]]:
                     seen.setdefault(name, [])
                 for name in verdict.recomputed:
                     seen.setdefault(name, []).append(mode)
-    found: defaultdict[str, list[Block]] = defaultdict(list)
+    found: defaultdict[str, list[BlockMark]] = defaultdict(list)
     for name in sorted(seen, key=_natural):
         found[_INDEX.sub("", name) or name].append(_block(name, seen[name], modes))
     return dict(found)
 
 
-def _block(name: str, modes: Sequence[str], run: Sequence[str]) -> Block:
+def _block(name: str, modes: Sequence[str], run: Sequence[str]) -> BlockMark:
     found = _INDEX.search(name)
     state: State = "works" if len(modes) == len(run) else "partly" if modes else "fails"
     label = {
@@ -165,7 +165,7 @@ def _block(name: str, modes: Sequence[str], run: Sequence[str]) -> Block:
         "partly": f"recomputed {' and '.join(modes)} only",
         "fails": "not recomputed",
     }[state]
-    return Block(found[1] if found else name.rpartition(".")[2], state, label)
+    return BlockMark(found[1] if found else name.rpartition(".")[2], state, label)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
@@ -200,7 +200,7 @@ def shares(result: ClassResult) -> Iterator[tuple[Cost, float]]:
     return ((cost, cost.saved_bytes / plain if plain else 0.0) for cost in result.costs)
 
 
-def trial(result: ClassResult, scenario: str) -> Iterator[tuple[Cell, int | None]]:
+def trial(result: ClassResult, scenario: str) -> Iterator[tuple[MatrixCell, int | None]]:
     """Yield what each mode of a scenario shows, with the bytes saved for backward."""
     saved = {each.mode: each.saved_bytes for each in result.verdicts if each.scenario == scenario}
     return zip(matrix.mode_cells(result, scenario), map(saved.get, CHECKPOINTED), strict=True)

@@ -11,7 +11,7 @@ from gclint.code.packages import INSTALLED
 from gclint.code.paths import shown
 from gclint.facts import read_bytes, real_path
 from gclint.verify.sources import digest, target_of
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 
 _AROUND = 2
 """Lines before and after."""
@@ -54,7 +54,7 @@ class Sources:
         self._texts = {str(path.absolute()): text for path, text in texts.items()}
         self._known: dict[str, list[str] | str] = {}
 
-    def excerpt(self, place: Place) -> Excerpt:
+    def excerpt(self, place: SourcePlace) -> Excerpt:
         """Return a place with its lines and some around them, or with the reason why there are none."""
         written = f"{brief(place.path)}:{place.line}"
         lines = self._lines(place.path)

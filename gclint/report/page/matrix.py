@@ -46,7 +46,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Cell:
+class MatrixCell:
     """The result of one class in one column."""
 
     state: State
@@ -74,7 +74,7 @@ def columns(results: Iterable[ClassResult]) -> tuple[Column, ...]:
     )
 
 
-def cells(result: ClassResult, shown: Sequence[Column]) -> tuple[Cell, ...]:
+def cells(result: ClassResult, shown: Sequence[Column]) -> tuple[MatrixCell, ...]:
     """Return the result of a class in each of the columns."""
     by_column: dict[str, list[str]] = {}
     for name in result.scenarios:
@@ -93,34 +93,36 @@ def spelled(setup: SetUp) -> str:
     return ", ".join(filter(None, (spelled_out(setup.name), setup.data)))
 
 
-def _settled(cell: Cell, has_setting: bool) -> Cell:
+def _settled(cell: MatrixCell, has_setting: bool) -> MatrixCell:
     """Return a cell that is not as bad if a setting is known with which the class works."""
     return replace(cell, state="partly") if has_setting and cell.state == "fails" else cell
 
 
-def _setup_cell(setup: SetUp) -> Cell:
+def _setup_cell(setup: SetUp) -> MatrixCell:
     """Return the result of a set-up, which has one mode as a part of its name."""
     reason = ": ".join(part for part in (setup.symptom, setup.message) if part)
     if setup.outcome == "works":
-        return Cell("works", "✓", "works")
+        return MatrixCell("works", "✓", "works")
     if setup.outcome == "fails":
-        return Cell("fails", "✗", f"fails: {reason}")
-    return Cell("not run", _NOT_RUN, f"not run: {reason}")
+        return MatrixCell("fails", "✗", f"fails: {reason}")
+    return MatrixCell("not run", _NOT_RUN, f"not run: {reason}")
 
 
-def mode_cells(result: ClassResult, scenario: str) -> tuple[Cell, ...]:
+def mode_cells(result: ClassResult, scenario: str) -> tuple[MatrixCell, ...]:
     """Return the result of each mode of a scenario."""
     if messages := _messages(result, scenario, "plain"):
-        return (Cell("fails", "fails without checkpointing, too", "; ".join(messages)),) * len(CHECKPOINTED)
+        return (MatrixCell("fails", "fails without checkpointing, too", "; ".join(messages)),) * len(
+            CHECKPOINTED
+        )
     found = []
     for mode in CHECKPOINTED:
         messages = _messages(result, scenario, mode)
         if messages:
-            found.append(Cell("fails", "fails", "; ".join(messages)))
+            found.append(MatrixCell("fails", "fails", "; ".join(messages)))
         elif _was_run(result, scenario, mode):
-            found.append(Cell("works", "works"))
+            found.append(MatrixCell("works", "works"))
         else:
-            found.append(Cell("not run", "not run"))
+            found.append(MatrixCell("not run", "not run"))
     return tuple(found)
 
 
@@ -128,10 +130,10 @@ def _column(scenario: str) -> str:
     return _OPTIONS if scenario_named(scenario).feature.startswith(OPTION) else scenario
 
 
-def _joined(result: ClassResult, scenarios: Sequence[str]) -> Cell:
+def _joined(result: ClassResult, scenarios: Sequence[str]) -> MatrixCell:
     """Return one cell for all of these scenarios: it fails if one of them does."""
     if not scenarios:
-        return Cell("none")
+        return MatrixCell("none")
     modes: tuple[Mode, ...] = ("plain", *CHECKPOINTED)
     failing = [mode for mode in modes if any(_messages(result, name, mode) for name in scenarios)]
     running = [mode for mode in CHECKPOINTED if any(_was_run(result, name, mode) for name in scenarios)]
@@ -142,13 +144,13 @@ def _joined(result: ClassResult, scenarios: Sequence[str]) -> Cell:
             text for name in scenarios for mode in failing for text in _messages(result, name, mode)
         )
         is_left = "plain" not in failing and any(mode not in failing for mode in running)
-        return Cell("partly" if is_left else "fails", letters, f"fails {words}: {message}")
+        return MatrixCell("partly" if is_left else "fails", letters, f"fails {words}: {message}")
     if not running:
-        return Cell("not run", _NOT_RUN, "not run")
+        return MatrixCell("not run", _NOT_RUN, "not run")
     if len(running) < len(CHECKPOINTED):
         only = running[0]
-        return Cell("works", f"✓{_LETTERS[only]}", f"works {_WORDS[only]}; the other mode was not run")
-    return Cell("works", "✓", "works")
+        return MatrixCell("works", f"✓{_LETTERS[only]}", f"works {_WORDS[only]}; the other mode was not run")
+    return MatrixCell("works", "✓", "works")
 
 
 def _messages(result: ClassResult, scenario: str, mode: Mode) -> list[str]:

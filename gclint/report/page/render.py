@@ -9,10 +9,10 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from gclint.report.live import size
 from gclint.report.page import classes, matrix
 from gclint.report.page.building import Page
 from gclint.report.page.excerpts import brief
+from gclint.report.progress_table import size
 from gclint.report.verification import advised, by_group, fates
 
 _FOLDER = "templates"

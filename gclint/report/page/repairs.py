@@ -22,7 +22,7 @@ _STARTS = {"---": "file", "+++": "file", "@@": "hunk", "+": "added", "-": "remov
 
 
 @dataclass(frozen=True)
-class Repair:
+class RepairSection:
     """A change of the source, and the verdict of runs."""
 
     title: str
@@ -38,7 +38,7 @@ class Repair:
     """The command that makes it, if it has not been made."""
 
 
-def suggested(report: Report, hints: Iterable[Hint]) -> Iterator[Repair]:
+def suggested(report: Report, hints: Iterable[Hint]) -> Iterator[RepairSection]:
     """Yield the repairs of a failure, one finding at a time, with the command that makes them."""
     for finding, command in dict.fromkeys(
         (finding, repair_command(hint)) for hint in hints for finding in hint.findings if finding.fix
@@ -46,11 +46,11 @@ def suggested(report: Report, hints: Iterable[Hint]) -> Iterator[Repair]:
         yield _of_finding(report.project, finding, command)
 
 
-def of_proof(proof: Proof) -> Repair:
+def of_proof(proof: Proof) -> RepairSection:
     """Return a repair that was run."""
     codes = dict.fromkeys(f"{each.code} {each.name}" for each in proof.repairs)
     files = " and ".join(brief(path) for path in proof.paths)
-    return Repair(
+    return RepairSection(
         f"{files}: {', '.join(codes)}" if codes else files,
         "refused" if proof.obstacles else "proven",
         outcome(proof),
@@ -69,14 +69,14 @@ def _runs(proof: Proof) -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
-def _of_finding(project: Files, finding: Finding, command: str) -> Repair:
+def _of_finding(project: Files, finding: Finding, command: str) -> RepairSection:
     changed = {}
     for path, edits in by_file(finding.edits).items():
         before = project.file(path).text
         changed[path] = before, edited(before, edits)
     row = project.file(finding.path).position(finding.start).row
     why = obstacle(finding)
-    return Repair(
+    return RepairSection(
         f"{brief(finding.path)}:{row}: {headline(finding)}",
         "suggested",
         finding.fix.message if finding.fix else "",

@@ -19,8 +19,8 @@ from gclint.verify.sources import digest
 from gclint.verify.worker.protocol import (
     ClassResult,
     Discovered,
-    Done,
     Environment,
+    Finished,
     Message,
     Progress,
     Request,
@@ -46,7 +46,7 @@ _CHECK_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class TaskResult:
     """The result of a task."""
 
     node: str
@@ -55,16 +55,16 @@ class Answer:
     """The messages of the worker, except for those that only announce a step."""
 
 
-def answer(python: str, line: str, digests: Mapping[str, str], version: str) -> Answer:
+def answer(python: str, line: str, digests: Mapping[str, str], version: str) -> TaskResult:
     """Do a request on this machine, if its files and its gclint are those of the sender."""
     node = socket.gethostname()
     request = decode(line)
     assert isinstance(request, Request)
     problem = _problem(request, digests, version)
     if problem:
-        return Answer(node, (encode(Unusable(problem)),))
+        return TaskResult(node, (encode(Unusable(problem)),))
     messages = work(Path(python), request)
-    return Answer(node, tuple(encode(each) for each in messages if not isinstance(each, Progress)))
+    return TaskResult(node, tuple(encode(each) for each in messages if not isinstance(each, Progress)))
 
 
 def _problem(request: Request, digests: Mapping[str, str], version: str) -> str | None:
@@ -132,25 +132,23 @@ def _check_address(address: str | None) -> None:
 
 
 @dataclass(frozen=True)
-class _Work:
-    """One task."""
-
+class _ClusterTask:
     request: Request
     name: str
     """Its name in the cluster, which depends only on what is run."""
 
 
 def messages(ray: Any, python: Path, request: Request) -> Iterator[Message]:
-    """Yield the messages of all workers as if of one; the last is ``Done``, or what went wrong."""
+    """Yield the messages of all workers as if of one; the last is ``Finished``, or what went wrong."""
     try:
-        yield from _Run(ray, python, request).messages()
+        yield from _ClusterRun(ray, python, request).messages()
     except CannotReach as error:
         yield Unusable(str(error))
     except ray.exceptions.RayError as error:
         yield Unusable(f"{CONNECTION} has ended: {_first_line(error)}")
 
 
-class _Run:
+class _ClusterRun:
     """A request that a cluster is working on."""
 
     def __init__(self, ray: Any, python: Path, request: Request) -> None:
@@ -171,15 +169,17 @@ class _Run:
         options = {"num_cpus": 1, "num_gpus": _GPU_SHARE if has_gpu else 0, "max_retries": _RETRIES}
         self._task = ray.remote(**options)(answer)
         self._waiting = deque(self._listings(cores))
-        self._running: dict[Any, _Work] = {}
+        self._running: dict[Any, _ClusterTask] = {}
 
-    def _listings(self, cores: int) -> Iterator[_Work]:
+    def _listings(self, cores: int) -> Iterator[_ClusterTask]:
         """Yield the tasks that list classes, about one for each core of the cluster."""
         parts: dict[int, list[Source]] = {}
         for path, source in sorted((each.path, each) for each in self._request.sources):
             parts.setdefault(int(self._digests[path], 16) % cores, []).append(source)
         for number, sources in sorted(parts.items()) or [(0, [])]:
-            yield _Work(replace(self._request, sources=tuple(sources), is_listing=True), f"listing {number}")
+            yield _ClusterTask(
+                replace(self._request, sources=tuple(sources), is_listing=True), f"listing {number}"
+            )
 
     def messages(self) -> Iterator[Message]:
         """Yield everything that happens."""
@@ -192,9 +192,9 @@ class _Run:
                     yield message
                     if isinstance(message, Unusable) and message.source is None:
                         return
-        yield Done()
+        yield Finished()
 
-    def _start(self, work: _Work) -> None:
+    def _start(self, work: _ClusterTask) -> None:
         task = self._task.options(name=work.name)
         digests = {each.path: self._digests[each.path] for each in work.request.sources}
         reference = task.remote(str(self._python), encode(work.request), digests, gclint.__version__)
@@ -209,10 +209,9 @@ class _Run:
             if not self._ray.cluster_resources().get("CPU", 0):
                 raise CannotReach("the Ray cluster has no node left to run on")
 
-    def _messages_of(self, work: _Work, reference: Any) -> Iterator[Message]:
-        """Yield the messages of one task."""
+    def _messages_of(self, work: _ClusterTask, reference: Any) -> Iterator[Message]:
         try:
-            found: Answer = self._ray.get(reference)
+            found: TaskResult = self._ray.get(reference)
         except self._ray.exceptions.LocalRayletDiedError:  # This machine is no longer part of the cluster.
             raise
         except self._ray.exceptions.RayError as error:
@@ -241,16 +240,16 @@ class _Run:
                 f"answered has {_described(self._environment)}"
             )
 
-    def _works(self, request: Request, found: Discovered) -> Iterator[_Work]:
+    def _works(self, request: Request, found: Discovered) -> Iterator[_ClusterTask]:
         """Yield a task for each class of a source."""
         (source,) = (each for each in request.sources if each.path == found.source)
         for name in found.classes:
             key = hashlib.sha256(f"{name} {self._digests[source.path]}".encode()).hexdigest()[:12]
             sources = (replace(source, only=(name,)),)
-            yield _Work(replace(self._request, sources=sources), f"{name} {key}")
+            yield _ClusterTask(replace(self._request, sources=sources), f"{name} {key}")
 
 
-def _lost(work: _Work, error: Exception) -> Iterator[Message]:
+def _lost(work: _ClusterTask, error: Exception) -> Iterator[Message]:
     """Yield what is known about a task that the cluster did not finish."""
     what = f"the cluster did not complete it in {_RETRIES} more attempts: {_first_line(error)}"
     if work.request.is_listing:

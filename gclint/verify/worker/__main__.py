@@ -18,7 +18,7 @@ def main() -> None:
     from gclint.verify.worker.child import adopt_orphans, die_with_parent, keep_private
     from gclint.verify.worker.ending import THREADS
     from gclint.verify.worker.isolation import go_offline, isolate, use_home
-    from gclint.verify.worker.memory import limit_threads
+    from gclint.verify.worker.memory_limits import limit_threads
     from gclint.verify.worker.models import Models
     from gclint.verify.worker.protocol import Message, Request, decode, write_message
     from gclint.verify.worker.server import serve

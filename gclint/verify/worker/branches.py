@@ -31,7 +31,7 @@ EXECUTED, ENTERED, LEFT = "__gclint_executed__", "__gclint_entered__", "__gclint
 """The global names of the functions that note what is executed, and where methods begin and end."""
 _CACHE = re.compile(r"(?:^|_)(?:past|caches?|mems)(?:_|$)")
 """The names of caches, and of what switches them on."""
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SAYING = frozenset(("logger", "logging", "warnings"))
 
 
@@ -134,14 +134,14 @@ class _Marking(ast.NodeTransformer):
         self._around: int | None = None
         self._class: str | None = None
         """The name of the class whose body this is."""
-        self._defined = {node.name for node in ast.walk(found.tree) if isinstance(node, _FUNCTIONS)}
+        self._defined = {node.name for node in ast.walk(found.tree) if isinstance(node, FUNCTIONS)}
         """The names of all functions of the module."""
 
     # -- what has branches
 
     def visit(self, node: ast.AST) -> Any:
         """Mark what has branches in functions, and the watched statements, but for those right in classes."""
-        if self._function is None and not isinstance(node, (ast.ClassDef, *_FUNCTIONS)):
+        if self._function is None and not isinstance(node, (ast.ClassDef, *FUNCTIONS)):
             return self.generic_visit(node)
         number = None
         if isinstance(node, ast.stmt) and self._function is not None and self._class is None:
@@ -206,13 +206,13 @@ class _Marking(ast.NodeTransformer):
 
     def visit_Match(self, node: Any) -> Any:
         """Mark the cases."""
-        subject = node.subject
+        matched = node.subject
         node.subject = self.visit(node.subject)
-        for case in node.cases:
-            if case.guard is not None:
-                case.guard = self.visit(case.guard)
-            number = self._add(case.body[0], "body", (subject, *case.body), self._why(None, case.body))
-            case.body = self._suite(case.body, number)
+        for arm in node.cases:
+            if arm.guard is not None:
+                arm.guard = self.visit(arm.guard)
+            number = self._add(arm.body[0], "body", (matched, *arm.body), self._why(None, arm.body))
+            arm.body = self._suite(arm.body, number)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.IfExp:

@@ -26,15 +26,15 @@ from gclint.verify.worker import processes
 from gclint.verify.worker.ending import (
     End,
     Excess,
-    Frame,
     Limits,
-    Meter,
+    ResourceMeter,
     Sample,
+    StackFrame,
     end_of_exception,
     end_of_status,
     frames_in,
 )
-from gclint.verify.worker.memory import limit_memory, limit_seconds, without_core_dump
+from gclint.verify.worker.memory_limits import limit_memory, limit_seconds, without_core_dump
 
 Send = Callable[[str], None]
 """Sends one line, without its end."""
@@ -216,8 +216,8 @@ class _Child:
         self.task = task
         self.is_open = True
         self._limits = _limits_of(task)
-        self._meter = Meter(self._limits, time.monotonic())
-        self._memory = processes.Memory()
+        self._meter = ResourceMeter(self._limits, time.monotonic())
+        self._memory = processes.ProcessMemory()
         self._seen: set[int] = set()
         self._excess: tuple[Excess, str] | None = None
         self._deadline = math.inf
@@ -442,6 +442,8 @@ def _read_end(line: str) -> End | None:
     """Return the end that a line reports; None if something else was written into the pipe."""
     try:
         content = json.loads(line)
-        return End(content["cause"], content["message"], tuple(Frame(**each) for each in content["frames"]))
+        return End(
+            content["cause"], content["message"], tuple(StackFrame(**each) for each in content["frames"])
+        )
     except (ValueError, KeyError, TypeError):
         return None

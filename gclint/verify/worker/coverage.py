@@ -9,10 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from gclint.verify.worker.branches import Branch, Marked, marked
+from gclint.verify.worker.branches import FUNCTIONS, Branch, Marked, marked
 from gclint.verify.worker.protocol import ClassResult, Coverage, ObservedSite, Part, Unreached
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def listed(found: Iterable[Unreached], most: int | None = None) -> str:
@@ -77,7 +75,7 @@ def is_reached(found: Collection[Coverage], text: str, line: int, column: int) -
             for owner in ast.walk(code.tree)
             if isinstance(owner, ast.ClassDef) and owner.lineno == line
             for each in owner.body
-            if isinstance(each, _FUNCTIONS) and each.name == "forward"
+            if isinstance(each, FUNCTIONS) and each.name == "forward"
         ]
         return any(not set(one.entered).isdisjoint(forwards) for one in found) if forwards else None
     return None
@@ -169,7 +167,7 @@ class _Used:
         while waiting:
             for path, statement in self._definitions.get(waiting.pop(), ()):
                 for each in ast.walk(statement):
-                    if isinstance(each, _FUNCTIONS):
+                    if isinstance(each, FUNCTIONS):
                         found.add((path, each.lineno))
                 new = {*_mentioned(statement)} - met
                 met |= new
@@ -183,7 +181,7 @@ class _Used:
         while waiting:
             for path, statement in self._definitions.get(waiting.pop(), ()):
                 if isinstance(statement, ast.ClassDef):
-                    methods = (each for each in statement.body if isinstance(each, _FUNCTIONS))
+                    methods = (each for each in statement.body if isinstance(each, FUNCTIONS))
                     found |= {(path, each.lineno) for each in methods if each.name == "forward"}
                     new = {each for base in statement.bases for each in _mentioned(base)} - met
                     met |= new
@@ -192,7 +190,7 @@ class _Used:
 
 
 def _defined(statement: ast.stmt) -> Iterator[str]:
-    if isinstance(statement, (ast.ClassDef, *_FUNCTIONS)):
+    if isinstance(statement, (ast.ClassDef, *FUNCTIONS)):
         yield statement.name
     elif isinstance(statement, (ast.Import, ast.ImportFrom)):
         yield from (each.asname for each in statement.names if each.asname is not None)
@@ -211,14 +209,14 @@ def _mentioned(statement: ast.AST) -> Iterator[str]:
             yield each.name
 
 
-def _loop(tree: ast.Module, line: int) -> _Loop | None:
+def _loop(tree: ast.Module, line: int) -> _BlockLoop | None:
     """Return the outermost loop around a line within its function, or the statement if there is none."""
     around = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
     ]
-    functions = [each for each in around if isinstance(each, _FUNCTIONS)]
+    functions = [each for each in around if isinstance(each, FUNCTIONS)]
     if not functions:
         return None
     function = max(functions, key=lambda each: each.lineno)
@@ -226,10 +224,10 @@ def _loop(tree: ast.Module, line: int) -> _Loop | None:
     loops = [each for each in within if isinstance(each, (ast.For, ast.AsyncFor, ast.While))]
     if not within:
         return None
-    return _Loop(function, min(loops or within[-1:], key=lambda each: each.lineno))
+    return _BlockLoop(function, min(loops or within[-1:], key=lambda each: each.lineno))
 
 
-class _Loop:
+class _BlockLoop:
     """A statement that runs blocks, with what depends on it in its function."""
 
     def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gclint.verify.worker.memory import is_crowded_out, is_out_of_memory
+from gclint.verify.worker.memory_limits import is_crowded_out, is_out_of_memory
 
 PROCESSES = 256
 """The most processes of a tree."""
@@ -100,7 +100,7 @@ class Sample:
     bytes: float = 0.0
 
 
-class Meter:
+class ResourceMeter:
     """Judges the samples of one tree of processes."""
 
     def __init__(self, limits: Limits, now: float) -> None:
@@ -197,7 +197,7 @@ written into the pipe for results; ``error``: an exception."""
 
 
 @dataclass(frozen=True)
-class Frame:
+class StackFrame:
     """A line of code that was being executed."""
 
     path: str
@@ -211,7 +211,7 @@ class End:
     cause: Cause
     message: str = ""
     """What happened, as words that follow "there was"."""
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[StackFrame, ...] = ()
     """The frames that were being executed, as far as known, the innermost first."""
     seconds: float = field(default=0.0, compare=False)
     """The CPU time that it and its descendants have used, as far as known."""
@@ -226,12 +226,12 @@ class End:
         """
         return usual is not None and (self.is_idle or seconds > HANGS * usual)
 
-    def place_in(self, path: str) -> Frame | None:
+    def place_in(self, path: str) -> StackFrame | None:
         """Return the innermost line of the file at ``path`` that was being executed."""
         return innermost(self.frames, path)
 
 
-def innermost(frames: Iterable[Frame], path: str) -> Frame | None:
+def innermost(frames: Iterable[StackFrame], path: str) -> StackFrame | None:
     """Return the first of some frames that is in the file at ``path``."""
     real = os.path.realpath(path)
     return next((frame for frame in frames if os.path.realpath(frame.path) == real), None)
@@ -243,7 +243,7 @@ def end_of_exception(error: BaseException) -> End:
     if isinstance(error, SystemExit):
         return End("exit", f"a call of sys.exit({error.code!r})", frames)
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
-        place = Frame(error.filename, error.lineno)
+        place = StackFrame(error.filename, error.lineno)
         column = f":{error.offset}" if error.offset else ""
         text = f"{type(error).__name__}: {error.msg} ({place.path}:{place.line}{column})"
         return End("error", text, (place, *frames))
@@ -257,10 +257,10 @@ def end_of_exception(error: BaseException) -> End:
     return End("error" if isinstance(error, Exception) else "exit", f"{text}{at}", frames)
 
 
-def frames_of(error: BaseException) -> tuple[Frame, ...]:
+def frames_of(error: BaseException) -> tuple[StackFrame, ...]:
     """Return the frames in which an exception was raised, without those of the import system."""
     return tuple(
-        Frame(each.filename, each.lineno or 1)
+        StackFrame(each.filename, each.lineno or 1)
         for each in reversed(traceback.extract_tb(error.__traceback__))
         if not each.filename.startswith("<frozen importlib")
     )
@@ -281,6 +281,6 @@ def end_of_status(status: int, dump: str, seconds: float) -> End:
     return End("killed", f"a signal from outside ({name}{cause})", frames)
 
 
-def frames_in(dump: str) -> tuple[Frame, ...]:
+def frames_in(dump: str) -> tuple[StackFrame, ...]:
     """Return the frames in what the interpreter's fault handler has written."""
-    return tuple(Frame(path, int(line)) for path, line in _FRAME.findall(dump))
+    return tuple(StackFrame(path, int(line)) for path, line in _FRAME.findall(dump))

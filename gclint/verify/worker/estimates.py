@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gclint.verify.worker.modes import Mode, Place
+from gclint.verify.worker.modes import Mode, SourcePlace
 
 Dimension = Literal["batch", "sequence"]
 
@@ -34,7 +34,7 @@ class Sharding:
 
 
 @dataclass(frozen=True)
-class Question:
+class EstimateRequest:
     """Which model to estimate, and at which size."""
 
     model_class: str = ""
@@ -89,7 +89,7 @@ class Saved:
 
     module: str
     """The module that ran, with ``*`` for the numbers of blocks; empty for the model itself."""
-    place: Place | None
+    place: SourcePlace | None
     """The line, if it is known."""
     operation: str
     """What keeps it: ``autograd``, ``checkpoint`` for arguments of a checkpoint that autograd does not see,

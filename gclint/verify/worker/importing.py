@@ -16,7 +16,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 
 from gclint.verify.worker.branches import ENTERED, EXECUTED, LEFT, Marked, marked
-from gclint.verify.worker.protocol import Coverage, Place, Source
+from gclint.verify.worker.protocol import Coverage, Source, SourcePlace
 
 executed: set[int] = set()
 """The numbers of what this process, or the one that it was forked from, has executed lately."""
@@ -125,7 +125,9 @@ class _Alias(Loader):
         module.__spec__ = self._spec
 
 
-def lay_over(overlay: Mapping[str, str], watched: Sequence[Place] = (), sources: Sequence[str] = ()) -> None:
+def lay_over(
+    overlay: Mapping[str, str], watched: Sequence[SourcePlace] = (), sources: Sequence[str] = ()
+) -> None:
     """From now on, import texts instead of the files at these paths.
 
     What is executed of them, and of further ``sources``, is recorded in :data:`executed`: their branches, and
@@ -189,7 +191,7 @@ def undecided(numbers: Set[int]) -> Iterator[str]:
             yield from each.marked.words({number - each.first for number in numbers})
 
 
-def executed_places(numbers: Set[int]) -> Iterator[Place]:
+def executed_places(numbers: Set[int]) -> Iterator[SourcePlace]:
     """Yield the watched statements among what was executed."""
     for each in _watchers:
         yield from (place for number, place in enumerate(each.places) if each.first - 1 - number in numbers)
@@ -219,7 +221,7 @@ class _Watcher:
         self.path = path
         self.first = first + _MOST // 2
         """The number of the first branch; those of watched statements go down from it."""
-        self.places: list[Place] = []
+        self.places: list[SourcePlace] = []
         self.text = ""
         """What was imported; empty before."""
         self.marked: Marked | None = None

@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
+from gclint.verify.worker.examination.block_calls import file_of
 from gclint.verify.worker.examination.blocks import Block, BlockFinder
 from gclint.verify.worker.examination.fault import fault_of
+from gclint.verify.worker.examination.model_under_test import disable_checkpointing, seed
 from gclint.verify.worker.examination.observers import Phases, SavedBytes
-from gclint.verify.worker.examination.subject import disable_checkpointing, seed
-from gclint.verify.worker.examination.trace import file_of
 from gclint.verify.worker.live import NotExaminable, own_model
-from gclint.verify.worker.memory import is_out_of_memory
+from gclint.verify.worker.memory_limits import is_out_of_memory
 from gclint.verify.worker.practices import AS_IT_IS, KNOWN, OFF, TrainerPractice
 from gclint.verify.worker.protocol import ClassResult, SetUp
 from gclint.verify.worker.randomness import random_states, restore_random

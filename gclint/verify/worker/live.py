@@ -24,14 +24,14 @@ from transformers import PretrainedConfig
 
 from gclint.verify.worker.child import ForkDenied, Send, Task, run
 from gclint.verify.worker.ending import End
+from gclint.verify.worker.examination.block_calls import file_of
 from gclint.verify.worker.examination.examine import examine
-from gclint.verify.worker.examination.subject import disable_checkpointing
-from gclint.verify.worker.examination.trace import file_of
+from gclint.verify.worker.examination.model_under_test import disable_checkpointing
 from gclint.verify.worker.practices import Practice
 from gclint.verify.worker.protocol import ClassResult, Source
-from gclint.verify.worker.specimen import NotSynthesisable, Specimen
+from gclint.verify.worker.tiny_model import NotSynthesisable, TinyModel
 from gclint.verify.worker.training.training import trained
-from gclint.verify.worker.watch import Record, reporting
+from gclint.verify.worker.watch import ClassRecord, reporting
 
 _WRAPPERS = ("module", "_orig_mod")
 """The attributes in which training wrappers keep the model."""
@@ -87,7 +87,7 @@ def forked_result(
     Raises:
         NotForkable: this process cannot be forked.
     """
-    record = Record(source.path, name)
+    record = ClassRecord(source.path, name)
     end = End("killed")
     try:
         with _restored_signals():
@@ -117,7 +117,7 @@ def _examine_in_fork(
         return model
 
     makers = [partial(copied, batch) for batch in batches]
-    specimen = Specimen(
+    specimen = TinyModel(
         "default",
         model.config,
         build,

@@ -12,11 +12,11 @@ from itertools import chain
 from types import ModuleType
 from typing import Any
 
-from gclint.verify.worker.estimates import MemoryEstimate, Question
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.class_settings import ClassSettings
+from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
 from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import NO_FLAG, ClassResult, Failure, Source, Unusable
-from gclint.verify.worker.specimen import BrokenModel, NotSynthesisable, Specimen
+from gclint.verify.worker.tiny_model import BrokenModel, NotSynthesisable, TinyModel
 from gclint.verify.worker.watch import Watch
 
 _ENVIRONMENT = {
@@ -41,10 +41,10 @@ class Models:
     _classes: Callable[[ModuleType], Sequence[Any]]
     _unsupported: Callable[[Any], str | None]
     _examine: Callable[..., ClassResult]
-    _specimens: Callable[[Any], Iterator[Specimen]]
+    _tiny_models: Callable[[Any], Iterator[TinyModel]]
     _trained: Callable[..., ClassResult]
 
-    def __init__(self, known: Sequence[Known] = (), practices: Sequence[str] = ()) -> None:
+    def __init__(self, known: Sequence[ClassSettings] = (), practices: Sequence[str] = ()) -> None:
         self._known = known
         self._practices = practices_named(practices)
 
@@ -64,14 +64,14 @@ class Models:
             from gclint.verify.worker.classes import model_classes, unsupported
             from gclint.verify.worker.examination.examine import examine
             from gclint.verify.worker.rehearsal import rehearsed
-            from gclint.verify.worker.synthesis.attempts.search import specimens
-            from gclint.verify.worker.synthesis.configurations.known import learn
+            from gclint.verify.worker.synthesis.attempts.search import tiny_models
+            from gclint.verify.worker.synthesis.configurations.class_settings import learn
             from gclint.verify.worker.training.training import trained
         except ImportError as error:
             raise CannotWork(f"transformers {version} cannot be used: {error}") from error
         learn(self._known)
         self._classes, self._unsupported = model_classes, unsupported
-        self._examine, self._specimens = examine, partial(rehearsed, specimens)
+        self._examine, self._tiny_models = examine, partial(rehearsed, tiny_models)
         self._trained = trained
         return str(torch.__version__), str(version)
 
@@ -113,7 +113,7 @@ class Models:
         if reason is not None:
             return ClassResult(source.path, model_class.__name__, "not run", reason, NO_FLAG)
         try:
-            waiting = self._specimens(model_class)
+            waiting = self._tiny_models(model_class)
             first = next(waiting)
             result = self._examine(source, model_class, chain([first], waiting), device, watch=watch)
         except BrokenModel as error:
@@ -125,7 +125,7 @@ class Models:
         return self._trained(result, first, device, self._practices, watch)
 
     def estimate(
-        self, source: Source, classes: Sequence[Any], question: Question, device: str
+        self, source: Source, classes: Sequence[Any], question: EstimateRequest, device: str
     ) -> MemoryEstimate | Unusable:
         """Return the estimate for one of the classes, or why there is none; called in a fork."""
         from gclint.verify.worker.footprint.building import CannotEstimate

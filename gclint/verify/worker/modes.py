@@ -13,7 +13,7 @@ CHECKPOINTED: tuple[Mode, ...] = ("non-reentrant", "reentrant")
 
 
 @dataclass(frozen=True)
-class Place:
+class SourcePlace:
     """A piece of source code; lines count from 1."""
 
     path: str
@@ -22,7 +22,7 @@ class Place:
     columns: tuple[int, ...] = ()
     """Where it begins and ends in these lines, from 0 in bytes of UTF-8; empty where that is not known."""
 
-    def encloses(self, other: Place) -> bool:
+    def encloses(self, other: SourcePlace) -> bool:
         """Return whether another place, of which the columns are known as well, is a part of this one."""
         if self.path != other.path or self == other or not (self.columns and other.columns):
             return False

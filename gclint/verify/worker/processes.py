@@ -91,7 +91,7 @@ def strays(own: Collection[int], known: Mapping[int, Process]) -> list[int]:
     return [each.number for each in known.values() if each.parent == here and each.number not in own]
 
 
-class Memory:
+class ProcessMemory:
     """Measures the memory of a tree of processes, with what they share counted once."""
 
     def __init__(self) -> None:

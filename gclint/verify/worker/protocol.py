@@ -15,10 +15,10 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gclint.verify.worker.branches import Branch
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.estimates import MemoryEstimate, Question
-from gclint.verify.worker.known import Known
+from gclint.verify.worker.class_settings import ClassSettings
+from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
 from gclint.verify.worker.modes import Mode as Mode
-from gclint.verify.worker.modes import Place as Place
+from gclint.verify.worker.modes import SourcePlace as SourcePlace
 from gclint.verify.worker.practices import title_of
 from gclint.verify.worker.scenarios import scenario_named
 
@@ -62,7 +62,7 @@ class Request:
     """The time limit of one class, in CPU time of all its processes."""
     gigabytes: float = 8.0
     """The memory limit of one class on a CPU, of all its processes together."""
-    watched: tuple[Place, ...] = ()
+    watched: tuple[SourcePlace, ...] = ()
     """The places in the overlay's texts to watch for execution."""
     also_marked: tuple[str, ...] = ()
     """Further files whose branches are watched, if they are imported."""
@@ -70,11 +70,11 @@ class Request:
     """An empty folder for data of the user; if there is none, the real folders are used."""
     gpu_gigabytes: float | None = None
     """The limit of one process on GPU memory."""
-    known: tuple[Known, ...] = ()
+    known: tuple[ClassSettings, ...] = ()
     """The user's settings for classes."""
     practices: tuple[str, ...] = ()
     """The names of the practices to run in addition to the scenarios."""
-    question: Question | None = None
+    question: EstimateRequest | None = None
     """What to estimate, instead of running the classes of the only source."""
     is_listing: bool = False
     """Whether only to list the classes of the sources, instead of running them."""
@@ -114,7 +114,7 @@ class Unusable:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Divergence:
     """Where two passes begin to differ.
 
     These are the forward pass and its recomputation, or the forward passes without and with checkpointing.
@@ -122,9 +122,9 @@ class Difference:
 
     operation: str
     """The operation in the first of them."""
-    first: tuple[Place, ...]
+    first: tuple[SourcePlace, ...]
     """Its line and those of its callers, the innermost first."""
-    second: tuple[Place, ...]
+    second: tuple[SourcePlace, ...]
     """The same in the other pass."""
 
 
@@ -170,13 +170,13 @@ class Failure:
     """What was observed."""
     parameters: tuple[str, ...] = ()
     """The parameters that it is about."""
-    places: tuple[Place, ...] = ()
+    places: tuple[SourcePlace, ...] = ()
     """The call sites that it is about."""
     cause: Cause | None = None
     """Its cause, if known."""
     explanation: str = ""
     """The cause in sentences, with the source's names and lines, and what to do about it."""
-    difference: Difference | None = None
+    difference: Divergence | None = None
     """The first operation that differs, if it was seen."""
     blocks: tuple[str, ...] = ()
     """The names of the blocks that it is about."""
@@ -194,10 +194,10 @@ class Failure:
 class ObservedSite:
     """What one call site did with blocks of one class, over all steps."""
 
-    place: Place
+    place: SourcePlace
     block: str
     """The name of the block's class."""
-    definition: Place
+    definition: SourcePlace
     """Where the block's class is defined."""
     is_layer: bool
     """Whether the class is a ``GradientCheckpointingLayer``."""
@@ -223,7 +223,7 @@ class ObservedSite:
 class InputEmbedding:
     """The module that ``get_input_embeddings()`` of a class should return, since it feeds a first block."""
 
-    place: Place
+    place: SourcePlace
     """Where the class is defined."""
     model: str
     """The name of the class."""
@@ -420,7 +420,7 @@ class ClassResult:
     """The others, by the reason."""
     verdicts: tuple[Verdict, ...] = ()
     """What each scenario showed in each mode, including what failures do not repeat."""
-    executed: tuple[Place, ...] = ()
+    executed: tuple[SourcePlace, ...] = ()
     """The watched places in changed texts that were executed."""
     coverage: tuple[Coverage, ...] = ()
     """What was executed of its file, and of those with other texts."""
@@ -472,11 +472,13 @@ class Demonstration:
 
 
 @dataclass(frozen=True)
-class Done:
+class Finished:
     """The last message: everything was run."""
 
 
-Message = Environment | Discovered | Unusable | Progress | ClassResult | MemoryEstimate | Demonstration | Done
+Message = (
+    Environment | Discovered | Unusable | Progress | ClassResult | MemoryEstimate | Demonstration | Finished
+)
 _KINDS = {kind.__name__: kind for kind in (*get_args(Message), Request)}
 
 

@@ -14,22 +14,22 @@ from typing import Any
 
 from gclint.verify.worker import child
 from gclint.verify.worker.examination.forked import Fork, in_fork
-from gclint.verify.worker.specimen import NotSynthesisable, Specimen
+from gclint.verify.worker.tiny_model import NotSynthesisable, TinyModel
 
 _SECONDS = 120.0
 """The time limit of a class that has none."""
 
 
-def rehearsed(specimens: Callable[[Any], Iterable[Specimen]], model_class: Any) -> Iterator[Specimen]:
-    """Yield the specimens of a class, which are made in a fork.
+def rehearsed(tiny_models: Callable[[Any], Iterable[TinyModel]], model_class: Any) -> Iterator[TinyModel]:
+    """Yield the tiny models of a class, which are made in a fork.
 
     Raises:
-        NotSynthesisable: no specimen was found, or the attempts killed the process.
+        NotSynthesisable: no tiny model was found, or the attempts killed the process.
     """
 
     def work(fork: Fork) -> None:
         known, found, error = frozenset(sys.modules), [], None
-        waiting = iter(specimens(model_class))
+        waiting = iter(tiny_models(model_class))
         while error is None:
             try:
                 found.append(next(waiting))

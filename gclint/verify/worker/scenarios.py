@@ -247,7 +247,6 @@ _REACHING = (
 
 
 def _reaching(feature: str) -> Iterator[Scenario]:
-    """Yield these scenarios for models with a feature."""
     for each in _REACHING:
         yield replace(each, name=f"{feature}, {each.name}", feature=feature)
 

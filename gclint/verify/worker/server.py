@@ -21,18 +21,18 @@ from typing import Any
 from gclint.verify.worker import ending
 from gclint.verify.worker.child import Send, Task, adopt_orphans, run
 from gclint.verify.worker.ending import End
-from gclint.verify.worker.estimates import MemoryEstimate, Question
+from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
 from gclint.verify.worker.isolation import use_home
-from gclint.verify.worker.memory import enlarge_pages, limit_gpu_memory
+from gclint.verify.worker.memory_limits import enlarge_pages, limit_gpu_memory
 from gclint.verify.worker.models import CannotWork, Models
 from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import (
     ClassResult,
     Demonstration,
     Discovered,
-    Done,
     Environment,
+    Finished,
     Message,
     Mode,
     Progress,
@@ -43,7 +43,7 @@ from gclint.verify.worker.protocol import (
     encode,
     message_or_none,
 )
-from gclint.verify.worker.watch import Record, category, reporting
+from gclint.verify.worker.watch import ClassRecord, category, reporting
 
 # Seconds for which a source's process may be silent beyond the time limit of a class, and for each processor
 # on which what the class has started may run until it is noticed.
@@ -64,7 +64,7 @@ def serve(
         script = partial(_run_script, request.script)
         for message in _asked(script, request.seconds, request.gigabytes, Demonstration):
             send(message if isinstance(message, Demonstration) else Unusable(f"there was {message}"))
-        send(Done())
+        send(Finished())
         return
     extend_search_path(request.search_path)
     # Compilers would follow the marks.
@@ -84,7 +84,7 @@ def serve(
     server = _Server(request, program, [device for device, _ in devices])
     for message in server.messages() if request.question is None else server.answer(request.question):
         send(message)
-    send(Done())
+    send(Finished())
 
 
 def _find_devices(program: Models, request: Request) -> list[tuple[str, str]]:
@@ -185,7 +185,7 @@ class _Server:
                 runs[task].take(message)
                 yield message
 
-    def answer(self, question: Question) -> Iterator[Message]:
+    def answer(self, question: EstimateRequest) -> Iterator[Message]:
         """Estimate the memory of a class of the only source."""
         source = self._request.sources[0]
 
@@ -217,12 +217,12 @@ class _Server:
         if self._request.is_listing:
             return
         _freeze()
-        records: dict[Task, Record] = {}
+        records: dict[Task, ClassRecord] = {}
 
         def tasks() -> Iterator[Task]:
             for model_class in classes:
                 function = partial(self._run_class, source, model_class, device)
-                record = Record(source.path, model_class.__name__)
+                record = ClassRecord(source.path, model_class.__name__)
                 task = Task(function, self._limit, accepts=record.accepts)
                 records[task] = record
                 yield task

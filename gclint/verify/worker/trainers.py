@@ -18,7 +18,7 @@ from torch.utils.data import IterableDataset
 from transformers import Trainer
 
 from gclint.verify.worker.child import Send
-from gclint.verify.worker.examination.trace import file_of
+from gclint.verify.worker.examination.block_calls import file_of
 from gclint.verify.worker.fresh import SMALL, Parcel, examine_afresh, notes_of, tell, unpacked
 from gclint.verify.worker.in_place import examine_in_place
 from gclint.verify.worker.live import (
@@ -42,7 +42,7 @@ from gclint.verify.worker.practices import (
     trainer_practices,
 )
 from gclint.verify.worker.protocol import ClassResult, Outcome, SetUp, SetUpOutcome, Source
-from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.tiny_model import TinyModel
 from gclint.verify.worker.training.answer import answer
 from gclint.verify.worker.training.by_trainer import (
     ALWAYS,
@@ -192,7 +192,7 @@ def _examine_in_fork(
     name = type(own_model(trainer.model)).__name__
     watch = reporting(source.path, name, send)
     config = getattr(trainer.model, "config", None)
-    specimen = Specimen("default", config, lambda: trainer.model, dict, least_dropout=0.0)
+    specimen = TinyModel("default", config, lambda: trainer.model, dict, least_dropout=0.0)
     empty = ClassResult(source.path, name, "not run")
     groups = {TRAINER: by_trainer.group()}
     with torch.inference_mode(False), torch.enable_grad():

@@ -15,9 +15,9 @@ from gclint.verify.worker.protocol import (
     Failure,
     Mode,
     ObservedSite,
-    Place,
     Progress,
     SetUp,
+    SourcePlace,
     decode,
     encode,
     message_or_none,
@@ -48,7 +48,7 @@ def reporting(source: str, name: str, send: Callable[[str], None]) -> Watch:
     )
 
 
-class Record:
+class ClassRecord:
     """The messages of the process that examines a class, and their times."""
 
     def __init__(self, source: str, name: str) -> None:
@@ -124,7 +124,7 @@ class Record:
     def _failure(self, end: End, reason: str) -> Failure:
         assert self.last is not None
         frame = end.place_in(self.source)
-        places: tuple[Place, ...] = (Place(self.source, frame.line, frame.line),) if frame else ()
+        places: tuple[SourcePlace, ...] = (SourcePlace(self.source, frame.line, frame.line),) if frame else ()
         keywords = [site for site in self._known.sites if site.keyword_activations]
         cause, explanation = None, ""
         if (

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from transformers import PretrainedConfig, PreTrainedModel
 
-from gclint.verify.worker.synthesis.attempts.search import specimens
+from gclint.verify.worker.synthesis.attempts.search import tiny_models
 
 
 class OneLayerConfig(PretrainedConfig):  # type: ignore[misc]
@@ -36,4 +36,4 @@ class OneLayerModel(PreTrainedModel):  # type: ignore[misc]
 
 
 def first(model_class: Any) -> Any:
-    return next(iter(specimens(model_class)))
+    return next(iter(tiny_models(model_class)))

@@ -10,11 +10,11 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from gclint.verify.worker.specimen import NotSynthesisable  # noqa: E402
 from gclint.verify.worker.synthesis.attempts import trial  # noqa: E402
 from gclint.verify.worker.synthesis.attempts.outer import recorded  # noqa: E402
-from gclint.verify.worker.synthesis.attempts.search import specimens  # noqa: E402
+from gclint.verify.worker.synthesis.attempts.search import tiny_models  # noqa: E402
 from gclint.verify.worker.synthesis.attempts.trial import constructor_arguments  # noqa: E402
+from gclint.verify.worker.tiny_model import NotSynthesisable  # noqa: E402
 from tests.verify.synthesis.one_layer import OneLayerConfig, OneLayerModel, first  # noqa: E402
 
 
@@ -43,21 +43,21 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_a_specimen_gives_the_same_weights_and_inputs_each_time() -> None:
-    specimen = first(transformers.BertModel)
+def test_a_tiny_model_gives_the_same_weights_and_inputs_each_time() -> None:
+    tiny_model = first(transformers.BertModel)
     torch.manual_seed(1)
-    weights, inputs = specimen.build().state_dict(), specimen.inputs()
+    weights, inputs = tiny_model.build().state_dict(), tiny_model.inputs()
     torch.manual_seed(2)
-    assert same(weights, specimen.build().state_dict())
-    assert same(inputs, specimen.inputs())
+    assert same(weights, tiny_model.build().state_dict())
+    assert same(inputs, tiny_model.inputs())
 
 
 def test_building_leaves_the_random_numbers_of_others_alone() -> None:
-    specimen = first(transformers.BertModel)
+    tiny_model = first(transformers.BertModel)
     torch.manual_seed(1)
     expected = torch.rand(3)
     torch.manual_seed(1)
-    specimen.build()
+    tiny_model.build()
     assert torch.equal(torch.rand(3), expected)
 
 
@@ -73,15 +73,15 @@ def test_what_the_inputs_do_not_run_is_named_unless_it_is_a_trifle() -> None:
 
 
 def test_a_model_is_in_training_mode_and_drops_no_layers() -> None:
-    specimen = first(transformers.BartModel)
-    model = specimen.build()
+    tiny_model = first(transformers.BartModel)
+    model = tiny_model.build()
     assert model.training
     assert {each.layerdrop for each in model.modules() if hasattr(each, "layerdrop")} == {0.0}
-    assert specimen.config.dropout == transformers.BartConfig().dropout > 0
+    assert tiny_model.config.dropout == transformers.BartConfig().dropout > 0
 
 
 def test_cross_attention_is_a_scenario_of_its_own() -> None:
-    found = {each.scenario: each for each in specimens(transformers.BertLMHeadModel)}
+    found = {each.scenario: each for each in tiny_models(transformers.BertLMHeadModel)}
     assert list(found) == ["default", "cross-attention", "option is_decoder=True"]
     model = found["cross-attention"].build()
     trial.step(model, found["cross-attention"].inputs())
@@ -90,7 +90,7 @@ def test_cross_attention_is_a_scenario_of_its_own() -> None:
 
 
 def test_layers_that_share_keys_and_values_are_a_scenario_of_its_own() -> None:
-    found = {each.scenario: each for each in specimens(transformers.Gemma4ForCausalLM)}
+    found = {each.scenario: each for each in tiny_models(transformers.Gemma4ForCausalLM)}
     assert list(found) == ["default", "key-value sharing"]
     config = found["key-value sharing"].config
     assert config.num_hidden_layers == 2 * config.num_kv_shared_layers > 0

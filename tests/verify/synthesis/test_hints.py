@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gclint.verify.worker.synthesis import hints
-from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.hints.failure import ForwardError
 from gclint.verify.worker.synthesis.hints.table import HINTS, Hint, next_plan
 from tests.verify.planted import FOLDER
 from tests.verify.synthesis import recorded
@@ -110,7 +110,7 @@ def test_a_failure_shows_the_lines_and_variables_that_an_error_came_through_inne
     try:
         inner(width=3)
     except ValueError as error:
-        failure = Failure(error, dict)
+        failure = ForwardError(error, dict)
     assert failure.message == "too wide"
     assert failure.line.strip() == 'raise ValueError("too wide")'
     assert [line.strip() for _, line in failure.frames][1] == "inner(width=3)"
@@ -119,7 +119,7 @@ def test_a_failure_shows_the_lines_and_variables_that_an_error_came_through_inne
 
 
 def test_a_failure_without_a_line_is_one() -> None:
-    assert Failure(ValueError("x"), dict).line == ""
+    assert ForwardError(ValueError("x"), dict).line == ""
 
 
 def _wordings(module: str) -> Iterator[str]:

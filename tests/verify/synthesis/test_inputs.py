@@ -26,9 +26,9 @@ def _inputs(forward: Callable[..., Any], **fields: Any) -> dict[str, Any]:
 
 
 def test_an_image_takes_part_where_a_text_has_places_for_it() -> None:
-    specimen = first(transformers.LlavaForConditionalGeneration)
-    assert "pixel_values" in specimen.inputs()
-    assert not [each for each in specimen.not_covered if each.endswith("vision_tower")]
+    tiny_model = first(transformers.LlavaForConditionalGeneration)
+    assert "pixel_values" in tiny_model.inputs()
+    assert not [each for each in tiny_model.not_covered if each.endswith("vision_tower")]
 
 
 @pytest.mark.parametrize(("fields", "length"), [({}, 4), ({"prediction_length": 7}, 7)])

@@ -14,9 +14,9 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from gclint.verify.worker.specimen import NotSynthesisable  # noqa: E402
 from gclint.verify.worker.synthesis.hints import table  # noqa: E402
 from gclint.verify.worker.synthesis.hints.failure import is_tensor  # noqa: E402
+from gclint.verify.worker.tiny_model import NotSynthesisable  # noqa: E402
 from tests.verify.planted import FOLDER  # noqa: E402
 from tests.verify.synthesis.one_layer import first  # noqa: E402
 from tests.verify.synthesis.recorded.case import is_needed_by, name_of  # noqa: E402

@@ -10,9 +10,8 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from gclint.verify.worker.known import Known  # noqa: E402
-from gclint.verify.worker.specimen import NotSynthesisable  # noqa: E402
-from gclint.verify.worker.synthesis.configurations import known  # noqa: E402
+from gclint.verify.worker.class_settings import ClassSettings  # noqa: E402
+from gclint.verify.worker.synthesis.configurations import class_settings  # noqa: E402
 from gclint.verify.worker.synthesis.configurations.defaults import (  # noqa: E402
     default_configuration,
     unsuitable_backbone,
@@ -24,6 +23,7 @@ from gclint.verify.worker.synthesis.inputs.situation import (  # noqa: E402
     Situation,
     documented,
 )
+from gclint.verify.worker.tiny_model import NotSynthesisable  # noqa: E402
 from tests.verify.synthesis.one_layer import OneLayerConfig, OneLayerModel, first  # noqa: E402
 
 
@@ -107,10 +107,10 @@ def test_a_missing_library_is_named(error: ImportError, library: str) -> None:
 
 
 def test_numbers_stay_the_keys_that_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "_KNOWN", [Known("OneLayerConfig", {"queries": {"16": 4}})])
+    monkeypatch.setattr(class_settings, "_KNOWN", [ClassSettings("OneLayerConfig", {"queries": {"16": 4}})])
     config = OneLayerConfig()
     config.queries = {1225: 128}
-    known.apply_known(OneLayerModel, config)
+    class_settings.apply_known(OneLayerModel, config)
     assert config.queries == {16: 4}
 
 

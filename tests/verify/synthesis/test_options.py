@@ -12,9 +12,9 @@ torch = pytest.mark.torch
 
 
 def _options(model_class: Any) -> str:
-    from gclint.verify.worker.synthesis.attempts.search import specimens
+    from gclint.verify.worker.synthesis.attempts.search import tiny_models
 
-    found = [each.scenario for each in specimens(model_class)]
+    found = [each.scenario for each in tiny_models(model_class)]
     return next((each for each in found if each.startswith(f"{OPTION} ")), "")
 
 
@@ -44,11 +44,11 @@ def test_what_published_checkpoints_switch_on_is_found() -> None:
 def test_options_that_do_not_go_together_are_left_out() -> None:
     from transformers import LlamaConfig, LlamaModel
 
-    from gclint.verify.worker.synthesis.attempts.options import Option, largest
+    from gclint.verify.worker.synthesis.attempts.options import ConfigurationOption, largest
     from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
     situation = Situation(LlamaModel, LlamaConfig(), Plan(), LlamaConfig())
-    options = [Option(("LlamaConfig",), name, True) for name in "abcd"]
+    options = [ConfigurationOption(("LlamaConfig",), name, True) for name in "abcd"]
 
     def run(tried: Situation) -> bool:
         names = {name for _, name in tried.plan.values}
@@ -108,11 +108,11 @@ def test_fields_that_have_a_feature_of_their_own_are_no_options(
 def test_options_of_both_halves_are_kept(apart: list[str], kept: str, most: int) -> None:
     from transformers import LlamaConfig, LlamaModel
 
-    from gclint.verify.worker.synthesis.attempts.options import Option, largest
+    from gclint.verify.worker.synthesis.attempts.options import ConfigurationOption, largest
     from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
     situation = Situation(LlamaModel, LlamaConfig(), Plan(), LlamaConfig())
-    options = [Option(("LlamaConfig",), name, True) for name in "abcd"]
+    options = [ConfigurationOption(("LlamaConfig",), name, True) for name in "abcd"]
     tried: list[set[str]] = []
 
     def run(made: Situation) -> bool:
@@ -131,11 +131,11 @@ def test_options_of_both_halves_are_kept(apart: list[str], kept: str, most: int)
 def test_not_all_is_tried_of_many_options() -> None:
     from transformers import LlamaConfig, LlamaModel
 
-    from gclint.verify.worker.synthesis.attempts.options import Option, largest
+    from gclint.verify.worker.synthesis.attempts.options import ConfigurationOption, largest
     from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
     situation = Situation(LlamaModel, LlamaConfig(), Plan(), LlamaConfig())
-    options = [Option(("LlamaConfig",), name, True) for name in "abcdefgh"]
+    options = [ConfigurationOption(("LlamaConfig",), name, True) for name in "abcdefgh"]
     tried: list[int] = []
 
     def run(made: Situation) -> bool:
@@ -150,12 +150,12 @@ def test_not_all_is_tried_of_many_options() -> None:
 def test_an_option_is_set_in_each_class_that_has_its_field_and_what_was_set_stays() -> None:
     from transformers import LlamaConfig, LlamaModel
 
-    from gclint.verify.worker.synthesis.attempts.options import Option, with_options
+    from gclint.verify.worker.synthesis.attempts.options import ConfigurationOption, with_options
     from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
     plan = Plan(values={("", "known"): 1})
     situation = Situation(LlamaModel, LlamaConfig(), plan, LlamaConfig())
-    made = with_options(situation, [Option(("Text", "Vision"), "gated", True)])
+    made = with_options(situation, [ConfigurationOption(("Text", "Vision"), "gated", True)])
     assert made.plan.values == {("", "known"): 1, ("Text", "gated"): True, ("Vision", "gated"): True}
 
 

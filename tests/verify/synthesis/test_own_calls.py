@@ -12,8 +12,8 @@ pytest.importorskip("transformers")
 
 from torch import nn  # noqa: E402
 
-from gclint.verify.worker.specimen import BrokenModel  # noqa: E402
 from gclint.verify.worker.synthesis.attempts.own import own_error  # noqa: E402
+from gclint.verify.worker.tiny_model import BrokenModel  # noqa: E402
 
 
 class _Inner(nn.Module):  # type: ignore[misc]

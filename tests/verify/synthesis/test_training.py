@@ -10,12 +10,12 @@ import pytest
 pytestmark = pytest.mark.torch
 
 
-def _specimen(name: str) -> Any:
-    from gclint.verify.worker.synthesis.attempts.search import specimens
+def _tiny_model(name: str) -> Any:
+    from gclint.verify.worker.synthesis.attempts.search import tiny_models
 
     model, _, kind = name.partition(".")
     return next(
-        specimens(getattr(importlib.import_module(f"transformers.models.{model}.modeling_{model}"), kind))
+        tiny_models(getattr(importlib.import_module(f"transformers.models.{model}.modeling_{model}"), kind))
     )
 
 
@@ -31,27 +31,27 @@ def _specimen(name: str) -> Any:
     ],
 )
 def test_optional_inputs_are_given(name: str, given: set[str]) -> None:
-    specimen = _specimen(name)
-    inputs = specimen.inputs()
+    tiny_model = _tiny_model(name)
+    inputs = tiny_model.inputs()
     assert given <= set(inputs)
-    assert specimen.refused == ()
+    assert tiny_model.refused == ()
     for mask in (each for each in given if each.endswith("mask") and "global" not in each):
         assert bool(inputs[mask][0].all())
         assert not inputs[mask][-1].all()
 
 
 def test_padding_has_no_labels_and_texts_are_packed() -> None:
-    inputs = _specimen("llama.LlamaForCausalLM").inputs()
+    inputs = _tiny_model("llama.LlamaForCausalLM").inputs()
     assert ((inputs["labels"] == -100) == (inputs["attention_mask"] == 0)).all()
     assert (inputs["position_ids"][-1] == 0).sum() == 2
 
 
 def test_a_second_batch_is_longer() -> None:
-    specimen = _specimen("t5.T5ForConditionalGeneration")
-    first, second = specimen.inputs(), specimen.other_inputs()
+    tiny_model = _tiny_model("t5.T5ForConditionalGeneration")
+    first, second = tiny_model.inputs(), tiny_model.other_inputs()
     assert first.keys() == second.keys()
     assert all(second[name].shape[1] == first[name].shape[1] + 3 for name in first)
-    assert _specimen("vit.ViTModel").other_inputs is None
+    assert _tiny_model("vit.ViTModel").other_inputs is None
 
 
 def test_what_a_class_cannot_take_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,9 +65,9 @@ def test_what_a_class_cannot_take_is_left_out_and_named(monkeypatch: pytest.Monk
         return forward(self, input_ids, attention_mask, position_ids=position_ids)
 
     monkeypatch.setattr(BertModel, "forward", refuse)
-    specimen = _specimen("bert.BertModel")
-    assert set(specimen.inputs()) == {"input_ids", "attention_mask", "position_ids"}
-    assert specimen.refused == ("token_type_ids",)
+    tiny_model = _tiny_model("bert.BertModel")
+    assert set(tiny_model.inputs()) == {"input_ids", "attention_mask", "position_ids"}
+    assert tiny_model.refused == ("token_type_ids",)
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_inputs_are_tried_without_a_cache(
         return forward(self, input_ids, attention_mask)
 
     monkeypatch.setattr(BertModel, "forward", need_cache)
-    specimen = _specimen("bert.BertModel")
-    assert specimen.refused == refused
-    assert specimen.other_inputs is not None
+    tiny_model = _tiny_model("bert.BertModel")
+    assert tiny_model.refused == refused
+    assert tiny_model.other_inputs is not None
 
 
 def _padded(finite: bool, wrong_types: str = "") -> Any:
@@ -155,11 +155,13 @@ def test_a_mask_that_makes_gradients_infinite_is_left_out(
 ) -> None:
     from tests.verify.synthesis.one_layer import first
 
-    specimen = first(_padded(finite, wrong_types))
-    padded = {name for name, each in specimen.inputs().items() if name != "attention_mask" or not each.all()}
-    assert (padded, specimen.refused) == (given, refused)
+    tiny_model = first(_padded(finite, wrong_types))
+    padded = {
+        name for name, each in tiny_model.inputs().items() if name != "attention_mask" or not each.all()
+    }
+    assert (padded, tiny_model.refused) == (given, refused)
     # The second batch is one with which the class runs as well.
-    assert specimen.other_inputs is not None
+    assert tiny_model.other_inputs is not None
 
 
 def test_a_longer_text_that_makes_gradients_infinite_is_not_a_second_batch() -> None:
@@ -170,6 +172,6 @@ def test_a_longer_text_that_makes_gradients_infinite_is_not_a_second_batch() -> 
             states = OneLayerModel.forward(self, self.embedding(input_ids))
             return states if input_ids.shape[1] <= 12 else states * (self.infinite / 0)
 
-    specimen = first(Short)
-    assert specimen.inputs()["input_ids"].shape[1] == 12
-    assert specimen.other_inputs()["input_ids"].shape[1] == 9
+    tiny_model = first(Short)
+    assert tiny_model.inputs()["input_ids"].shape[1] == 12
+    assert tiny_model.other_inputs()["input_ids"].shape[1] == 9

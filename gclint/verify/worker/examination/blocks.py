@@ -160,7 +160,7 @@ def inside_of(
 
 
 @dataclass(frozen=True)
-class _Call:
+class _ModuleCall:
     module: nn.Module
     taken: tuple[Tensor, ...]
     returned: tuple[Tensor, ...]
@@ -178,7 +178,7 @@ class BlockFinder:
         self._called: dict[nn.Module, Counter[nn.Module]] = {each: Counter() for each in candidates}
         self._open: list[nn.Module] = []
         self._entered: set[nn.Module] = set()
-        self._calls: list[_Call] = []
+        self._calls: list[_ModuleCall] = []
         self._mode = _Contractions(self._open)
         self._hooks: list[Any] = []
         self._linked: set[nn.Module] = set()
@@ -270,7 +270,7 @@ class BlockFinder:
         if module in self._stacks:
             taken = tuple(each for _, each in tensors_in((args, kwargs)) if each.is_floating_point())
             returned = tuple(each for _, each in tensors_in(output) if each.is_floating_point())
-            self._calls.append(_Call(module, taken, returned))
+            self._calls.append(_ModuleCall(module, taken, returned))
 
     def _trunk(self) -> set[nn.Module]:
         """Return the modules that are linked and mix tokens.
@@ -341,7 +341,7 @@ class BlockFinder:
 
     def _links(self) -> set[nn.Module]:
         linked: set[nn.Module] = set()
-        by_stack: dict[int, list[_Call]] = {}
+        by_stack: dict[int, list[_ModuleCall]] = {}
         for call in self._calls:
             by_stack.setdefault(self._stacks[call.module], []).append(call)
         for calls in by_stack.values():
@@ -351,7 +351,7 @@ class BlockFinder:
                         linked |= {one.module, other.module}
         return linked
 
-    def _are_alike(self, one: _Call, other: _Call) -> bool:
+    def _are_alike(self, one: _ModuleCall, other: _ModuleCall) -> bool:
         """Return whether two calls of one stack are steps of the same kind, which keep the shape of a tensor.
 
         If lists are stacked in a list, the code between two of them may change it.
@@ -373,7 +373,7 @@ def _size(module: nn.Module) -> int:
     return sum(each.numel() for each in module.parameters())
 
 
-def _keeps_shape(*calls: _Call) -> bool:
+def _keeps_shape(*calls: _ModuleCall) -> bool:
     """Return whether all take and return a tensor of the same shape."""
     shapes = [
         {tuple(each.shape) for each in tensors} for call in calls for tensors in (call.taken, call.returned)
@@ -381,7 +381,7 @@ def _keeps_shape(*calls: _Call) -> bool:
     return bool(set.intersection(*shapes))
 
 
-def _feeds(one: _Call, other: _Call) -> bool:
+def _feeds(one: _ModuleCall, other: _ModuleCall) -> bool:
     """Return whether an output of one is an input of the other, directly or after operations."""
     if any(output is each for output in one.returned for each in other.taken):
         return True

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 
-from gclint.verify.worker.examination.trace import Call, source_lines
-from gclint.verify.worker.examination.words import line
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.examination.block_calls import BlockCall, source_lines
+from gclint.verify.worker.examination.phrases import line
+from gclint.verify.worker.protocol import SourcePlace
 
 _SELECTING = re.compile(
     r"config|idx|index|every|interval|freq|ratio|first|last|skip|(^|_)(num|number|layers?|blocks?|i|n)(_|$)",
@@ -22,7 +22,7 @@ def left_out(
     kinds: Mapping[str, type],
     recomputed: frozenset[str],
     left: Sequence[str],
-    calls: Sequence[Call],
+    calls: Sequence[BlockCall],
     still_off: Sequence[str],
     set_to_off: Set[str],
 ) -> dict[str, str]:
@@ -34,7 +34,7 @@ def left_out(
     siblings: dict[type, list[str]] = {}
     for name in recomputed:
         siblings.setdefault(kinds[name], []).append(name)
-    places: dict[str, list[Place]] = {}
+    places: dict[str, list[SourcePlace]] = {}
     for call in calls:
         places.setdefault(call.block, []).append(call.place)
     found = {}
@@ -54,7 +54,7 @@ def left_out(
 
 
 def _deciding_condition(
-    places: Mapping[str, Sequence[Place]], name: str, others: Sequence[str]
+    places: Mapping[str, Sequence[SourcePlace]], name: str, others: Sequence[str]
 ) -> str | None:
     """Return the first condition that decides whether a block or one of the others is called, or None."""
     return next(
@@ -69,7 +69,7 @@ def _deciding_condition(
     )
 
 
-def _conditions(mine: Place, yours: Place) -> Iterator[str]:
+def _conditions(mine: SourcePlace, yours: SourcePlace) -> Iterator[str]:
     """Yield the conditions that decide which blocks each of two calls runs."""
     if mine.path != yours.path or mine == yours:
         return
@@ -79,7 +79,7 @@ def _conditions(mine: Place, yours: Place) -> Iterator[str]:
             continue
         other = mine if in_body[1] else yours
         if _contains(branch.orelse, other) or isinstance(branch.body[-1], ast.Return | ast.Continue):
-            place = Place(mine.path, branch.lineno, branch.lineno)
+            place = SourcePlace(mine.path, branch.lineno, branch.lineno)
             yield f"condition at {line(place)}: `{ast.unparse(branch.test)}`"
 
 
@@ -92,7 +92,7 @@ def _branches(path: str) -> tuple[ast.If, ...]:
     return tuple(each for each in ast.walk(tree) if isinstance(each, ast.If))
 
 
-def _contains(body: Sequence[ast.stmt], place: Place) -> bool:
+def _contains(body: Sequence[ast.stmt], place: SourcePlace) -> bool:
     return any(each.lineno <= place.line <= (each.end_lineno or each.lineno) for each in body)
 
 

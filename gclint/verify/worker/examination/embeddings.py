@@ -11,9 +11,9 @@ from typing import Any
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from gclint.verify.worker.examination.subject import Subject, seed
+from gclint.verify.worker.examination.block_calls import definition
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest, seed
 from gclint.verify.worker.examination.tensors import requires_grad, tensors_in
-from gclint.verify.worker.examination.trace import definition
 from gclint.verify.worker.protocol import InputEmbedding
 from gclint.verify.worker.scenarios import scenario_named
 
@@ -24,22 +24,22 @@ _POSITIONS = re.compile(r"(^|[._])pos(?![a-z])|position", re.IGNORECASE)
 """The names of modules that embed positions: these feed a block too, but are not the input embeddings."""
 
 
-def embeddings(subject: Subject, blocks: Iterable[str]) -> tuple[InputEmbedding, ...]:
+def embeddings(under_test: ModelUnderTest, blocks: Iterable[str]) -> tuple[InputEmbedding, ...]:
     """Return what ``get_input_embeddings()`` should return, for each class in which a module feeds a block.
 
-    The model of the subject is changed; ``blocks`` are those that are recomputed.
+    The model is changed; ``blocks`` are those that are recomputed.
     """
-    return _Feeding(subject, tuple(blocks)).find()
+    return _Feeding(under_test, tuple(blocks)).find()
 
 
 class _Feeding:
     """Finds the modules whose output feeds the first blocks of a model with a frozen base."""
 
-    def __init__(self, subject: Subject, blocks: tuple[str, ...]) -> None:
-        self._subject = subject
-        self._model = subject.model
-        self._names = {module: name for name, module in subject.model.named_modules()}
-        modules = dict(subject.model.named_modules())
+    def __init__(self, under_test: ModelUnderTest, blocks: tuple[str, ...]) -> None:
+        self._under_test = under_test
+        self._model = under_test.model
+        self._names = {module: name for name, module in under_test.model.named_modules()}
+        modules = dict(under_test.model.named_modules())
         members = {each: _within(modules[each]) for each in blocks}
         self._blocks = [
             modules[name]
@@ -52,9 +52,9 @@ class _Feeding:
         """The modules whose output is made to require grad."""
 
     def find(self) -> tuple[InputEmbedding, ...]:
-        self._subject.prepare(_SCENARIO)
+        self._under_test.prepare(_SCENARIO)
         before = self._modules_before()
-        self._subject.freeze(map(self._names.__getitem__, self._blocks))
+        self._under_test.freeze(map(self._names.__getitem__, self._blocks))
         self._requiring = [module for module in self._hooked() if self._accepts_hook(module)]
         found: dict[type, InputEmbedding] = {}
         tried: set[nn.Module] = set()
@@ -181,7 +181,7 @@ class _Feeding:
     def _forward(self, observe: Callable[..., None], notes: Mapping[nn.Module, Callable[..., None]]) -> None:
         """Make a forward pass; ``observe`` is called before each block, and ``notes`` after other modules."""
         seed(0)
-        inputs = self._subject.inputs(_SCENARIO)
+        inputs = self._under_test.inputs(_SCENARIO)
         handles = [each.register_forward_pre_hook(observe, with_kwargs=True) for each in self._blocks]
         handles += [module.register_forward_hook(note) for module, note in notes.items()]
         try:

@@ -7,95 +7,99 @@ from dataclasses import replace
 from typing import Any
 
 from gclint.verify.worker.coverage import unreached
-from gclint.verify.worker.examination.findings import Findings
-from gclint.verify.worker.examination.scenarios import Scenarios
+from gclint.verify.worker.examination.result_builder import ClassResultBuilder
+from gclint.verify.worker.examination.scenario_runs import ScenarioRuns
 from gclint.verify.worker.importing import text_of, undecided
 from gclint.verify.worker.protocol import ClassResult, Source
 from gclint.verify.worker.scenarios import OF_LAYERS, OPTION
-from gclint.verify.worker.specimen import NotSynthesisable, Specimen
+from gclint.verify.worker.tiny_model import NotSynthesisable, TinyModel
 from gclint.verify.worker.watch import Watch
 
 
 def examine(
-    source: Source, model_class: Any, specimens: Iterable[Specimen], device: str, *, watch: Watch
+    source: Source, model_class: Any, tiny_models: Iterable[TinyModel], device: str, *, watch: Watch
 ) -> ClassResult:
     """Run a model class with and without checkpointing, and judge what happens.
 
-    Of the specimens, which are ways to build and feed it, the default one comes first.
+    Of the tiny models, which are ways to build and feed it, the default one comes first.
 
     Raises:
-        NotSynthesisable: there is no specimen.
+        NotSynthesisable: there is no tiny model.
     """
-    findings = Findings(source, model_class)
-    for specimen in _and_deeper(_available(specimens, findings), findings):
-        if specimen.scenario.startswith(f"{OPTION} "):
-            findings.take(_with_options(specimen, device, findings, watch))
-            watch.known(findings.result())
+    builder = ClassResultBuilder(source, model_class)
+    for tiny_model in _and_deeper(_available(tiny_models, builder), builder):
+        if tiny_model.scenario.startswith(f"{OPTION} "):
+            builder.take(_with_options(tiny_model, device, builder, watch))
+            watch.known(builder.result())
             continue
-        doubt = Scenarios(specimen, device, findings, watch).run()
-        if doubt is not None and not findings.scenarios:
-            return findings.not_run(doubt)
-        if doubt is not None:
-            findings.not_judged(specimen, doubt)
-    if not findings.scenarios:
-        raise NotSynthesisable("no specimen", "there is nothing to run")
-    result = findings.result()
+        inconclusive = ScenarioRuns(tiny_model, device, builder, watch).run()
+        if inconclusive is not None and not builder.scenarios:
+            return builder.not_run(inconclusive)
+        if inconclusive is not None:
+            builder.not_judged(tiny_model, inconclusive)
+    if not builder.scenarios:
+        raise NotSynthesisable("no tiny model", "there is nothing to run")
+    result = builder.result()
     missed = (each for each in unreached([result], text_of) if each.part != "elsewhere")
     # No block has a cache while it is checkpointed.
     return replace(result, unreached=tuple(each for each in missed if not each.branch.needs_cache))
 
 
-def _with_options(specimen: Specimen, device: str, findings: Findings, watch: Watch) -> Findings:
-    """Return the findings with the fewest options that show what no other scenario has shown."""
-    found = _separately(specimen, device, findings, watch)
-    new_failures = findings.new_failures(found)
+def _with_options(
+    tiny_model: TinyModel, device: str, builder: ClassResultBuilder, watch: Watch
+) -> ClassResultBuilder:
+    """Return the results with the fewest options that show what no other scenario has shown."""
+    found = _separately(tiny_model, device, builder, watch)
+    new_failures = builder.new_failures(found)
     needed = 0
     # Two versions of a class are compared with the same options.
-    while new_failures and not findings.is_complete and needed < len(specimen.without):
+    while new_failures and not builder.is_complete and needed < len(tiny_model.without):
         try:
-            smaller = specimen.without[needed]()
-            other = _separately(smaller, device, findings, watch)
+            smaller = tiny_model.without[needed]()
+            other = _separately(smaller, device, builder, watch)
         except NotSynthesisable:
             other = None
         if other is not None and new_failures & other.failures:
-            specimen, found = smaller, other
+            tiny_model, found = smaller, other
         else:
             needed += 1
     return found
 
 
-def _separately(specimen: Specimen, device: str, findings: Findings, watch: Watch) -> Findings:
-    found = findings.separate()
+def _separately(
+    tiny_model: TinyModel, device: str, builder: ClassResultBuilder, watch: Watch
+) -> ClassResultBuilder:
+    found = builder.separate()
     # Partial results are not the whole result.
-    doubt = Scenarios(specimen, device, found, Watch(watch.begin)).run()
-    if doubt is not None:
-        found.not_judged(specimen, doubt)
+    inconclusive = ScenarioRuns(tiny_model, device, found, Watch(watch.begin)).run()
+    if inconclusive is not None:
+        found.not_judged(tiny_model, inconclusive)
     return found
 
 
-def _and_deeper(specimens: Iterator[Specimen], findings: Findings) -> Iterator[Specimen]:
-    """Yield specimens, and one with more layers if a branch that no run has reached may hang on these."""
-    deeper: list[Callable[[], Specimen | None]] = []
-    for each in specimens:
+def _and_deeper(tiny_models: Iterator[TinyModel], builder: ClassResultBuilder) -> Iterator[TinyModel]:
+    """Yield tiny models, and one with more layers if a branch that no run has reached may hang on these."""
+    deeper: list[Callable[[], TinyModel | None]] = []
+    for each in tiny_models:
         deeper += () if each.deeper is None else (each.deeper,)
         yield each
     for make in deeper:
-        words = set(undecided(findings.executed))
+        words = set(undecided(builder.executed))
         made = make() if any(each in word for word in words for each in OF_LAYERS) else None
         if made is not None:
             yield made
 
 
-def _available(specimens: Iterable[Specimen], findings: Findings) -> Iterator[Specimen]:
-    """Yield the specimens as long as they can be made; only the first is required."""
-    waiting = iter(specimens)
+def _available(tiny_models: Iterable[TinyModel], builder: ClassResultBuilder) -> Iterator[TinyModel]:
+    """Yield the tiny models as long as they can be made; only the first is required."""
+    waiting = iter(tiny_models)
     while True:
         try:
             yield next(waiting)
         except StopIteration:
             return
         except NotSynthesisable as error:
-            if not findings.scenarios:
+            if not builder.scenarios:
                 raise
-            findings.notes.append(f"a further scenario cannot be built: {error}")
+            builder.notes.append(f"a further scenario cannot be built: {error}")
             return

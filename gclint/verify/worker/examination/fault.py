@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gclint.verify.worker.ending import FOREIGN, Frame, frames_of, innermost
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.ending import FOREIGN, StackFrame, frames_of, innermost
+from gclint.verify.worker.protocol import SourcePlace
 
 ENDLESS = "endless recomputation"
 """The kind of fault in which a block is recomputed again and again in one backward pass."""
 NO_GRADIENT = "no gradient"
 """The kind of fault in which no output requires grad, so that there is no backward pass."""
+NO_INPUT = "None of the inputs have requires_grad"
+"""Begins the warning of torch about reentrant checkpoints whose inputs do not require grad."""
 DEATHS = FOREIGN | {"time limit", "memory limit", "process limit", "crash", "exit"}
 """The kinds of fault that end the process."""
 
@@ -22,7 +24,7 @@ class Fault:
     kind: str
     """The name of the exception's class, one of the above, or how the process ended."""
     message: str
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[StackFrame, ...] = ()
     """The frames of the code, the innermost first."""
     is_foreign: bool = False
     """Whether the code may not be at fault: it was slow, or its process was ended from outside."""
@@ -32,10 +34,10 @@ class Fault:
         """Whether it ended the process."""
         return self.kind in DEATHS
 
-    def place_in(self, path: str) -> Place | None:
+    def place_in(self, path: str) -> SourcePlace | None:
         """Return the innermost line of the file at ``path`` that was being executed."""
         frame = innermost(self.frames, path)
-        return Place(path, frame.line, frame.line) if frame else None
+        return SourcePlace(path, frame.line, frame.line) if frame else None
 
 
 def fault_of(error: Exception) -> Fault:

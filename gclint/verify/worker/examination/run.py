@@ -12,13 +12,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from gclint.verify.worker.examination.agreement import deviation, is_nothing, same
+from gclint.verify.worker.examination.block_calls import BlockCall
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import deviation, is_nothing, same
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.inspection.checkpoints import Replay
 from gclint.verify.worker.examination.inspection.inspector import Inspection
 from gclint.verify.worker.examination.state import SideEffects
-from gclint.verify.worker.examination.trace import Call
 from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario, scenario_named
 
@@ -67,7 +67,7 @@ OTHER_COMPUTATIONS = {
 
 
 @dataclass(frozen=True)
-class Step:
+class TrainingStep:
     """The results and the cost of one training step."""
 
     loss: float
@@ -94,7 +94,7 @@ class Run:
     """The record of several steps, one after another."""
 
     conditions: Conditions
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TrainingStep] = field(default_factory=list)
     error: Fault | None = None
     stage: str = ""
     """The stage in which the error occurred."""
@@ -107,7 +107,7 @@ class Run:
     """How often each block ran in backward passes."""
     unrecorded: Counter[str] = field(default_factory=Counter)
     """How often each block did so without recording gradients."""
-    calls: list[Call] = field(default_factory=list)
+    calls: list[BlockCall] = field(default_factory=list)
     side_effects: SideEffects = field(default_factory=SideEffects)
     values: dict[str, Tensor] = field(default_factory=dict)
     """Parameters and buffers afterwards."""
@@ -200,7 +200,7 @@ def differences(one: Run, other: Run) -> frozenset[Key]:
     return frozenset(key for key, mine, yours in _pairs(one, other) if not same(mine, yours))
 
 
-def gradients(mine: Step, yours: Step) -> Iterator[tuple[str, Tensor, Tensor]]:
+def gradients(mine: TrainingStep, yours: TrainingStep) -> Iterator[tuple[str, Tensor, Tensor]]:
     """Yield the gradients that are not zero in one of two steps; a missing one counts as zero."""
     for name in {**mine.gradients, **yours.gradients}:
         one, other = mine.gradients.get(name), yours.gradients.get(name)

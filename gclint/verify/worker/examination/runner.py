@@ -1,4 +1,4 @@
-"""Runs one subject, each time in a process of its own, so that all runs start from the same state.
+"""Runs one model under test, each time in a process of its own, so that all runs start from the same state.
 
 Runs that differ only in rounding distinguish wrong results from it, and show what it does to a mixture of
 experts: there, a little noise can route a token to another expert. Then recomputed tensors have different
@@ -16,15 +16,15 @@ from torch import nn
 from gclint.verify.worker import child
 from gclint.verify.worker.ending import FOREIGN, End
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.case import Case
+from gclint.verify.worker.examination.comparison import Comparison
 from gclint.verify.worker.examination.embeddings import embeddings
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.forked import Fork, in_fork
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.examination.observers import expert_implementations
+from gclint.verify.worker.examination.phrases import described
 from gclint.verify.worker.examination.run import Conditions, Key, Run, differences, noise
 from gclint.verify.worker.examination.steps import Steps
-from gclint.verify.worker.examination.subject import Subject
-from gclint.verify.worker.examination.words import described
 from gclint.verify.worker.protocol import InputEmbedding, Stability
 from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.watch import Watch
@@ -44,16 +44,16 @@ _FAINT = 1e-3
 
 
 class Runner:
-    """Makes runs of one subject."""
+    """Makes runs of one model under test."""
 
-    def __init__(self, subject: Subject, watch: Watch) -> None:
+    def __init__(self, under_test: ModelUnderTest, watch: Watch) -> None:
         self.blocks: tuple[Block, ...] = ()
         """The blocks whose runs are counted."""
         self.watched: frozenset[str] = frozenset()
         """The names of the modules whose calls are traced."""
         self.measures = True
         """Whether to measure what autograd saves."""
-        self._subject = subject
+        self._under_test = under_test
         self._watch = watch
         self._longest: dict[str, float] = defaultdict(float)
         """The seconds of the longest plain run, by scenario."""
@@ -96,7 +96,7 @@ class Runner:
                 fork.keep(run)
 
             watched = (self.blocks, self.watched)
-            keep(Steps(self._subject, conditions, *watched, scales, fork.send, keep).take())
+            keep(Steps(self._under_test, conditions, *watched, scales, fork.send, keep).take())
 
         run, end = in_fork(work, receive, (child.seconds() or _SECONDS) / _SHARE, plain.tensors)
         run = run or Run(conditions)
@@ -109,7 +109,7 @@ class Runner:
             self._longest[name] = max(self._longest[name], end.seconds)
             self._plain.setdefault(name, run)
         # Unchanged values are not sent.
-        run.values = self._subject.state | run.values
+        run.values = self._under_test.state | run.values
         return run
 
     def embeddings(self) -> tuple[InputEmbedding, ...]:
@@ -117,7 +117,7 @@ class Runner:
 
         def work(fork: Fork) -> None:
             names = [each.name for each in self.blocks if not each.is_lone]
-            fork.keep(embeddings(self._subject, names))
+            fork.keep(embeddings(self._under_test, names))
 
         found, end = in_fork(work, lambda _line: None, (child.seconds() or _SECONDS) / _SHARE)
         # If this fails, the model is judged without it.
@@ -137,24 +137,24 @@ class Rounding:
         self._runner = runner
         self._known: dict[Conditions, tuple[frozenset[Key], dict[Key, float]]] = {}
 
-    def sharpened(self, case: Case) -> Case:
-        """Return the case with what differs between plain runs, and with the effect of rounding.
+    def sharpened(self, comparison: Comparison) -> Comparison:
+        """Return the comparison with what differs between plain runs, and with the effect of rounding.
 
         If gradients cannot be compared then, or differ only slightly, the run is repeated in double
         precision, if the model allows it: there, the effect of rounding is far smaller, and errors are as
         large as before. This would not help with gradients that are zero except for rounding, such as that
         of a bias before a normalisation.
         """
-        case = self._measured(case)
-        if not (case.near or set(case.blurred).difference(case.vanishing)):
-            return case  # Double precision would only show that a gradient is zero.
-        reference, run = (self._again(each, exact=True) for each in (case.reference, case.run))
+        comparison = self._measured(comparison)
+        if not (comparison.near or set(comparison.blurred).difference(comparison.vanishing)):
+            return comparison  # Double precision would only show that a gradient is zero.
+        reference, run = (self._again(each, exact=True) for each in (comparison.reference, comparison.run))
         if reference.error is not None or run.error is not None:
-            return case
-        return replace(case, exact=self._measured(replace(case, reference=reference, run=run)))
+            return comparison
+        return replace(comparison, exact=self._measured(replace(comparison, reference=reference, run=run)))
 
-    def _measured(self, case: Case) -> Case:
-        reference = case.reference
+    def _measured(self, comparison: Comparison) -> Comparison:
+        reference = comparison.reference
         if reference.conditions not in self._known:
             again = self._again(reference)
             others = (again, *(self._again(reference, perturbed=number + 1) for number in range(_TIMES)))
@@ -163,10 +163,9 @@ class Rounding:
                 noise(reference, (each for each in others if each.error is None)),
             )
         unstable, noises = self._known[reference.conditions]
-        return replace(case, unstable=case.unstable | unstable, noise=noises)
+        return replace(comparison, unstable=comparison.unstable | unstable, noise=noises)
 
     def _again(self, run: Run, *, perturbed: int = 0, exact: bool = False) -> Run:
-        """Repeat a run with other rounding."""
         conditions = replace(
             run.conditions, perturbed=perturbed, exact=exact or run.conditions.exact, finds_blocks=False
         )

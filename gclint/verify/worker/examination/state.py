@@ -38,7 +38,7 @@ _DEEPEST_CACHE = 5
 
 def snapshot(value: Any) -> Any:
     """Return what equals a later snapshot only if nothing was replaced or written to in between."""
-    return _Reader(_Held).read(value)
+    return _ValueReader(_Held).read(value)
 
 
 def comparable(value: Any) -> Any:
@@ -46,10 +46,10 @@ def comparable(value: Any) -> Any:
 
     This is the value itself, a tensor, the name of a type, or a tuple of these for something that has items.
     """
-    return _Reader(_copied).read(value)
+    return _ValueReader(_copied).read(value)
 
 
-class _Reader:
+class _ValueReader:
     """Reads one value; only ``leaf`` says what becomes of what has no items."""
 
     def __init__(self, leaf: Any) -> None:
@@ -125,7 +125,7 @@ def _items(value: Any) -> Iterable[Any] | None:
     return [each for key, each in vars(value).items() if key != skipped]
 
 
-class Attributes:
+class ModuleAttributes:
     """The attributes of all modules, with their values, at one moment."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -220,7 +220,7 @@ class Snapshot:
         self, model: nn.Module, caches: Mapping[int, Any], dictionaries: Mapping[int, dict[Any, Any]]
     ) -> None:
         self._generators = _generators()
-        self._attributes = Attributes(model)
+        self._attributes = ModuleAttributes(model)
         self._caches = {key: (cache, _written(cache)) for key, cache in caches.items()}
         self._dictionaries = {key: (each, _held_in(each)) for key, each in dictionaries.items()}
 

@@ -11,19 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gclint.verify.worker.examination.block_calls import CallRecorder
 from gclint.verify.worker.examination.blocks import Block, BlockFinder
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Replays
 from gclint.verify.worker.examination.inspection.inspector import Inspector
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest, seed
 from gclint.verify.worker.examination.observers import Clock, Phases, RecomputeNoise, SavedBytes, use_experts
-from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Conditions, Run, Step
-from gclint.verify.worker.examination.state import Attributes, SideEffects, Snapshot, Values, comparable
-from gclint.verify.worker.examination.subject import Subject, seed
+from gclint.verify.worker.examination.phrases import of_step
+from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Conditions, Run, TrainingStep
+from gclint.verify.worker.examination.state import ModuleAttributes, SideEffects, Snapshot, Values, comparable
 from gclint.verify.worker.examination.tensors import OWN, DoublePrecision, continued, outputs_of, total_loss
-from gclint.verify.worker.examination.trace import Trace
-from gclint.verify.worker.examination.words import of_step
 from gclint.verify.worker.importing import all_executed, watch_blocks
-from gclint.verify.worker.memory import is_out_of_memory
+from gclint.verify.worker.memory_limits import is_out_of_memory
 
 
 class Steps:
@@ -31,7 +31,7 @@ class Steps:
 
     def __init__(
         self,
-        subject: Subject,
+        under_test: ModelUnderTest,
         conditions: Conditions,
         blocks: Iterable[Block],
         watched: Iterable[str],
@@ -42,7 +42,7 @@ class Steps:
         """Prepare a run.
 
         Args:
-            subject: what to run; it is changed.
+            under_test: what to run; it is changed.
             conditions: how to run it.
             blocks: the blocks to watch.
             watched: the names of the modules whose calls are traced.
@@ -53,16 +53,16 @@ class Steps:
         self._run = Run(conditions, scales=dict(scales))
         self._usual = frozenset(scales)
         """The outputs that the first run was trained on."""
-        self._subject = subject
+        self._under_test = under_test
         self._blocks = tuple(blocks)
-        modules = dict(subject.model.named_modules())
+        modules = dict(under_test.model.named_modules())
         self._watched = {modules[name]: name for name in watched}
         watch_blocks(type(modules[each.name]) for each in self._blocks)
         self._begin_stage = begin
         self._keep = keep
-        self._traces: list[Trace] = []
+        self._traces: list[CallRecorder] = []
         """The traces of all steps; what they hold stays alive."""
-        self._inspector = Inspector(subject.model) if conditions.inspected else None
+        self._inspector = Inspector(under_test.model) if conditions.inspected else None
 
     def take(self) -> Run:
         """Run the steps; an error of the model ends the run and is part of it."""
@@ -102,30 +102,30 @@ class Steps:
             yield caught
 
     def _take(self) -> None:
-        run, subject, conditions = self._run, self._subject, self._run.conditions
+        run, under_test, conditions = self._run, self._under_test, self._run.conditions
         scenario = conditions.scenario
         run.stage = "the construction"
-        subject.prepare(scenario)
+        under_test.prepare(scenario)
         if conditions.exact:
-            subject.model.double()
+            under_test.model.double()
         if conditions.perturbed:
-            subject.perturb(conditions.perturbed)
+            under_test.perturb(conditions.perturbed)
         if scenario.frozen_base:
-            subject.freeze(each.name for each in self._blocks if not each.is_lone)
+            under_test.freeze(each.name for each in self._blocks if not each.is_lone)
         if conditions.experts:
-            use_experts(subject.model, conditions.experts)
+            use_experts(under_test.model, conditions.experts)
         if conditions.mode != "plain":
             run.stage = ENABLING
-            run.set_to_off = subject.enable_checkpointing(conditions.mode)
-            run.still_off = tuple(name for name, on in subject.flags().items() if not on)
+            run.set_to_off = under_test.enable_checkpointing(conditions.mode)
+            run.still_off = tuple(name for name, on in under_test.flags().items() if not on)
         # Releases from 5.0 on do this by themselves for models that take tokens.
-        if scenario.require_input_grads and not hasattr(subject.model, "_require_grads_hook"):
+        if scenario.require_input_grads and not hasattr(under_test.model, "_require_grads_hook"):
             run.stage = REQUIRING
-            subject.model.enable_input_require_grads()
+            under_test.model.enable_input_require_grads()
         if conditions.evaluated:
             self._evaluate()
             return
-        attributes, values = Attributes(subject.model), Values(subject.model, subject.copies)
+        attributes, values = ModuleAttributes(under_test.model), Values(under_test.model, under_test.copies)
         with self._inspector or nullcontext():
             for number in range(scenario.steps):
                 self._step(number)
@@ -133,14 +133,14 @@ class Steps:
         run.attributes = {name: comparable(value) for name, value in attributes.changes().items()}
         if conditions.mode != "plain":
             run.stage = "disabling checkpointing"
-            subject.disable_checkpointing()
-            run.still_on = tuple(name for name, on in subject.flags().items() if on)
+            under_test.disable_checkpointing()
+            run.still_on = tuple(name for name, on in under_test.flags().items() if on)
 
     def _evaluate(self) -> None:
         """Compute outputs, and those of one more token if they contain caches."""
-        model, scenario = self._subject.model.eval(), self._run.conditions.scenario
+        model, scenario = self._under_test.model.eval(), self._run.conditions.scenario
         seed(0)
-        inputs = self._subject.inputs(scenario)
+        inputs = self._under_test.inputs(scenario)
         self._begin("the forward pass")
         with torch.no_grad():
             value = model(**inputs)
@@ -152,23 +152,29 @@ class Steps:
                     self._run.steps.append(_evaluated(model(**more)))
 
     def _step(self, number: int) -> None:
-        run, subject, conditions = self._run, self._subject, self._run.conditions
+        run, under_test, conditions = self._run, self._under_test, self._run.conditions
         is_plain = conditions.mode == "plain"
         seed(number)
-        finder = BlockFinder(subject.model) if conditions.finds_blocks and number == 0 else None
-        saved = SavedBytes(subject.model) if finder is None else SavedBytes(subject.model, finder.note_saved)
-        clock, phases = Clock(subject.device), Phases(subject.model, self._blocks)
-        trace = Trace(self._watched, phases, run.calls, hold=saved.hold)
+        finder = BlockFinder(under_test.model) if conditions.finds_blocks and number == 0 else None
+        saved = (
+            SavedBytes(under_test.model)
+            if finder is None
+            else SavedBytes(under_test.model, finder.note_saved)
+        )
+        clock, phases = Clock(under_test.device), Phases(under_test.model, self._blocks)
+        trace = CallRecorder(self._watched, phases, run.calls, hold=saved.hold)
         self._traces.append(trace)
         # The later steps show the cost of a step.
-        replays = None if is_plain or number or conditions.bare or self._inspector else Replays(subject.model)
+        replays = (
+            None if is_plain or number or conditions.bare or self._inspector else Replays(under_test.model)
+        )
         snapshot = None
         try:
             with (
                 nullcontext() if conditions.bare else phases,
                 trace if conditions.traced or not (is_plain or conditions.bare) else nullcontext(),
                 nullcontext() if replays is None else Checkpoints((replays,)),
-                RecomputeNoise(subject.model, self._blocks, phases, conditions.noise)
+                RecomputeNoise(under_test.model, self._blocks, phases, conditions.noise)
                 if conditions.noise
                 else nullcontext(),
             ):
@@ -176,7 +182,7 @@ class Steps:
                 self._begin(f"the forward pass{which}")
                 loss, outputs = self._forward(number, clock, saved, finder)
                 if not is_plain:
-                    snapshot = Snapshot(subject.model, *self._passed())
+                    snapshot = Snapshot(under_test.model, *self._passed())
                     self._keep(run)
                 self._begin(f"the backward pass{which}")
                 phases.backward = True
@@ -192,7 +198,7 @@ class Steps:
             if replays is not None:
                 run.replay = replays.replay
         is_measured = conditions.measured and not conditions.bare and not phases.is_threaded
-        gradients = subject.take_gradients()
+        gradients = under_test.take_gradients()
         run.steps.append(_seen(loss, outputs, gradients, saved if is_measured else None, clock))
         if finder is not None:
             run.blocks = finder.blocks(run.steps[0].trained)
@@ -204,18 +210,18 @@ class Steps:
         self, number: int, clock: Clock, saved: SavedBytes, finder: BlockFinder | None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Run the forward passes of a step; return the total loss and all outputs."""
-        scenario, subject = self._run.conditions.scenario, self._subject
+        scenario, under_test = self._run.conditions.scenario, self._under_test
         losses: list[Tensor | None] = []
         outputs: dict[str, Tensor] = {}
         for batch in range(scenario.forwards):
-            inputs = subject.inputs(
+            inputs = under_test.inputs(
                 scenario, number * scenario.forwards + batch, exact=self._run.conditions.exact
             )
             look = self._inspector.forward() if self._inspector is not None else nullcontext()
             is_measured = self._run.conditions.measured and not self._run.conditions.bare
             with clock, saved if is_measured else nullcontext(), finder or nullcontext():
                 with look:
-                    found = outputs_of(subject.model(**inputs))
+                    found = outputs_of(under_test.model(**inputs))
                 if scenario.usual_outputs:
                     # Nobody trains on the others, and reentrant checkpointing gives no gradient to what is
                     # recorded inside of a block.
@@ -247,9 +253,9 @@ def _seen(
     gradients: dict[str, Tensor | None],
     saved: SavedBytes | None,
     clock: Clock,
-) -> Step:
+) -> TrainingStep:
     own = outputs.get(OWN)
-    return Step(
+    return TrainingStep(
         float(loss.detach()),
         float(own.detach()) if own is not None and own.numel() == 1 else None,
         {name: each.detach() for name, each in outputs.items()},
@@ -262,8 +268,8 @@ def _seen(
     )
 
 
-def _evaluated(value: Any) -> Step:
-    return Step(0.0, None, outputs_of(value), {}, 0, 0.0, None)
+def _evaluated(value: Any) -> TrainingStep:
+    return TrainingStep(0.0, None, outputs_of(value), {}, 0, 0.0, None)
 
 
 def _both(one: SideEffects, other: SideEffects) -> SideEffects:

@@ -14,11 +14,10 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from gclint.verify.worker.estimates import Lora, Question
-from gclint.verify.worker.examination.subject import enable_checkpointing
+from gclint.verify.worker.estimates import EstimateRequest, Lora
+from gclint.verify.worker.examination.model_under_test import enable_checkpointing
 from gclint.verify.worker.examination.tensors import in_type
 from gclint.verify.worker.modes import Mode
-from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.attempts import trial
 from gclint.verify.worker.synthesis.configurations.defaults import (
     completed,
@@ -28,6 +27,7 @@ from gclint.verify.worker.synthesis.configurations.defaults import (
 from gclint.verify.worker.synthesis.configurations.tree import children, descendants, fields_of, own_fields
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
+from gclint.verify.worker.tiny_model import NotSynthesisable
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _LIKELY = (
@@ -57,7 +57,7 @@ class Trainee:
 
     situation: Situation
     dtype: torch.dtype
-    question: Question
+    question: EstimateRequest
 
     @property
     def reads_text(self) -> bool:
@@ -120,7 +120,7 @@ class Trainee:
         return next((each for each in found if isinstance(each, int) and each > 0), None)
 
 
-def trainee_of(classes: Sequence[Any], question: Question) -> Trainee:
+def trainee_of(classes: Sequence[Any], question: EstimateRequest) -> Trainee:
     """Return the class, configuration and inputs of a question; raise CannotEstimate if it has none."""
     model_class = _class_of(classes, question.model_class)
     dtype = getattr(torch, question.dtype, None)
@@ -180,7 +180,7 @@ def _class_of(classes: Sequence[Any], wanted: str) -> Any:
     return classes[-1]
 
 
-def _configuration(model_class: Any, question: Question) -> Any:
+def _configuration(model_class: Any, question: EstimateRequest) -> Any:
     config_class = configuration_class(model_class)
     if config_class is None:
         raise CannotEstimate(f"{model_class.__name__} names no configuration class")
@@ -202,7 +202,7 @@ def _configuration(model_class: Any, question: Question) -> Any:
     return config
 
 
-def _configured(model_class: Any, config_class: Any, question: Question) -> Any:
+def _configured(model_class: Any, config_class: Any, question: EstimateRequest) -> Any:
     """Return the configuration with the fields that were set, and those that follow from them."""
     given: dict[str, Any] = copy.deepcopy(question.config or {})
     if question.config is None:

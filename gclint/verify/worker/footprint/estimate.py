@@ -16,6 +16,7 @@ from gclint.verify.worker.estimates import (
     Addition,
     BlockBytes,
     Dimension,
+    EstimateRequest,
     Fit,
     Help,
     Lora,
@@ -23,7 +24,6 @@ from gclint.verify.worker.estimates import (
     MemoryEstimate,
     ModeEstimate,
     Option,
-    Question,
     Sharding,
 )
 from gclint.verify.worker.examination.tensors import move
@@ -34,7 +34,7 @@ from gclint.verify.worker.footprint.kept import Kept, Record, additions, saved, 
 from gclint.verify.worker.footprint.step import Step, Structure, built, forward, structure_of, take_step
 from gclint.verify.worker.modes import CHECKPOINTED, Mode
 from gclint.verify.worker.synthesis.configurations.tree import children, is_whole, own_fields
-from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.hints.failure import ForwardError
 from gclint.verify.worker.synthesis.hints.table import next_plan
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.situation import Plan
@@ -140,7 +140,7 @@ def _on_line(known: dict[int, int], budget: int, one: int, other: int) -> tuple[
     return guess, known[one] + (guess - one) * rise // run
 
 
-def notes(trainee: Trainee, question: Question, structure: Structure) -> Iterator[str]:
+def notes(trainee: Trainee, question: EstimateRequest, structure: Structure) -> Iterator[str]:
     """Yield remarks on what the numbers do not show."""
     if question.config is None and not question.fields and question.layers is None:
         yield f"The sizes are the defaults of {type(trainee.situation.config).__name__}."
@@ -234,7 +234,7 @@ def _measured(trainee: Trainee, names: Sequence[str], mode: Mode, device: str) -
     return Measurement(mode, name, saved, seconds, peak)
 
 
-def estimate(source: str, classes: Sequence[Any], question: Question, device: str) -> MemoryEstimate:
+def estimate(source: str, classes: Sequence[Any], question: EstimateRequest, device: str) -> MemoryEstimate:
     """Return the answer to a question; raise CannotEstimate if it has none."""
     started = time.monotonic()
     try:
@@ -287,7 +287,7 @@ def runnable(trainee: Trainee) -> tuple[Trainee, Structure]:
         except Exception as error:
             first = first or error
             following = next_plan(
-                trainee.situation, Failure(error, partial(make_inputs, trainee.situation)), tried
+                trainee.situation, ForwardError(error, partial(make_inputs, trainee.situation)), tried
             )
         if following is None or (following.values, following.sizes) != (plan.values, plan.sizes):
             break
@@ -329,7 +329,7 @@ def _by_block(records: Iterable[Record], kept: Kept) -> tuple[BlockBytes, ...]:
     return tuple(BlockBytes(name, kept.kinds[name], sizes[name]) for name in dict.fromkeys(kept.order))
 
 
-def _described(trainee: Trainee, question: Question, empty: MemoryEstimate) -> MemoryEstimate:
+def _described(trainee: Trainee, question: EstimateRequest, empty: MemoryEstimate) -> MemoryEstimate:
     fake = PartlyFake()
     with fake:
         model = built(trainee, fake)
@@ -369,7 +369,7 @@ def helping(trainee: Trainee) -> Iterator[Help]:
         yield Help(option, needed)
 
 
-def _training(question: Question) -> Iterator[str]:
+def _training(question: EstimateRequest) -> Iterator[str]:
     """Yield how a model is trained, if not all of it by one process."""
     if question.autocast:
         yield "bfloat16 autocast"

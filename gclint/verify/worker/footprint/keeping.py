@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from gclint.verify.worker.estimates import ADAFACTOR, OPTIMIZERS, Question
+from gclint.verify.worker.estimates import ADAFACTOR, OPTIMIZERS, EstimateRequest
 
 _IN_GROUP = 64
 """How many 4-bit weights of bitsandbytes share a scale in float32; 8-bit weights share one in each row."""
@@ -23,7 +23,7 @@ _STATES, _GRADIENTS, _WEIGHTS = 1, 2, 3
 class Keeping:
     """What the weights of a model take."""
 
-    def __init__(self, model: nn.Module, question: Question) -> None:
+    def __init__(self, model: nn.Module, question: EstimateRequest) -> None:
         self._question = question
         self._ranks = question.sharding.ranks if question.sharding is not None else 1
         self._stage = question.sharding.stage if question.sharding is not None else 0

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from gclint.verify.worker.estimates import Addition, Saved
-from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Observer, Region
+from gclint.verify.worker.examination.block_calls import innermost_place
+from gclint.verify.worker.examination.inspection.checkpoints import CheckpointCall, Checkpoints, Observer
 from gclint.verify.worker.examination.inspection.parts import captured
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import tensors_in
-from gclint.verify.worker.examination.trace import innermost_place
 from gclint.verify.worker.footprint.fake import Alive
 from gclint.verify.worker.modes import Mode
 
@@ -132,7 +132,7 @@ class Kept(Observer):
     def __exit__(self, *_: object) -> None:
         self._exit.close()
 
-    def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
+    def begin(self, region: CheckpointCall, arguments: tuple[Any, ...]) -> None:
         """Record what a checkpoint holds unseen by autograd: everything but its arguments."""
         self._open += 1
         if region.outer is None and not region.is_again:
@@ -140,7 +140,7 @@ class Kept(Observer):
                 for _, tensor in tensors_in(value):
                     self._held.append(self._record(tensor, CHECKPOINT))
 
-    def end(self, region: Region, result: Any, is_complete: bool) -> None:
+    def end(self, region: CheckpointCall, result: Any, is_complete: bool) -> None:
         """Record that the checkpoint has ended."""
         self._open -= 1
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
+from gclint.verify.worker.examination.phrases import names
 from gclint.verify.worker.examination.tensors import requires_grad, tensors_in
-from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.practices import PEFT, AdapterPractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.group import (
@@ -48,7 +48,7 @@ _HOPELESS = ("k-bit/unquantised", "prefix-tuning/N", "prefix-tuning/R")
 """The practices that fail for every model, so that advice need not mention them."""
 
 
-def _prepare(practice: Practice, subject: Subject, blocks: Sequence[Block], _rank: Rank) -> Prepared:
+def _prepare(practice: Practice, subject: ModelUnderTest, blocks: Sequence[Block], _rank: Rank) -> Prepared:
     assert isinstance(practice, AdapterPractice)
     peft = library("peft", PEFT)
     with warnings.catch_warnings():
@@ -70,7 +70,7 @@ def _prepare(practice: Practice, subject: Subject, blocks: Sequence[Block], _ran
     )
 
 
-def _enable_before(practice: AdapterPractice, subject: Subject, peft: Any) -> None:
+def _enable_before(practice: AdapterPractice, subject: ModelUnderTest, peft: Any) -> None:
     """Enable checkpointing if the practice does so before adding adapters."""
     if practice.mode == "plain":
         return
@@ -83,7 +83,7 @@ def _enable_before(practice: AdapterPractice, subject: Subject, peft: Any) -> No
         peft.prepare_model_for_kbit_training(subject.model, gradient_checkpointing_kwargs=chosen)
 
 
-def _config(practice: AdapterPractice, subject: Subject, peft: Any) -> Any:
+def _config(practice: AdapterPractice, subject: ModelUnderTest, peft: Any) -> Any:
     if practice.adapters in _PROMPTED:
         kind = {
             "prompt tuning": peft.PromptTuningConfig,
@@ -94,7 +94,7 @@ def _config(practice: AdapterPractice, subject: Subject, peft: Any) -> Any:
     return lora(subject, peft, [_embeddings(subject)] if practice.adapters == "modules_to_save" else None)
 
 
-def lora(subject: Subject, peft: Any, saved: list[str] | None = None) -> Any:
+def lora(subject: ModelUnderTest, peft: Any, saved: list[str] | None = None) -> Any:
     """Return the configuration of LoRA on all linear layers, with modules that are fully trained as well."""
     # With B at zero, as by default, the gradient of A is zero and shows nothing.
     config = peft.LoraConfig(
@@ -104,7 +104,7 @@ def lora(subject: Subject, peft: Any, saved: list[str] | None = None) -> Any:
     return config
 
 
-def _refused(subject: Subject, peft: Any, config: Any) -> list[str] | None:
+def _refused(subject: ModelUnderTest, peft: Any, config: Any) -> list[str] | None:
     """Return the linear layers of such a model that peft rejects with an error."""
     try:
         peft.get_peft_model(copy.deepcopy(subject.model), copy.deepcopy(config))
@@ -114,7 +114,7 @@ def _refused(subject: Subject, peft: Any, config: Any) -> list[str] | None:
     return None
 
 
-def _embeddings(subject: Subject) -> str:
+def _embeddings(subject: ModelUnderTest) -> str:
     """Return the name of the embeddings, which are fully trained beside the adapters."""
     try:
         embeddings = subject.model.get_input_embeddings()
@@ -126,7 +126,7 @@ def _embeddings(subject: Subject) -> str:
     return found
 
 
-def _task(subject: Subject) -> str | None:
+def _task(subject: ModelUnderTest) -> str | None:
     """Return the task by which peft knows the model; None if there is none."""
     name = type(subject.model).__name__
     if getattr(subject.model, "main_input_name", None) != "input_ids":
@@ -135,7 +135,7 @@ def _task(subject: Subject) -> str | None:
     return "CAUSAL_LM" if task == "SEQ_2_SEQ_LM" and not subject.model.config.is_encoder_decoder else task
 
 
-def _exists(practice: Practice, subject: Subject) -> bool:
+def _exists(practice: Practice, subject: ModelUnderTest) -> bool:
     assert isinstance(practice, AdapterPractice)
     return practice.adapters not in _PROMPTED or _task(subject) is not None
 
@@ -144,7 +144,7 @@ def _requires_grad(args: Any, kwargs: Any) -> bool:
     return any(requires_grad(each) for _, each in tensors_in((args, kwargs)))
 
 
-def _remark(practice: AdapterPractice, subject: Subject, inputs: Mapping[str, Sequence[bool]]) -> str:
+def _remark(practice: AdapterPractice, subject: ModelUnderTest, inputs: Mapping[str, Sequence[bool]]) -> str:
     """Return a remark on a row, and the reason for its failure if it is known."""
     if practice.mode == "plain":
         return ""

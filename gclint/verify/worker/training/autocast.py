@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from gclint.verify.worker.examination.agreement import Agreement, deviation
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import Agreement, deviation
-from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.practices import AUTOCAST, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.group import (
@@ -29,7 +29,7 @@ Recomputation casts weights again, and adds up gradients in another order.
 """
 
 
-def _prepare(practice: Practice, subject: Subject, _blocks: Sequence[Block], _rank: Rank) -> Prepared:
+def _prepare(practice: Practice, subject: ModelUnderTest, _blocks: Sequence[Block], _rank: Rank) -> Prepared:
     enable_checkpointing(subject, practice.mode)
     kind = subject.device.type
     return Prepared(

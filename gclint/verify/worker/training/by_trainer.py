@@ -20,9 +20,9 @@ from gclint.verify.worker.examination.inspection.checkpoints import (
     Repeated,
     without_checkpoints,
 )
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest, seed
 from gclint.verify.worker.examination.observers import SavedBytes
-from gclint.verify.worker.examination.subject import Subject, seed
-from gclint.verify.worker.examination.words import of_step
+from gclint.verify.worker.examination.phrases import of_step
 from gclint.verify.worker.live import NotExaminable
 from gclint.verify.worker.practices import DDP, FIND_UNUSED, STATIC, Practice, TrainerPractice
 from gclint.verify.worker.randomness import random_states, restore_random
@@ -174,7 +174,9 @@ class ByTrainer:
             **({"agreement": agreement, "rounding": torch.bfloat16} if is_mixed else {}),
         )
 
-    def _prepare(self, practice: Practice, subject: Subject, blocks: Sequence[Block], rank: Rank) -> Prepared:
+    def _prepare(
+        self, practice: Practice, subject: ModelUnderTest, blocks: Sequence[Block], rank: Rank
+    ) -> Prepared:
         assert isinstance(practice, TrainerPractice)
         trainer = self._trainer
         for name, value in _LEFT_OUT.items():

@@ -11,7 +11,7 @@ import torch
 import torch.utils.checkpoint as torch_checkpoint
 
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.practices import COMPILE, CompilePractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.group import (
@@ -31,7 +31,7 @@ _CHECKPOINT = "checkpoint"
 _CACHE = "use_cache"
 
 
-def _prepare(practice: Practice, subject: Subject, blocks: Sequence[Block], _rank: Rank) -> Prepared:
+def _prepare(practice: Practice, subject: ModelUnderTest, blocks: Sequence[Block], _rank: Rank) -> Prepared:
     assert isinstance(practice, CompilePractice)
     parameters = trained_parameters(subject.model)
     made = batches(subject, sets_cache=not practice.is_cached)

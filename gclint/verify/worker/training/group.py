@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gclint.verify.worker.examination.agreement import Agreement, compare
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import Agreement, compare
-from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.practices import MISSING_LIBRARY, Practice
 from gclint.verify.worker.protocol import Advice, Mode, SetUp
 from gclint.verify.worker.scenarios import scenario_named
@@ -117,7 +117,7 @@ class Prepared:
     """Takes so many steps itself, without ``batches``, as a trainer does."""
 
 
-Prepare = Callable[[Practice, Subject, Sequence[Block], Rank], Prepared]
+Prepare = Callable[[Practice, ModelUnderTest, Sequence[Block], Rank], Prepared]
 """Prepares a subject for a practice; without checkpointing if its mode is ``plain``.
 
 Raises:
@@ -155,7 +155,7 @@ class Group:
     """Compares a gradient with that of the reference; the last argument is the effect of rounding."""
     rounding: torch.dtype | None = None
     """The type to which numbers are rounded, if not that of the parameters."""
-    exists: Callable[[Practice, Subject], bool] = lambda _practice, _subject: True
+    exists: Callable[[Practice, ModelUnderTest], bool] = lambda _practice, _subject: True
     """Whether a practice applies to this model; if not, there is no row for it."""
     load: Callable[[], object] = lambda: None
     """Imports what each practice needs, once for all of them."""
@@ -179,7 +179,7 @@ def listed(failing: Sequence[SetUp]) -> str:
     return ", ".join(f"{each.name} ({each.symptom})" for each in failing)
 
 
-def enable_checkpointing(subject: Subject, mode: Mode) -> None:
+def enable_checkpointing(subject: ModelUnderTest, mode: Mode) -> None:
     """Enable checkpointing, unless the mode is ``plain``."""
     if mode != "plain":
         subject.enable_checkpointing(mode)
@@ -192,7 +192,7 @@ def trained_parameters(model: nn.Module) -> Callable[[], Mapping[str, Tensor]]:
 
 
 def batches(
-    subject: Subject, forwards: int = 1, *, sets_cache: bool = True
+    subject: ModelUnderTest, forwards: int = 1, *, sets_cache: bool = True
 ) -> Callable[[int], Sequence[Mapping[str, Any]]]:
     """Return a function that returns the batches of each step; two lengths alternate.
 

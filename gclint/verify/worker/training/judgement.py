@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from gclint.verify.worker.examination.case import ENOUGH, UNSETTLED
-from gclint.verify.worker.examination.comparison import Agreement, is_nothing
+from gclint.verify.worker.examination.agreement import Agreement, is_nothing
+from gclint.verify.worker.examination.comparison import ENOUGH, UNSETTLED
 from gclint.verify.worker.examination.fault import NO_GRADIENT, Fault
-from gclint.verify.worker.examination.words import described, names
+from gclint.verify.worker.examination.phrases import described, names
 from gclint.verify.worker.practices import LOST, NOTHING_RECOMPUTED, WRONG, Practice
 from gclint.verify.worker.protocol import SetUp, SetUpOutcome
 from gclint.verify.worker.training.group import Group

@@ -20,7 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gclint.verify.worker import child
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.examination.tensors import OWN
 from gclint.verify.worker.modes import Mode
 from gclint.verify.worker.practices import (
@@ -63,7 +63,7 @@ _SETTINGS = {
 """The settings in order of preference: the rows that test them, and how to set them."""
 
 
-def prepare(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank: Rank) -> Prepared:
+def prepare(practice: Practice, subject: ModelUnderTest, _blocks: Sequence[Block], rank: Rank) -> Prepared:
     """Wrap a model, or leave it as it is if the practice is the reference."""
     assert isinstance(practice, ParallelPractice)
     made = _batches(practice, subject, rank)
@@ -84,10 +84,10 @@ def prepare(practice: Practice, subject: Subject, _blocks: Sequence[Block], rank
     return Prepared(wrapped, parameters, made, in_loss=_loss)
 
 
-def exists(practice: Practice, subject: Subject) -> bool:
+def exists(practice: Practice, subject: ModelUnderTest) -> bool:
     """Return whether a class takes such batches."""
     assert isinstance(practice, ParallelPractice)
-    available = subject.specimen.modalities()
+    available = subject.tiny_model.modalities()
     if practice.by_trainer or practice.data in (TWO_FORWARDS, TWO_RANKS):
         return True
     if practice.data == TEXT:
@@ -109,7 +109,7 @@ def load() -> None:
 
 
 def _batches(
-    practice: Practice, subject: Subject, rank: Rank
+    practice: Practice, subject: ModelUnderTest, rank: Rank
 ) -> Callable[[int], Sequence[Mapping[str, Any]]]:
     if practice.data == TWO_FORWARDS:
         return batches(subject, 2)
@@ -123,15 +123,15 @@ def _batches(
     return _holding(subject, _MODALITIES[practice.data]) if practice.data else batches(subject)
 
 
-def _holding(subject: Subject, kept: Collection[str]) -> Callable[[int], Sequence[Mapping[str, Any]]]:
+def _holding(subject: ModelUnderTest, kept: Collection[str]) -> Callable[[int], Sequence[Mapping[str, Any]]]:
     """Return a function that returns batches with only these modalities."""
-    specimen = subject.specimen
+    specimen = subject.tiny_model
     if specimen.variants is not None and not specimen.variants.modalities <= frozenset(kept):
         specimen = replace(specimen, inputs=partial(specimen.variants.inputs, kept), other_inputs=None)
     usual = batches(subject)
 
     def made(step: int) -> Sequence[Mapping[str, Any]]:
-        subject.specimen = specimen
+        subject.tiny_model = specimen
         return usual(step)
 
     return made
@@ -171,7 +171,9 @@ class _Wrapped(Exception):
     """The Trainer has reached the first step."""
 
 
-def _as_trainer_does(practice: Practice, subject: Subject, model: nn.Module) -> DistributedDataParallel:
+def _as_trainer_does(
+    practice: Practice, subject: ModelUnderTest, model: nn.Module
+) -> DistributedDataParallel:
     """Return the model as the Trainer of transformers wraps it when it starts training."""
     library("accelerate", DDP)
     trainer_module = library("transformers.trainer", DDP)
@@ -204,7 +206,7 @@ def _as_trainer_does(practice: Practice, subject: Subject, model: nn.Module) -> 
     return wrapped
 
 
-def _with_adapters(subject: Subject, mode: Mode) -> nn.Module:
+def _with_adapters(subject: ModelUnderTest, mode: Mode) -> nn.Module:
     """Add LoRA to all linear layers; make inputs require grad if the mode needs it, as is common."""
     peft = library("peft", PEFT)
     if mode == "reentrant":

@@ -16,11 +16,11 @@ from torch.distributed.tensor import DTensor
 
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.fault import Fault, NoGradient, fault_of
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest, seed
 from gclint.verify.worker.examination.observers import Phases
-from gclint.verify.worker.examination.subject import Subject, seed
+from gclint.verify.worker.examination.phrases import of_step
 from gclint.verify.worker.examination.tensors import dense, outputs_of, total_loss
-from gclint.verify.worker.examination.words import of_step
-from gclint.verify.worker.memory import is_out_of_memory
+from gclint.verify.worker.memory_limits import is_out_of_memory
 from gclint.verify.worker.practices import BUFFER, Practice
 from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.training.group import (
@@ -73,7 +73,7 @@ class PracticeRun:
 def run_practice(
     practice: Practice,
     group: Group,
-    subject: Subject,
+    subject: ModelUnderTest,
     blocks: Sequence[Block],
     scales: Mapping[str, float],
     begin: Callable[[str], None],

@@ -12,17 +12,17 @@ from functools import partial
 
 from gclint.verify.worker import child
 from gclint.verify.worker.ending import FOREIGN, End
+from gclint.verify.worker.examination.agreement import deviation
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.comparison import deviation
 from gclint.verify.worker.examination.fault import Fault
 from gclint.verify.worker.examination.forked import Fork, in_forks
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.examination.run import Conditions
 from gclint.verify.worker.examination.runner import Runner
-from gclint.verify.worker.examination.subject import Subject
 from gclint.verify.worker.practices import AUTOCAST, COMPILE, DDP, PEFT, WRAPPER, Practice
 from gclint.verify.worker.protocol import Advice, ClassResult, SetUp
 from gclint.verify.worker.scenarios import scenario_named
-from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.tiny_model import TinyModel
 from gclint.verify.worker.training.adapters import ADAPTERS
 from gclint.verify.worker.training.autocast import AUTOCASTING
 from gclint.verify.worker.training.compiling import COMPILING
@@ -53,14 +53,14 @@ _PERTURBATIONS = 2
 
 def trained(
     result: ClassResult,
-    specimen: Specimen,
+    specimen: TinyModel,
     device: str,
     practices: Sequence[Practice],
     watch: Watch,
     groups: Mapping[str, Group] = GROUPS,
 ) -> ClassResult:
     """Return the result of a class with a row for each practice, and advice for each group."""
-    training = _Training(Subject(specimen, device), watch, _limit(len(practices)), groups)
+    training = _Training(ModelUnderTest(specimen, device), watch, _limit(len(practices)), groups)
     rows: list[SetUp] = []
     for practice in training.existing(practices):
         row = training.row(practice)
@@ -92,7 +92,7 @@ class _Training:
     """One subject, with the reference steps that several practices share."""
 
     def __init__(
-        self, subject: Subject, watch: Watch, seconds: float, groups: Mapping[str, Group] = GROUPS
+        self, subject: ModelUnderTest, watch: Watch, seconds: float, groups: Mapping[str, Group] = GROUPS
     ) -> None:
         self._groups = groups
         self._subject = subject

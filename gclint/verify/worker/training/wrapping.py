@@ -13,9 +13,9 @@ from torch.distributed.fsdp import fully_shard
 from torch.utils.checkpoint import checkpoint
 
 from gclint.verify.worker.examination.blocks import Block
-from gclint.verify.worker.examination.subject import Subject
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest
+from gclint.verify.worker.examination.phrases import capitalised, names
 from gclint.verify.worker.examination.tensors import is_cache
-from gclint.verify.worker.examination.words import capitalised, names
 from gclint.verify.worker.practices import SHARDED, WRAPPER, Practice, WrapperPractice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.scenarios import scenario_named
@@ -44,7 +44,7 @@ _FSDP_SETTINGS = {
 _LOOK_UPS = ("func.__self__", "func.func.__self__", "func.args[0]")
 
 
-def _prepare(practice: Practice, subject: Subject, blocks: Sequence[Block], rank: Rank) -> Prepared:
+def _prepare(practice: Practice, subject: ModelUnderTest, blocks: Sequence[Block], rank: Rank) -> Prepared:
     assert isinstance(practice, WrapperPractice)
     if practice.has_dropout:
         subject.prepare(_DROPOUT)
@@ -104,7 +104,7 @@ def _remark(practice: WrapperPractice, model: nn.Module, given: Mapping[str, Seq
     return "; ".join(remarks)
 
 
-def _shard(subject: Subject, blocks: Sequence[Block], rank: Rank) -> None:
+def _shard(subject: ModelUnderTest, blocks: Sequence[Block], rank: Rank) -> None:
     join(rank)
     mesh = init_device_mesh(subject.device.type, (rank.count,))
     for block in blocks:
@@ -178,7 +178,7 @@ _CUSTOM: dict[str, Callable[[Any], Any]] = {
 """How checkpoint functions look up the layer that they are called for."""
 
 
-def _exists(practice: Practice, subject: Subject) -> bool:
+def _exists(practice: Practice, subject: ModelUnderTest) -> bool:
     assert isinstance(practice, WrapperPractice)
     return not practice.has_dropout or subject.allows(_DROPOUT, ())
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.hints.failure import ForwardError
 from gclint.verify.worker.synthesis.hints.table import Hint
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
@@ -120,12 +120,12 @@ class Case:
     """What the class is called."""
     main_input: str = "input_ids"
 
-    def failure(self) -> Failure:
+    def failure(self) -> ForwardError:
         """Return the failure, as hints see it."""
         error = self.error(*([self.message] if self.message else []))
         if self.obj is not None:
             error.obj = self.obj  # type: ignore[attr-defined]
-        failure = Failure(error, lambda: dict(self.inputs))
+        failure = ForwardError(error, lambda: dict(self.inputs))
         vars(failure)["frames"] = [(dict(variables), line) for line, variables in self.frames]
         return failure
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Case, Symptom
-from gclint.verify.worker.examination.inspection.difference import Origin
+from gclint.verify.worker.examination.block_calls import BlockCall
+from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
+from gclint.verify.worker.examination.inspection.difference import FirstDifference
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed
 from gclint.verify.worker.examination.inspection.tape import Event, Input, is_in_place
-from gclint.verify.worker.examination.trace import Call
-from gclint.verify.worker.examination.words import line
-from gclint.verify.worker.protocol import Difference, Place
+from gclint.verify.worker.examination.phrases import line
+from gclint.verify.worker.protocol import Divergence, SourcePlace
 
 VALUES = frozenset(("error", "missing gradients", "gradients", "values", "loss", "outputs", "second step"))
 GRADIENTS = frozenset(("error", "missing gradients", "gradients", "second step", "warning"))
@@ -25,13 +25,13 @@ _SINGULAR = {"checkpoint": "checkpoints", "pass": "passes", "run": "runs"}
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Diagnosis:
     """The explanation of failures."""
 
     cause: Cause | None
     text: str = ""
-    places: tuple[Place, ...] = ()
-    difference: Difference | None = None
+    places: tuple[SourcePlace, ...] = ()
+    difference: Divergence | None = None
 
 
 @dataclass(frozen=True)
@@ -40,21 +40,21 @@ class PossibleCause:
 
     explains: frozenset[str]
     """The checks whose failures it may cause."""
-    find: Callable[[Case, Sequence[Symptom]], Explanation | None]
+    find: Callable[[Comparison, Sequence[FailedCheck]], Diagnosis | None]
     """Returns the explanation if there is evidence, or None."""
 
 
-def places(seen: Iterable[Call | Checkpointed]) -> tuple[Place, ...]:
+def places(seen: Iterable[BlockCall | Checkpointed]) -> tuple[SourcePlace, ...]:
     """Return the places of calls of blocks, or of checkpoints."""
     return tuple(dict.fromkeys(each.place for each in seen if each.place is not None))
 
 
-def where(calls: Iterable[Call], verb: str) -> str:
+def where(calls: Iterable[BlockCall], verb: str) -> str:
     """Return the places of calls with a verb, such as "the calls at a.py:1 and b.py:2 pass"."""
     return at(places(calls), verb)
 
 
-def at(lines: Iterable[Place], verb: str = "") -> str:
+def at(lines: Iterable[SourcePlace], verb: str = "") -> str:
     """Return the places of calls, in words, with a verb of :data:`_SINGULAR` if there is one."""
     shown = list(dict.fromkeys(map(line, lines)))
     if len(shown) > 1:
@@ -68,13 +68,13 @@ def checkpoint_at(checkpointed: Checkpointed) -> str:
     return f"the checkpoint at {line(checkpointed.place)}" if checkpointed.place else "the checkpoint"
 
 
-def difference(origin: Origin) -> Difference:
+def difference(origin: FirstDifference) -> Divergence:
     """Return where two passes begin to differ, for the result."""
-    return Difference(_operation(origin.kind, origin.name or origin.other), origin.stack, origin.other_stack)
+    return Divergence(_operation(origin.kind, origin.name or origin.other), origin.stack, origin.other_stack)
 
 
 def first_operation(
-    origin: Origin, second: str = "the recomputation", first: str = "the forward pass"
+    origin: FirstDifference, second: str = "the recomputation", first: str = "the forward pass"
 ) -> str:
     """Return where two passes begin to differ, in a sentence."""
     mine, yours = _operation(origin.kind, origin.name), _operation(origin.kind, origin.other)
@@ -91,7 +91,7 @@ def first_operation(
     return f"the first difference is {mine}{here}{elsewhere}{seen}"
 
 
-def _inputs(origin: Origin, first: str, second: str) -> str:
+def _inputs(origin: FirstDifference, first: str, second: str) -> str:
     one, other = origin.inputs[0]
     known = one or other
     assert known is not None
@@ -119,11 +119,11 @@ def _operation(kind: str, name: str) -> str:
     return name if kind == "question" else f"`{name}`"
 
 
-def _line(stack: Sequence[Place]) -> str:
+def _line(stack: Sequence[SourcePlace]) -> str:
     return f" at {line(stack[0])}" if stack else ""
 
 
-def writers(event: Event, position: str) -> Iterable[Place]:
+def writers(event: Event, position: str) -> Iterable[SourcePlace]:
     """Yield the lines that change an argument of a checkpoint in place."""
     for each in event.events:
         if any(given.source == "argument" and given.held == position for given in each.inputs[:1]) and (

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from gclint.verify.worker.examination.trace import source_lines
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.branches import FUNCTIONS
+from gclint.verify.worker.examination.block_calls import source_lines
+from gclint.verify.worker.protocol import SourcePlace
 
 _CALLERS = 4
 """The most frames to read; further ones are those of the model around the block."""
 _DEEPEST = 2
 """How far to follow calls from these."""
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _WORD = re.compile(r"[^\W\d]\w*")
 _MANGLED = re.compile(r"^_[^_]\w*?(?=__)")
 """What Python puts before the name of an attribute that begins with two underscores."""
@@ -22,7 +22,7 @@ _MANGLED = re.compile(r"^_[^_]\w*?(?=__)")
 ON_LINE, IN_FUNCTION, IN_CALLED, ELSEWHERE = 1, 2, 3, 4
 
 
-def nearness(words: Sequence[str], stack: Sequence[Place], path: str = "") -> int:
+def nearness(words: Sequence[str], stack: Sequence[SourcePlace], path: str = "") -> int:
     """Return whether a word is read on the innermost line, in what runs, in what that calls, or elsewhere.
 
     The functions that are called are looked for in the files of the lines, and in a further one.
@@ -43,13 +43,13 @@ def nearness(words: Sequence[str], stack: Sequence[Place], path: str = "") -> in
     return ELSEWHERE if wanted.isdisjoint(named) else IN_CALLED
 
 
-def code_at(place: Place) -> str:
+def code_at(place: SourcePlace) -> str:
     """Return the text of a line without its indentation; empty if it cannot be read."""
     lines = source_lines(place.path)
     return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
 
 
-def _around(place: Place) -> tuple[int, int]:
+def _around(place: SourcePlace) -> tuple[int, int]:
     """Return the first and last line of the function around a line."""
     around = [(first, last) for first, last, _ in _spans(place.path) if first <= place.line <= last]
     return max(around, default=(place.line, place.line))
@@ -72,7 +72,7 @@ def _tree(path: str) -> ast.Module:
 @cache
 def _spans(path: str) -> tuple[tuple[int, int, str], ...]:
     """Return the first and last line of each function, with its name."""
-    functions = [each for each in ast.walk(_tree(path)) if isinstance(each, _FUNCTIONS)]
+    functions = [each for each in ast.walk(_tree(path)) if isinstance(each, FUNCTIONS)]
     return tuple((each.lineno, each.end_lineno or each.lineno, each.name) for each in functions)
 
 

@@ -6,23 +6,23 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.block_calls import BlockCall
+from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.explaining.explanation import (
     FROZEN,
     GRADIENTS,
     SIDE_EFFECTS,
     VALUES,
-    Explanation,
+    Diagnosis,
     PossibleCause,
     at,
     places,
     where,
 )
-from gclint.verify.worker.examination.trace import Call
-from gclint.verify.worker.examination.words import line, names
+from gclint.verify.worker.examination.fault import NO_INPUT
+from gclint.verify.worker.examination.phrases import line, names
 
 _DEATHS = frozenset(("time limit", "memory limit", "crash"))
-_NO_INPUT = "None of the inputs have requires_grad"
 _LOST = (
     "second time",
     "never ends",
@@ -34,15 +34,17 @@ _LOST = (
 """Parts of messages about lost gradients."""
 
 
-def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    written = case.run.side_effects.caches
+def _positional_cache(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    written = comparison.run.side_effects.caches
     calls = [
-        each for each in case.run.calls if each.positional_caches and not written.isdisjoint(each.caches)
+        each
+        for each in comparison.run.calls
+        if each.positional_caches and not written.isdisjoint(each.caches)
     ]
-    if not calls or not case.run.conditions.scenario.use_cache:
+    if not calls or not comparison.run.conditions.scenario.use_cache:
         return None
     arguments = dict.fromkeys(name for each in calls for name in each.positional_caches)
-    return Explanation(
+    return Diagnosis(
         Cause.POSITIONAL_CACHE,
         f"{where(calls, 'pass')} {names(arguments)} by position, so the base class cannot disable it and "
         "the recomputation finds a cache that the forward pass has filled. Pass it by keyword.",
@@ -50,11 +52,15 @@ def _positional_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | 
     )
 
 
-def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    calls = [each for each in case.run.calls if not case.run.side_effects.caches.isdisjoint(each.caches)]
+def _written_cache(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    calls = [
+        each
+        for each in comparison.run.calls
+        if not comparison.run.side_effects.caches.isdisjoint(each.caches)
+    ]
     if not calls:
         return None
-    return Explanation(
+    return Diagnosis(
         Cause.WRITTEN_CACHE,
         f"The cache that {where(calls, 'pass')} is written to by the forward pass and again by the "
         "recomputation. Pass it by keyword under a name that the base class disables, or pass no cache "
@@ -63,15 +69,15 @@ def _written_cache(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     )
 
 
-def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    changed = case.run.side_effects.dictionaries
-    calls = [each for each in case.run.calls if not changed.isdisjoint(each.dictionaries.values())]
+def _shared_dictionary(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    changed = comparison.run.side_effects.dictionaries
+    calls = [each for each in comparison.run.calls if not changed.isdisjoint(each.dictionaries.values())]
     if not calls:
         return None
     arguments = dict.fromkeys(
         name for each in calls for name, value in each.dictionaries.items() if value in changed
     )
-    return Explanation(
+    return Diagnosis(
         Cause.DICTIONARY,
         f"The dictionary {names(arguments)} that {where(calls, 'pass')} is changed by the block, so the "
         "recomputation finds and leaves different values in it. Pass and return tensors instead.",
@@ -79,30 +85,33 @@ def _shared_dictionary(case: Case, symptoms: Sequence[Symptom]) -> Explanation |
     )
 
 
-def _lost_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    if any(sign in each.message for each in symptoms for sign in _LOST):
-        return _keyword_activation(case, symptoms)
+def _lost_activation(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    if any(sign in each.message for each in failed_checks for sign in _LOST):
+        return _keyword_activation(comparison, failed_checks)
     return None
 
 
-def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    if not case.is_reentrant:
+def _keyword_activation(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    if not comparison.is_reentrant:
         return None
     # The arguments of calls within a layer are recomputed with it.
-    layers = {block.name for block in case.blocks if block.is_layer}
+    layers = {block.name for block in comparison.blocks if block.is_layer}
     within = tuple(f"{name}." for name in layers)
     layers |= {
-        name for each in case.checkpoints for name in each.modules if not (within and name.startswith(within))
+        name
+        for each in comparison.checkpoints
+        for name in each.modules
+        if not (within and name.startswith(within))
     }
-    passed = [call for call in case.run.calls if call.block in layers]
+    passed = [call for call in comparison.run.calls if call.block in layers]
     keywords = dict.fromkeys(name for call in passed for name in call.keyword)
     contained = dict.fromkeys(name for call in passed for name in call.contained)
-    if "second time" in " ".join(each.message for each in symptoms):
-        keywords, contained = _only_shared(case, keywords, contained)
-        passed = _sharing(case, passed)
+    if "second time" in " ".join(each.message for each in failed_checks):
+        keywords, contained = _only_shared(comparison, keywords, contained)
+        passed = _sharing(comparison, passed)
     calls = [call for call in passed if not keywords.keys().isdisjoint(call.keyword)]
     if calls:
-        return Explanation(
+        return Diagnosis(
             Cause.KEYWORD_ACTIVATION,
             f"{where(calls, 'pass')} {names(keywords)} by keyword, so reentrant checkpointing does not see "
             "that it requires grad. Pass it by position.",
@@ -111,7 +120,7 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation 
     calls = [call for call in passed if not contained.keys().isdisjoint(call.contained)]
     if not calls:
         return None
-    return Explanation(
+    return Diagnosis(
         Cause.CONTAINED_ACTIVATION,
         f"{where(calls, 'pass')} tensors that require grad inside {names(contained)}, where reentrant "
         "checkpointing does not see them. Pass each tensor by position, as a separate argument.",
@@ -120,48 +129,48 @@ def _keyword_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation 
 
 
 def _only_shared(
-    case: Case, keywords: dict[str, None], contained: dict[str, None]
+    comparison: Comparison, keywords: dict[str, None], contained: dict[str, None]
 ) -> tuple[dict[str, None], dict[str, None]]:
     """Keep only the arguments that pass one tensor to several calls, if there are any."""
-    shared = _shared(case)
+    shared = _shared(comparison)
     by_keyword = {
-        name: None for call in case.run.calls for name, each in call.keyword.items() if each in shared
+        name: None for call in comparison.run.calls for name, each in call.keyword.items() if each in shared
     }
     inside = {
         name: None
-        for call in case.run.calls
+        for call in comparison.run.calls
         for name, each in call.contained.items()
         if shared.intersection(each)
     }
     return (by_keyword, inside) if by_keyword or inside else (keywords, contained)
 
 
-def _sharing(case: Case, calls: list[Call]) -> list[Call]:
+def _sharing(comparison: Comparison, calls: list[BlockCall]) -> list[BlockCall]:
     """Keep only the calls to which such an argument passes a tensor that others get too, if there are any."""
-    shared = _shared(case)
+    shared = _shared(comparison)
     return [call for call in calls if not shared.isdisjoint(_hidden(call))] or calls
 
 
-def _shared(case: Case) -> set[int]:
-    times = Counter(each for call in case.run.calls for each in _hidden(call))
+def _shared(comparison: Comparison) -> set[int]:
+    times = Counter(each for call in comparison.run.calls for each in _hidden(call))
     return {key for key, count in times.items() if count > 1}
 
 
-def _hidden(call: Call) -> set[int]:
+def _hidden(call: BlockCall) -> set[int]:
     """Return the tensors that a call gets by keyword or in containers."""
     return {*call.keyword.values(), *(each for inner in call.contained.values() for each in inner)}
 
 
-def _captured_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    seen = [each for each in case.checkpoints if each.is_reentrant and each.captured]
-    if not seen or not any(sign in each.message for each in symptoms for sign in _LOST):
+def _captured_activation(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    seen = [each for each in comparison.checkpoints if each.is_reentrant and each.captured]
+    if not seen or not any(sign in each.message for each in failed_checks for sign in _LOST):
         return None
     left = {name for each in seen for name in each.stored}  # By the block itself, in its last run.
     variables = dict.fromkeys(name for each in seen for name in each.captured if name not in left)
     if not variables:
         return None
     lines = places(seen)
-    return Explanation(
+    return Diagnosis(
         Cause.CAPTURED_ACTIVATION,
         f"The function that {at(lines, 'checkpoint')} reads {names(variables)}, which is not among its "
         "arguments, so reentrant checkpointing does not see that it requires grad. Pass it by position.",
@@ -169,14 +178,18 @@ def _captured_activation(case: Case, symptoms: Sequence[Symptom]) -> Explanation
     )
 
 
-def _hidden_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _hidden_output(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     # If no input requires grad, no output does, whatever contains it.
-    seen = [each for each in case.checkpoints if each.is_reentrant and each.returned_in and each.has_gradient]
+    seen = [
+        each
+        for each in comparison.checkpoints
+        if each.is_reentrant and each.returned_in and each.has_gradient
+    ]
     if not seen:
         return None
     lines = places(seen)
     containers = dict.fromkeys(each.returned_in for each in seen)
-    return Explanation(
+    return Diagnosis(
         Cause.NESTED_OUTPUT,
         f"The block that {at(lines, 'run')} returns tensors in {', '.join(containers)}, but reentrant "
         "checkpointing passes gradients only through a tensor or a flat tuple of tensors. Return one of "
@@ -185,11 +198,11 @@ def _hidden_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     )
 
 
-def _recorded_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    if not (case.is_reentrant and case.gone and case.run.conditions.scenario.router_losses):
+def _recorded_output(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    if not (comparison.is_reentrant and comparison.gone and comparison.run.conditions.scenario.router_losses):
         return None
-    outputs = dict.fromkeys(name.partition(".")[0] for name in case.gone)
-    return Explanation(
+    outputs = dict.fromkeys(name.partition(".")[0] for name in comparison.gone)
+    return Diagnosis(
         Cause.RECORDED_OUTPUT,
         f"The model returns {names(outputs)} from inside its blocks, where reentrant checkpointing records "
         "no graph, so a loss computed from it has no gradient and nothing balances the experts. Train with "
@@ -197,20 +210,20 @@ def _recorded_output(case: Case, symptoms: Sequence[Symptom]) -> Explanation | N
     )
 
 
-def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    if not case.is_reentrant or not any(_NO_INPUT in each for each in case.run.warnings):
+def _no_input_grads(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    if not comparison.is_reentrant or not any(NO_INPUT in each for each in comparison.run.warnings):
         return None
-    lost = [each for each in case.checkpoints if each.is_reentrant and not each.has_gradient]
+    lost = [each for each in comparison.checkpoints if each.is_reentrant and not each.has_gradient]
     if lost and all(each.outer is not None for each in lost):
         return None  # Torch warns of checkpoints within others, which record no gradients.
     frozen = (
         ", which `enable_input_require_grads()` does not reach"
-        if case.run.conditions.scenario.require_input_grads
+        if comparison.run.conditions.scenario.require_input_grads
         else ""
     )
     lines = places(lost)[:1]
     shown = f" at {line(lines[0])}" if lines else ""
-    return Explanation(
+    return Diagnosis(
         Cause.NO_INPUT_GRADIENT,
         f"No input of the first blocks{shown} requires grad{frozen} (torch warns about it), so with "
         "reentrant checkpointing nothing inside them receives a gradient. Train with "
@@ -218,9 +231,9 @@ def _no_input_grads(case: Case, symptoms: Sequence[Symptom]) -> Explanation | No
     )
 
 
-def _no_gradient_at_first(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    if case.run.calls and not case.run.calls[0].has_gradient:
-        return _no_input_grads(case, symptoms)
+def _no_gradient_at_first(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    if comparison.run.calls and not comparison.run.calls[0].has_gradient:
+        return _no_input_grads(comparison, failed_checks)
     return None
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Case, Symptom
-from gclint.verify.worker.examination.explaining.changed import CAUSES, named, nearest, told
+from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.explaining.explanation import (
     COUNTS,
     FROZEN,
     GRADIENTS,
     SIDE_EFFECTS,
     VALUES,
-    Explanation,
+    Diagnosis,
     PossibleCause,
     checkpoint_at,
     difference,
@@ -22,12 +21,13 @@ from gclint.verify.worker.examination.explaining.explanation import (
     writers,
 )
 from gclint.verify.worker.examination.explaining.mentions import ON_LINE, code_at
-from gclint.verify.worker.examination.inspection.difference import CUTS, Origin
+from gclint.verify.worker.examination.explaining.state_changes import CAUSES, described_change, named, nearest
+from gclint.verify.worker.examination.inspection.difference import CUTS, FirstDifference
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed
 from gclint.verify.worker.examination.inspection.readable import TORCH
 from gclint.verify.worker.examination.inspection.tape import events_within
-from gclint.verify.worker.examination.words import capitalised, line, names
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.examination.phrases import capitalised, line, names
+from gclint.verify.worker.protocol import SourcePlace
 
 _NO_GRAPH = "does not require grad"
 _LEFT = (
@@ -37,8 +37,8 @@ _LEFT = (
 )
 
 
-def _late_binding(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    for each, origin in _divergent(case):
+def _late_binding(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    for each, origin in _divergent(comparison):
         changed = [change for change in each.changes if change.holder == "closure"]
         if changed and origin.what in ("module", "path", "input", "argument", "output"):
             return _explained(
@@ -53,14 +53,14 @@ def _late_binding(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None
     return None
 
 
-def _stored(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _stored(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     """Return what leaves a reentrant checkpoint without a graph, if all values are as they should be."""
-    seen = [each for each in case.checkpoints if each.stored]
+    seen = [each for each in comparison.checkpoints if each.stored]
     if not seen or any(each.again is None or each.first.outputs != each.again.outputs for each in seen):
         return None
-    if case.forward_origin is not None:
+    if comparison.forward_origin is not None:
         return None
-    return Explanation(
+    return Diagnosis(
         Cause.RECORDED_OUTPUT,
         f"The block leaves tensors in {names(dict.fromkeys(name for each in seen for name in each.stored))}, "
         "and reentrant checkpointing records no gradients when it runs, so what is computed from these has "
@@ -69,11 +69,11 @@ def _stored(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     )
 
 
-def _hooked_twice(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    lines = case.inspection.hooks if case.inspection is not None else ()
-    if not lines or case.divergent is not None:
+def _hooked_twice(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    lines = comparison.inspection.hooks if comparison.inspection is not None else ()
+    if not lines or comparison.divergent is not None:
         return None
-    return Explanation(
+    return Diagnosis(
         Cause.TENSOR_HOOK,
         f"The checkpointed code registers a hook at {' and '.join(map(line, lines))}, and the "
         "recomputation registers it again, so it changes a gradient twice. Register hooks outside the "
@@ -82,20 +82,20 @@ def _hooked_twice(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None
     )
 
 
-def _random_outside(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    generators = case.run.side_effects.generators
-    if not generators or case.divergent is not None:
+def _random_outside(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    generators = comparison.run.side_effects.generators
+    if not generators or comparison.divergent is not None:
         return None
-    return Explanation(
+    return Diagnosis(
         Cause.RANDOM_NUMBERS,
         f"The backward pass draws random numbers from {names(generators)}, whose state checkpointing does "
         "not restore. Draw them with torch.",
-        tuple(dict.fromkeys(each.place for each in case.checkpoints if each.place)),
+        tuple(dict.fromkeys(each.place for each in comparison.checkpoints if each.place)),
     )
 
 
-def _changed_argument(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    for each, origin in _divergent(case):
+def _changed_argument(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    for each, origin in _divergent(comparison):
         if origin.kind != "checkpoint" and not (each.modified and origin.what in ("argument", "input")):
             continue
         positions = [one.name for one, _ in origin.inputs if one is not None]
@@ -115,21 +115,21 @@ def _changed_argument(case: Case, symptoms: Sequence[Symptom]) -> Explanation | 
     return None
 
 
-def _gradient_mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    fault = case.run.error
+def _gradient_mode(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    fault = comparison.run.error
     if fault is not None and any(
-        each.is_reentrant and not each.first.is_complete for each in case.checkpoints
+        each.is_reentrant and not each.first.is_complete for each in comparison.checkpoints
     ):
-        place = fault.place_in(case.source)
+        place = fault.place_in(comparison.source)
         if _NO_GRAPH in fault.message and place is not None:
-            return Explanation(
+            return Diagnosis(
                 Cause.GRADIENT_MODE,
                 f"The checkpointed code computes a gradient itself at {line(place)}, but reentrant "
                 "checkpointing records none in the forward pass. Train with `use_reentrant=False`.",
                 (place,),
             )
-    for origin in _all_origins(case):
-        if origin.question and not _is_beside(case, origin):
+    for origin in _all_origins(comparison):
+        if origin.question and not _is_beside(comparison, origin):
             return _explained(
                 Cause.GRADIENT_MODE,
                 origin,
@@ -142,55 +142,55 @@ def _gradient_mode(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     return None
 
 
-def _is_beside(case: Case, origin: Origin) -> bool:
+def _is_beside(comparison: Comparison, origin: FirstDifference) -> bool:
     """Return whether the line that first differs does not ask, but reads what has changed."""
     return origin.question_stack[:1] != origin.stack[:1] and any(
         not change.is_cache
-        for each, other in _divergent(case)
+        for each, other in _divergent(comparison)
         if other is origin
-        for change in nearest(each, origin, _stack(case, origin), ON_LINE)
+        for change in nearest(each, origin, _stack(comparison, origin), ON_LINE)
     )
 
 
-def _changed_state(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _changed_state(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     """Return what has changed that the recomputation reads, as near to the first difference as possible."""
-    for each, origin in _suspects(case):
-        changed = nearest(each, origin, _stack(case, origin) or each.lines)
+    for each, origin in _suspects(comparison):
+        changed = nearest(each, origin, _stack(comparison, origin) or each.lines)
         if changed:
-            text, lines = told(case, each, changed)
+            text, lines = described_change(comparison, each, changed)
             first = changed[0]
             cause = Cause.RANDOM_NUMBERS if first.name == TORCH else CAUSES[first.holder]
             return _explained(cause, origin, text, each, lines)
     return None
 
 
-def _other_module(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _other_module(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     """Return what makes a recomputation run another module, so that both are counted wrongly."""
-    is_other = any(origin.what == "module" for _, origin in _divergent(case))
-    return _changed_state(case, symptoms) if is_other else None
+    is_other = any(origin.what == "module" for _, origin in _divergent(comparison))
+    return _changed_state(comparison, failed_checks) if is_other else None
 
 
-def _suspects(case: Case) -> Iterator[tuple[Checkpointed, Origin | None]]:
+def _suspects(comparison: Comparison) -> Iterator[tuple[Checkpointed, FirstDifference | None]]:
     """Yield the checkpoints whose recomputation differs, or those that may have ended with an error."""
-    yield from _divergent(case)
-    fault = case.run.error
-    if case.divergent is None and fault is not None:
+    yield from _divergent(comparison)
+    fault = comparison.run.error
+    if comparison.divergent is None and fault is not None:
         # Torch compares what is saved only when a recomputation has ended.
-        again = [(each, each.again) for each in case.checkpoints if each.again is not None]
+        again = [(each, each.again) for each in comparison.checkpoints if each.again is not None]
         is_torch = fault.kind == "CheckpointError"
         yield from ((each, None) for each, run in again if is_torch or not run.is_complete)
 
 
-def _stack(case: Case, origin: Origin | None) -> tuple[Place, ...]:
+def _stack(comparison: Comparison, origin: FirstDifference | None) -> tuple[SourcePlace, ...]:
     """Return the lines of the first difference, or that of the error."""
     if origin is not None:
         return (*origin.stack[:1], *origin.other_stack[:1], *origin.stack[1:])
-    place = case.run.error.place_in(case.source) if case.run.error is not None else None
+    place = comparison.run.error.place_in(comparison.source) if comparison.run.error is not None else None
     return (place,) if place is not None else ()
 
 
-def _other_forward(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    origin = case.forward_origin
+def _other_forward(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    origin = comparison.forward_origin
     if origin is None:
         return None
     is_called_otherwise = origin.what == "argument" and origin.kind == "module"
@@ -199,7 +199,7 @@ def _other_forward(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
         if is_called_otherwise
         else (Cause.OTHER_FORWARD, "", "Make both do the same")
     )
-    return Explanation(
+    return Diagnosis(
         cause,
         f"With checkpointing, the forward pass itself differs: {swapped}"
         f"{first_operation(origin, 'the pass with it', 'the one without')}. {advice}.",
@@ -208,19 +208,19 @@ def _other_forward(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     )
 
 
-def _detached(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    cut = case.cut
+def _detached(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    cut = comparison.cut
     if cut is None:
         return None
-    again = [each for each in case.checkpoints if each.again and cut in events_within(each.again)]
+    again = [each for each in comparison.checkpoints if each.again and cut in events_within(each.again)]
     for each in again:
         changed = nearest(each, None, cut.stack)
         if changed:
-            text, lines = told(case, each, changed)
+            text, lines = described_change(comparison, each, changed)
             return _explained(CAUSES[changed[0].holder], None, text, each, lines)
     is_recorded = cut.takes_graph and not cut.has_graph and cut.name not in CUTS
     what = "records no gradient" if is_recorded else "detaches a tensor from its graph"
-    return Explanation(
+    return Diagnosis(
         Cause.DETACHED,
         f"With checkpointing, `{cut.name}` at {line(cut.stack[0])} {what}, which does not happen without. "
         "Let the gradient through.",
@@ -228,7 +228,7 @@ def _detached(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     )
 
 
-def _swapped(origin: Origin) -> str:
+def _swapped(origin: FirstDifference) -> str:
     """Return a sentence about arguments that are passed in another order, if there are any."""
     both = [(one, other) for one, other in origin.inputs if one is not None and other is not None]
     for one, other in both:
@@ -238,8 +238,8 @@ def _swapped(origin: Origin) -> str:
     return ""
 
 
-def _unknown(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    for each, origin in _divergent(case):
+def _unknown(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    for each, origin in _divergent(comparison):
         return _explained(
             Cause.DISAGREEMENT,
             origin,
@@ -248,26 +248,28 @@ def _unknown(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
             each,
             origin.stack[:1],
         )
-    rounded = [each.origin for each in case.checkpoints if each.origin is not None]
+    rounded = [each.origin for each in comparison.checkpoints if each.origin is not None]
     if rounded:
-        return Explanation(
+        return Diagnosis(
             Cause.DISAGREEMENT,
             "No operation of the recomputation differs by more than rounding; it uses another kernel: "
             f"{first_operation(rounded[0])}.",
             difference=difference(rounded[0]),
         )
-    if case.run.error is not None and case.run.error.kind == "CheckpointError":
-        return Explanation(
+    if comparison.run.error is not None and comparison.run.error.kind == "CheckpointError":
+        return Diagnosis(
             Cause.DISAGREEMENT,
             "The recomputation differs from the forward pass: something that it depends on has changed, but "
             "it is not known what.",
         )
-    is_same = case.plain is not None and case.forward_origin is None and case.run.error is None
-    if is_same and case.checkpoints and all(each.again is not None for each in case.checkpoints):
-        return _in_backward(case)
-    stack = _stack(case, None)
+    is_same = (
+        comparison.plain is not None and comparison.forward_origin is None and comparison.run.error is None
+    )
+    if is_same and comparison.checkpoints and all(each.again is not None for each in comparison.checkpoints):
+        return _in_backward(comparison)
+    stack = _stack(comparison, None)
     shown = f" It fails at {line(stack[0])}: `{code_at(stack[0])}`." if stack else ""
-    return Explanation(Cause.DISAGREEMENT, f"The cause is not known.{shown}", stack)
+    return Diagnosis(Cause.DISAGREEMENT, f"The cause is not known.{shown}", stack)
 
 
 def _meanwhile(each: Checkpointed) -> str:
@@ -275,45 +277,49 @@ def _meanwhile(each: Checkpointed) -> str:
     return f", but for {changed}, which is not seen to be read there" if changed else ""
 
 
-def _in_backward(case: Case) -> Explanation:
+def _in_backward(comparison: Comparison) -> Diagnosis:
     """Return what may be wrong where a recomputation is the same as the forward pass."""
-    changed = [change for each in case.checkpoints for change in each.changes if change.in_block]
+    changed = [change for each in comparison.checkpoints for change in each.changes if change.in_block]
     state = (
         f" The block changes {names(named(changed))}, and its recomputation does so again." if changed else ""
     )
-    return Explanation(
+    return Diagnosis(
         Cause.DISAGREEMENT,
         "The recomputation is the same as the forward pass, so it is the backward pass that reads or does "
         f"something else: see hooks, and the `backward` of autograd functions.{state}",
-        tuple(dict.fromkeys(each.place for each in case.checkpoints if each.place is not None)),
+        tuple(dict.fromkeys(each.place for each in comparison.checkpoints if each.place is not None)),
     )
 
 
-def _compare(stack: Sequence[Place]) -> str:
+def _compare(stack: Sequence[SourcePlace]) -> str:
     code = code_at(stack[0]) if stack else ""
     return f"Compare what `{code}` reads in the two passes" if code else "Compare the two passes"
 
 
-def _divergent(case: Case) -> Iterator[tuple[Checkpointed, Origin]]:
+def _divergent(comparison: Comparison) -> Iterator[tuple[Checkpointed, FirstDifference]]:
     """Yield the checkpoints whose recomputation differs, and where it begins to differ."""
-    for each in case.checkpoints:
+    for each in comparison.checkpoints:
         if each.origin is not None and not each.origin.is_rounding:
             yield each, each.origin
 
 
-def _all_origins(case: Case) -> Iterator[Origin]:
-    yield from (origin for _, origin in _divergent(case))
-    if case.forward_origin is not None:
-        yield case.forward_origin
+def _all_origins(comparison: Comparison) -> Iterator[FirstDifference]:
+    yield from (origin for _, origin in _divergent(comparison))
+    if comparison.forward_origin is not None:
+        yield comparison.forward_origin
 
 
 def _explained(
-    cause: Cause, origin: Origin | None, text: str, each: Checkpointed | None, lines: tuple[Place, ...] = ()
-) -> Explanation:
+    cause: Cause,
+    origin: FirstDifference | None,
+    text: str,
+    each: Checkpointed | None,
+    lines: tuple[SourcePlace, ...] = (),
+) -> Diagnosis:
     shown = lines or ((each.place,) if each is not None and each.place is not None else ())
     if origin is None:
-        return Explanation(cause, f"{text}.", shown)
-    return Explanation(cause, f"{text}. {capitalised(first_operation(origin))}.", shown, difference(origin))
+        return Diagnosis(cause, f"{text}.", shown)
+    return Diagnosis(cause, f"{text}. {capitalised(first_operation(origin))}.", shown, difference(origin))
 
 
 CLOSURES = (PossibleCause(VALUES | COUNTS, _late_binding),)

@@ -8,25 +8,19 @@ from collections.abc import Sequence
 import torch
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Case, Symptom
-from gclint.verify.worker.examination.explaining.explanation import (
-    SIDE_EFFECTS,
-    Explanation,
-    PossibleCause,
-    at,
-)
+from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
+from gclint.verify.worker.examination.explaining.explanation import SIDE_EFFECTS, Diagnosis, PossibleCause, at
 from gclint.verify.worker.examination.fault import Fault
-from gclint.verify.worker.examination.run import ENABLING, Run
-from gclint.verify.worker.examination.words import described, line, names
-from gclint.verify.worker.protocol import Failure, Place
+from gclint.verify.worker.examination.phrases import described, line, names
+from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Run
+from gclint.verify.worker.protocol import Failure, SourcePlace
 
-_HOOK = "enable_input_require_grads()"
 _LEAF = "leaf Variable that requires grad"
 _NOT_A_TENSOR = "has no attribute 'requires_grad_'"
 _TORCH = os.path.dirname(torch.__file__) + os.sep  # noqa: PTH120 (as frames have it)
 HOOK_EXPLANATION = (
-    f"`{_HOOK}` makes the output of the module that `get_input_embeddings()` returns require grad, so this "
-    "output must be a single tensor. Return a module whose output is one."
+    f"`{REQUIRING}` makes the output of the module that `get_input_embeddings()` returns require grad, so "
+    "this output must be a single tensor. Return a module whose output is one."
 )
 
 
@@ -40,17 +34,17 @@ def is_hook_failed(fault: Fault) -> bool:
     return _NOT_A_TENSOR in fault.message
 
 
-def changed_at(fault: Fault) -> tuple[Place, ...]:
+def changed_at(fault: Fault) -> tuple[SourcePlace, ...]:
     """Return the line of the model that changes something in place."""
     frame = next((each for each in fault.frames if not each.path.startswith(_TORCH)), None)
-    return () if frame is None else (Place(frame.path, frame.line, frame.line),)
+    return () if frame is None else (SourcePlace(frame.path, frame.line, frame.line),)
 
 
 def leaf_explanation(*, frozen: bool) -> str:
     """Return why an in-place change fails, and what to do about it."""
     when = "which checkpointing needs with a frozen base, " if frozen else ""
     return (
-        f"`{_HOOK}`, {when}makes the output of the embeddings require grad, and the model changes that "
+        f"`{REQUIRING}`, {when}makes the output of the embeddings require grad, and the model changes that "
         "output in place. Clone it first."
     )
 
@@ -62,30 +56,30 @@ def failure_of_hook(check: str, run: Run, fault: Fault) -> Failure:
         check,
         "plain",
         run.conditions.scenario.name,
-        f"with a frozen base, {run.stage} raises {described(fault)} as soon as {_HOOK} is called",
+        f"with a frozen base, {run.stage} raises {described(fault)} as soon as {REQUIRING} is called",
         places=changed_at(fault) if is_leaf else (),
         cause=Cause.LEAF if is_leaf else Cause.HOOK,
         explanation=leaf_explanation(frozen=True) if is_leaf else HOOK_EXPLANATION,
     )
 
 
-def _switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
+def _switch(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     # A flag that stays disabled has the others as its side_effects.
-    if not any(each.check == "switches" for each in symptoms):
+    if not any(each.check == "switches" for each in failed_checks):
         return None
-    verbs = {"set": case.run.still_off, "clear": case.run.still_on}
+    verbs = {"set": comparison.run.still_off, "clear": comparison.run.still_on}
     missing = " or ".join(verb for verb, modules in verbs.items() if modules)
-    return Explanation(
+    return Diagnosis(
         Cause.SWITCHES,
         f"An override of `_set_gradient_checkpointing` does not {missing} `gradient_checkpointing` there. "
         "Remove the override.",
     )
 
 
-def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    if not any("is not compatible with gradient checkpointing" in each.message for each in symptoms):
+def _nothing_to_switch(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    if not any("is not compatible with gradient checkpointing" in each.message for each in failed_checks):
         return None
-    return Explanation(
+    return Diagnosis(
         Cause.NOTHING_TO_SWITCH,
         "The class sets `supports_gradient_checkpointing`, but no module in it has a "
         "`gradient_checkpointing` flag. Derive its blocks from `GradientCheckpointingLayer`, or remove the "
@@ -93,13 +87,13 @@ def _nothing_to_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation |
     )
 
 
-def _cannot_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    error = case.run.error
-    if error is None or case.run.stage != ENABLING:
+def _cannot_switch(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    error = comparison.run.error
+    if error is None or comparison.run.stage != ENABLING:
         return None
-    frame = error.place_in(case.source)
+    frame = error.place_in(comparison.source)
     lines = (frame,) if frame is not None else ()
-    return Explanation(
+    return Diagnosis(
         Cause.SWITCHES,
         "This release of transformers cannot enable checkpointing in the model's own "
         f"code{f', see {line(lines[0])}' if lines else ''}: an override does not take the arguments that "
@@ -108,34 +102,34 @@ def _cannot_switch(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     )
 
 
-def _nothing(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    cause = symptoms[0].cause
+def _nothing(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    cause = failed_checks[0].cause
     if cause is Cause.NOT_A_LAYER:
-        return Explanation(cause, "Derive the blocks from `GradientCheckpointingLayer`.")
-    evaluated = case.inspection.evaluated if case.inspection is not None else frozenset()
-    blocks = sorted({name for each in symptoms for name in each.blocks})
+        return Diagnosis(cause, "Derive the blocks from `GradientCheckpointingLayer`.")
+    evaluated = comparison.inspection.evaluated if comparison.inspection is not None else frozenset()
+    blocks = sorted({name for each in failed_checks for name in each.blocks})
     if blocks and evaluated.issuperset(blocks):
-        return Explanation(
+        return Diagnosis(
             cause,
             f"{names(blocks)} are in evaluation mode although the model was put into training mode, "
             "and layers are recomputed only in training mode. Do not override `train()` so.",
         )
-    if any(case.reference.backward[each.name] for each in case.blocks):
-        made = [each.outer or each.place for each in case.checkpoints]
+    if any(comparison.reference.backward[each.name] for each in comparison.blocks):
+        made = [each.outer or each.place for each in comparison.checkpoints]
         lines = tuple(dict.fromkeys(each for each in made if each is not None))
-        return Explanation(
+        return Diagnosis(
             cause,
             f"Blocks are recomputed without checkpointing being enabled as well: {at(lines)} of torch's "
             "checkpoint function does not depend on it. Remove it, or make it depend on "
             "`gradient_checkpointing`.",
             lines,
         )
-    settings = case.inspection.settings if case.inspection is not None else {}
+    settings = comparison.inspection.settings if comparison.inspection is not None else {}
     flags = [each for name in blocks if (each := settings.get(f"{name}.gradient_checkpointing"))]
     if not flags:
-        return Explanation(cause)
+        return Diagnosis(cause)
     lines = tuple(dict.fromkeys(each.place for each in flags))
-    return Explanation(
+    return Diagnosis(
         cause,
         f"`gradient_checkpointing` of {names(blocks)} is set again at {' and '.join(map(line, lines))} when "
         "the model runs. Leave it as it was enabled.",
@@ -143,12 +137,12 @@ def _nothing(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     )
 
 
-def _nested_checkpoint(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    inner = [each for each in case.checkpoints if each.outer is not None]
+def _nested_checkpoint(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    inner = [each for each in comparison.checkpoints if each.outer is not None]
     if not inner:
         return None
     lines = tuple(dict.fromkeys(each.outer for each in inner if each.outer is not None))
-    return Explanation(
+    return Diagnosis(
         Cause.NESTED_CHECKPOINT,
         f"A checkpoint is nested in another one, that of {at(lines)}. Remove the explicit one around the "
         "layer.",
@@ -156,18 +150,20 @@ def _nested_checkpoint(case: Case, symptoms: Sequence[Symptom]) -> Explanation |
     )
 
 
-def _statistics(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    changed = [name for each in symptoms for name in each.parameters]
-    weights = [name for name in changed if name in case.run.steps[0].gradients]
+def _statistics(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    changed = [name for each in failed_checks for name in each.parameters]
+    weights = [name for name in changed if name in comparison.run.steps[0].gradients]
     if weights:
-        return Explanation(
+        return Diagnosis(
             Cause.STATE,
             f"The checkpointed code changes {names(weights)}, and the recomputation does so again. Change "
             "weights outside the checkpointed code.",
         )
     owners = {name.rpartition(".")[0] for name in changed}
-    kinds = dict.fromkeys(case.kinds[name].__name__ for name in sorted(owners) if name in case.kinds)
-    return Explanation(
+    kinds = dict.fromkeys(
+        comparison.kinds[name].__name__ for name in sorted(owners) if name in comparison.kinds
+    )
+    return Diagnosis(
         Cause.STATISTICS,
         f"The recomputation updates the running statistics of {', '.join(kinds)} a second time in each "
         "step. Keep modules with running statistics out of the checkpointed blocks, or do not update them "
@@ -175,14 +171,14 @@ def _statistics(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
     )
 
 
-def _state_on_self(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    attributes = case.run.side_effects.attributes
+def _state_on_self(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    attributes = comparison.run.side_effects.attributes
     if not attributes:
         return None
-    settings = case.inspection.settings if case.inspection is not None else {}
+    settings = comparison.inspection.settings if comparison.inspection is not None else {}
     lines = tuple(dict.fromkeys(settings[name].place for name in attributes if name in settings))
     shown = f" at {' and '.join(map(line, lines))}" if lines else ""
-    return Explanation(
+    return Diagnosis(
         Cause.STATE,
         f"The checkpointed code sets {names(attributes)}{shown}, and the recomputation sets them again. "
         "Return such values instead of storing them, or set them outside the checkpointed code.",
@@ -190,15 +186,15 @@ def _state_on_self(case: Case, symptoms: Sequence[Symptom]) -> Explanation | Non
     )
 
 
-def _embeddings(case: Case, symptoms: Sequence[Symptom]) -> Explanation | None:
-    fault = case.run.error
+def _embeddings(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    fault = comparison.run.error
     if fault is None:
         return None
     if is_hook_failed(fault):
-        return Explanation(Cause.HOOK, HOOK_EXPLANATION)
+        return Diagnosis(Cause.HOOK, HOOK_EXPLANATION)
     if is_leaf_changed(fault):
-        frozen = case.run.conditions.scenario.frozen_base
-        return Explanation(Cause.LEAF, leaf_explanation(frozen=frozen), changed_at(fault))
+        frozen = comparison.run.conditions.scenario.frozen_base
+        return Diagnosis(Cause.LEAF, leaf_explanation(frozen=frozen), changed_at(fault))
     return None
 
 

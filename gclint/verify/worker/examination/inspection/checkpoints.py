@@ -13,7 +13,7 @@ import torch.utils.checkpoint as torch_checkpoint
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 
-from gclint.verify.worker.examination.comparison import close
+from gclint.verify.worker.examination.agreement import close
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import tensors_in
 
@@ -22,7 +22,7 @@ _OPAQUE = frozenset((torch.uint8, torch.int8))
 
 
 @dataclass(eq=False)
-class Region:
+class CheckpointCall:
     """One call of torch's checkpoint function."""
 
     function: Callable[..., Any]
@@ -30,7 +30,7 @@ class Region:
     keywords: dict[str, Any]
     is_reentrant: bool
     preserves_random_state: bool
-    outer: Region | None
+    outer: CheckpointCall | None
     """The checkpoint around this one."""
     runs: int = 0
     """How often its function has started."""
@@ -44,13 +44,13 @@ class Region:
 class Observer:
     """Observes what runs in checkpoints; by default, it ignores everything."""
 
-    def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
+    def begin(self, region: CheckpointCall, arguments: tuple[Any, ...]) -> None:
         """The function of a checkpoint begins."""
 
-    def end(self, region: Region, result: Any, is_complete: bool) -> None:
+    def end(self, region: CheckpointCall, result: Any, is_complete: bool) -> None:
         """The function has ended: its result, None if unknown, and whether it was completed."""
 
-    def saved(self, region: Region, tensor: Tensor) -> None:
+    def saved(self, region: CheckpointCall, tensor: Tensor) -> None:
         """Autograd saves a tensor in it."""
 
 
@@ -59,7 +59,7 @@ class Repeated(Observer):
 
     count = 0
 
-    def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
+    def begin(self, region: CheckpointCall, arguments: tuple[Any, ...]) -> None:
         """Count a run if it is not the first one."""
         self.count += region.is_again
 
@@ -72,7 +72,7 @@ class Checkpoints:
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = observers
-        self._running: list[Region] = []
+        self._running: list[CheckpointCall] = []
         self._exit = ExitStack()
 
     def __enter__(self) -> Checkpoints:
@@ -91,13 +91,13 @@ class Checkpoints:
         keywords: dict[str, Any],
         reentrant: bool,
         preserves: Any,
-    ) -> Region:
+    ) -> CheckpointCall:
         """Return a new checkpoint."""
         outer = self._running[-1] if self._running else None
-        return Region(function, arguments, keywords, reentrant, bool(preserves), outer)
+        return CheckpointCall(function, arguments, keywords, reentrant, bool(preserves), outer)
 
     @contextmanager
-    def run(self, region: Region, arguments: tuple[Any, ...]) -> Iterator[list[Any]]:
+    def run(self, region: CheckpointCall, arguments: tuple[Any, ...]) -> Iterator[list[Any]]:
         """Announce a run of a checkpoint's function; its result goes into the list."""
         region.runs += 1
         self._running.append(region)
@@ -113,7 +113,7 @@ class Checkpoints:
             for each in self._observers:
                 each.end(region, result[0] if result else None, is_complete)
 
-    def call(self, region: Region) -> Callable[..., Any]:
+    def call(self, region: CheckpointCall) -> Callable[..., Any]:
         """Return a replacement for the function of a checkpoint, which announces its runs."""
 
         @functools.wraps(region.function, assigned=("__name__", "__doc__"), updated=())
@@ -135,7 +135,7 @@ class Checkpoints:
 def without_checkpoints() -> Iterator[None]:
     """Let torch's checkpoint function only call what it is given, whoever calls it."""
 
-    class StandIn:
+    class Uncheckpointed:
         @staticmethod
         def apply(function: Any, _preserves: Any, *args: Any) -> Any:
             return function(*args)
@@ -143,7 +143,9 @@ def without_checkpoints() -> Iterator[None]:
     def generator(*_args: Any, **_kwargs: Any) -> Iterator[None]:
         yield  # Torch calls the function meanwhile.
 
-    with _replaced({"CheckpointFunction": StandIn, "_checkpoint_without_reentrant_generator": generator}):
+    with _replaced(
+        {"CheckpointFunction": Uncheckpointed, "_checkpoint_without_reentrant_generator": generator}
+    ):
         yield
 
 
@@ -158,7 +160,7 @@ def _replaced(stand_ins: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _reentrant(checkpoints: Checkpoints, original: Any) -> Any:
-    class StandIn:
+    class ObservedFunction:
         """Replaces the autograd function of reentrant checkpointing."""
 
         @staticmethod
@@ -166,7 +168,7 @@ def _reentrant(checkpoints: Checkpoints, original: Any) -> Any:
             region = checkpoints.open(function, args, {}, True, preserves)
             return original.apply(checkpoints.call(region), preserves, *args)
 
-    return StandIn
+    return ObservedFunction
 
 
 def _without_reentrant(checkpoints: Checkpoints, original: Any) -> Any:
@@ -190,7 +192,7 @@ def _without_reentrant(checkpoints: Checkpoints, original: Any) -> Any:
 
 
 def _saving(checkpoints: Checkpoints, original: Any) -> Any:
-    class StandIn(original):  # type: ignore[misc]
+    class ObservedHooks(original):  # type: ignore[misc]
         """Replaces the hooks that torch enters in a checkpoint."""
 
         pack_hook: Callable[[Tensor], Any]
@@ -205,7 +207,7 @@ def _saving(checkpoints: Checkpoints, original: Any) -> Any:
 
             self.pack_hook = spied
 
-    return StandIn
+    return ObservedHooks
 
 
 _STAND_INS: dict[str, Callable[[Checkpoints, Any], Any]] = {
@@ -238,41 +240,41 @@ class Replays(Observer):
 
     def __init__(self, model: nn.Module) -> None:
         self._known = {each.untyped_storage().data_ptr() for each in state_tensors(model).values()}
-        self._first: dict[Region, list[Tensor | None]] = {}
-        self._next: dict[Region, int] = {}
+        self._first: dict[CheckpointCall, list[Tensor | None]] = {}
+        self._next: dict[CheckpointCall, int] = {}
         self._compared = self._different = 0
         self._shown = ""
-        self._again: set[Region] = set()
+        self._again: set[CheckpointCall] = set()
 
     @property
     def replay(self) -> Replay:
         """The results so far."""
         return Replay(self._compared, self._different, self._shown, len(self._again))
 
-    def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
+    def begin(self, region: CheckpointCall, arguments: tuple[Any, ...]) -> None:
         """Start again at the first tensor."""
         self._next[region] = 0
         if region.is_again:
             self._again.add(region)
 
-    def end(self, region: Region, result: Any, is_complete: bool) -> None:
+    def end(self, region: CheckpointCall, result: Any, is_complete: bool) -> None:
         """Compare the outputs in reentrant mode."""
         if region.is_reentrant and is_complete:
             self._next[region] = 0
             for _, each in tensors_in(result):
                 self._see(region, each)
 
-    def saved(self, region: Region, tensor: Tensor) -> None:
+    def saved(self, region: CheckpointCall, tensor: Tensor) -> None:
         """Compare a saved tensor."""
         if not region.is_reentrant:
             self._see(region, tensor)
 
-    def _see(self, region: Region, tensor: Tensor) -> None:
+    def _see(self, region: CheckpointCall, tensor: Tensor) -> None:
         # Selective checkpointing counts each operation, and must not see those of a comparison.
         with _disable_current_modes():
             self._match(region, tensor)
 
-    def _match(self, region: Region, tensor: Tensor) -> None:
+    def _match(self, region: CheckpointCall, tensor: Tensor) -> None:
         first = self._first.setdefault(region, [])
         if not region.is_again:
             first.append(self._kept(tensor))

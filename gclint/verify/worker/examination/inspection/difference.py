@@ -10,7 +10,7 @@ from typing import Literal
 
 from gclint.verify.worker.examination.inspection.digest import Digest
 from gclint.verify.worker.examination.inspection.tape import Event, Input, events_within
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 
 CUTS = frozenset(("detach", "detach_", "data"))
 """Operations that end a graph."""
@@ -18,7 +18,7 @@ What = Literal["input", "output", "path", "module", "argument"]
 
 
 @dataclass(frozen=True)
-class Origin:
+class FirstDifference:
     """The first event that differs although nothing before it differs."""
 
     what: What
@@ -29,8 +29,8 @@ class Origin:
     """The event in the first pass."""
     other: str
     """The event in the second one; the same unless it is the path or the module."""
-    stack: tuple[Place, ...]
-    other_stack: tuple[Place, ...]
+    stack: tuple[SourcePlace, ...]
+    other_stack: tuple[SourcePlace, ...]
     inputs: tuple[tuple[Input | None, Input | None], ...] = ()
     """The inputs that differ, in the first pass and in the second one."""
     is_rounding: bool = False
@@ -39,7 +39,7 @@ class Origin:
     """The innermost module in which it happened."""
     question: str = ""
     """What the module queried before, if the answer was not the same."""
-    question_stack: tuple[Place, ...] = ()
+    question_stack: tuple[SourcePlace, ...] = ()
 
     @property
     def is_of_results(self) -> bool:
@@ -48,13 +48,13 @@ class Origin:
         return all(each.source in ("result", "argument", "parameter") for each in given)
 
 
-def first_difference(one: Event, other: Event) -> Origin | None:
+def first_difference(one: Event, other: Event) -> FirstDifference | None:
     """Return where two passes begin to differ, or None if they do not.
 
     A difference beyond rounding takes precedence over an earlier one that is only rounding.
     """
     rounding = None
-    walk = _Walk()
+    walk = _PassComparison()
     for origin in walk.differences(one, other, ""):
         if not origin.is_rounding:
             return walk.with_question(origin)
@@ -90,7 +90,7 @@ def only_unrecorded(one: Event, again: Event) -> Event | None:
     )
 
 
-class _Walk:
+class _PassComparison:
     """Goes through two passes side by side."""
 
     def __init__(self) -> None:
@@ -99,19 +99,19 @@ class _Walk:
         self._asked: dict[str, Event] = {}
         """The last query in each module that had another answer."""
 
-    def with_question(self, origin: Origin) -> Origin:
+    def with_question(self, origin: FirstDifference) -> FirstDifference:
         """Return the origin with what its module queried before."""
         asked = self._asked.get(origin.module)
         return replace(origin, question=asked.name, question_stack=asked.stack) if asked else origin
 
-    def differences(self, one: Event, other: Event, module: str) -> Iterator[Origin]:
+    def differences(self, one: Event, other: Event, module: str) -> Iterator[FirstDifference]:
         """Yield the differences between two events, including those inside them."""
         if one.kind == "module":
             module = one.name
         changed = self._changed(one, other)
         if changed:
             yield _origin("argument", one, other, module, changed)
-        path: Origin | None = None
+        path: FirstDifference | None = None
         for mine, yours in _aligned(one, other):
             if mine is None or yours is None:
                 known = mine or yours
@@ -126,7 +126,7 @@ class _Walk:
         if path is not None and not (one.outputs and _close(one.outputs, other.outputs)):
             yield path
 
-    def _inside(self, one: Event, other: Event, module: str) -> Iterator[Origin]:
+    def _inside(self, one: Event, other: Event, module: str) -> Iterator[FirstDifference]:
         if one.kind == "module":
             yield from self.differences(one, other, module)
         else:
@@ -134,7 +134,7 @@ class _Walk:
             if found is not None:
                 yield found
 
-    def _of_events(self, one: Event, other: Event, module: str) -> Origin | None:
+    def _of_events(self, one: Event, other: Event, module: str) -> FirstDifference | None:
         """Return the difference of two operations or answers, unless it is inherited."""
         if one.kind == "question":
             if one.outputs != other.outputs:
@@ -200,7 +200,7 @@ def _flat(events: Sequence[Event]) -> Iterator[Event]:
             yield event
 
 
-def _path(one: Event, other: Event, mine: Event | None, yours: Event | None, module: str) -> Origin:
+def _path(one: Event, other: Event, mine: Event | None, yours: Event | None, module: str) -> FirstDifference:
     """Return that two passes do different things, of which one is known here."""
     if mine is not None:
         yours = _at_position_of(mine, one, other)
@@ -208,7 +208,7 @@ def _path(one: Event, other: Event, mine: Event | None, yours: Event | None, mod
         mine = _at_position_of(yours, other, one)
     known = mine or yours or one
     modules = mine is not None and yours is not None and mine.kind == yours.kind == "module"
-    return Origin(
+    return FirstDifference(
         "module" if modules else "path",
         known.kind,
         mine.name if mine else "",
@@ -238,10 +238,12 @@ def _origin(
     other: Event,
     module: str,
     inputs: tuple[tuple[Input | None, Input | None], ...] = (),
-) -> Origin:
+) -> FirstDifference:
     is_rounding = what == "output" and (
         _close(one.outputs, other.outputs)
         if one.is_complete and other.is_complete
         else all(mine.is_close(yours) for mine, yours in zip(one.saved, other.saved, strict=False))
     )
-    return Origin(what, one.kind, one.name, other.name, one.stack, other.stack, inputs, is_rounding, module)
+    return FirstDifference(
+        what, one.kind, one.name, other.name, one.stack, other.stack, inputs, is_rounding, module
+    )

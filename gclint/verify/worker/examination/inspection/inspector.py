@@ -10,22 +10,22 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Observer, Region
-from gclint.verify.worker.examination.inspection.difference import Origin, first_difference
+from gclint.verify.worker.examination.block_calls import call_place, calling_place, model_frames
+from gclint.verify.worker.examination.inspection.checkpoints import CheckpointCall, Checkpoints, Observer
+from gclint.verify.worker.examination.inspection.difference import FirstDifference, first_difference
 from gclint.verify.worker.examination.inspection.digest import digest
 from gclint.verify.worker.examination.inspection.parts import tensors_within
-from gclint.verify.worker.examination.inspection.readable import Change, ReadableState, closure
+from gclint.verify.worker.examination.inspection.readable import ReadableState, StateChange, closure
 from gclint.verify.worker.examination.inspection.tape import Event, Tape, storage
 from gclint.verify.worker.examination.tensors import tensors_in
-from gclint.verify.worker.examination.trace import call_place, calling_place, model_frames
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 
 
 @dataclass(frozen=True)
-class Setting:
+class AttributeAssignment:
     """Where an attribute of a module was set while the model ran."""
 
-    place: Place
+    place: SourcePlace
     in_checkpoint: bool
 
 
@@ -33,13 +33,13 @@ class Setting:
 class Checkpointed:
     """The observations on one checkpoint."""
 
-    place: Place | None
+    place: SourcePlace | None
     """Where the checkpoint function is called."""
     modules: tuple[str, ...]
     """The outermost modules that run in it."""
     is_reentrant: bool
     preserves_random_state: bool
-    outer: Place | None
+    outer: SourcePlace | None
     """The place of the checkpoint around it, if there is one."""
     returned_in: str
     """The container in which the function returns tensors that reentrant checkpointing does not see, if
@@ -52,9 +52,9 @@ class Checkpointed:
     """The random generators that are used in it, other than torch's own."""
     first: Event
     """Its first run."""
-    origin: Origin | None
+    origin: FirstDifference | None
     """Where the recomputation begins to differ."""
-    changes: tuple[Change, ...]
+    changes: tuple[StateChange, ...]
     """What had changed when the recomputation began."""
     modified: tuple[str, ...]
     """The arguments that the function changes in place."""
@@ -64,7 +64,7 @@ class Checkpointed:
     """Its second run."""
 
     @property
-    def lines(self) -> tuple[Place, ...]:
+    def lines(self) -> tuple[SourcePlace, ...]:
         """Lines of the functions that it runs, of those outside of modules first."""
         blocks = [each for each in self.first.events if each.kind == "module"]
         events = [each for within in (self.first, *blocks) for each in within.events]
@@ -79,11 +79,11 @@ class Inspection:
     """The first forward pass."""
     checkpoints: tuple[Checkpointed, ...]
     """In the order in which they were made."""
-    settings: dict[str, Setting]
+    settings: dict[str, AttributeAssignment]
     """Where attributes were last set, by their dotted names."""
     evaluated: frozenset[str] = frozenset()
     """The modules that were in evaluation mode when a forward pass began."""
-    hooks: tuple[Place, ...] = ()
+    hooks: tuple[SourcePlace, ...] = ()
     """Where checkpointed code registers hooks."""
 
 
@@ -93,12 +93,12 @@ class Inspector(Observer):
     def __init__(self, model: nn.Module) -> None:
         self._model = model
         self._tape = Tape(model)
-        self._observed: dict[Region, _Observed] = {}
-        self._settings: dict[str, Setting] = {}
+        self._observed: dict[CheckpointCall, _Observed] = {}
+        self._settings: dict[str, AttributeAssignment] = {}
         self._names = {module: name for name, module in model.named_modules()}
         self._running = 0
         self._evaluated: set[str] = set()
-        self._hooks: dict[Place, None] = {}
+        self._hooks: dict[SourcePlace, None] = {}
         self._exit = ExitStack()
 
     def __enter__(self) -> Inspector:
@@ -126,7 +126,7 @@ class Inspector(Observer):
             tuple(self._hooks),
         )
 
-    def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
+    def begin(self, region: CheckpointCall, arguments: tuple[Any, ...]) -> None:
         """Record what a checkpoint can read when it begins."""
         self._running += 1
         with self._tape.quiet():
@@ -139,9 +139,9 @@ class Inspector(Observer):
                     tensor = observed.readable.tensor(change)
                     written = self._tape.written.get(storage(tensor)) if tensor is not None else None
                     if written is not None:
-                        self._settings.setdefault(change.place, Setting(*written))
+                        self._settings.setdefault(change.place, AttributeAssignment(*written))
 
-    def end(self, region: Region, result: Any, is_complete: bool) -> None:
+    def end(self, region: CheckpointCall, result: Any, is_complete: bool) -> None:
         """Record what it has returned."""
         self._running -= 1
         observed = self._observed[region]
@@ -157,10 +157,10 @@ class Inspector(Observer):
         if region.is_reentrant and is_complete:
             observed.returned_in = observed.returned_in or _hidden_in(result)
 
-    def _state(self, region: Region, arguments: tuple[Any, ...]) -> ReadableState:
+    def _state(self, region: CheckpointCall, arguments: tuple[Any, ...]) -> ReadableState:
         return ReadableState(self._model, region.function, arguments, region.keywords)
 
-    def _checkpointed(self, region: Region, observed: _Observed) -> Checkpointed:
+    def _checkpointed(self, region: CheckpointCall, observed: _Observed) -> Checkpointed:
         first, *others = self._tape.runs[region]
         origins = [origin for each in others if (origin := first_difference(first, each)) is not None]
         outer = self._observed[region.outer] if region.outer is not None else None
@@ -190,7 +190,9 @@ class Inspector(Observer):
             place = next(model_frames(), None)
             if module in self._names and place is not None:
                 owner = self._names[module]
-                self._settings[f"{owner}.{name}" if owner else name] = Setting(place, self._running > 0)
+                self._settings[f"{owner}.{name}" if owner else name] = AttributeAssignment(
+                    place, self._running > 0
+                )
 
         nn.Module.__setattr__ = recorded
         self._exit.callback(setattr, nn.Module, "__setattr__", original)
@@ -210,18 +212,18 @@ class Inspector(Observer):
 class _Observed:
     """The observations on a checkpoint while it runs."""
 
-    def __init__(self, region: Region, readable: ReadableState) -> None:
+    def __init__(self, region: CheckpointCall, readable: ReadableState) -> None:
         self.place = call_place()
         self.readable = readable
         self.arguments = _Contents(region)
         self.has_gradient = any(isinstance(each, Tensor) and each.requires_grad for each in region.arguments)
         self.captured = tuple(dict.fromkeys((*_captured(region), *readable.entering())))
         self.returned_in = ""
-        self.changes: tuple[Change, ...] | None = None
+        self.changes: tuple[StateChange, ...] | None = None
         self.modified: tuple[str, ...] = ()
         self.drawn: frozenset[str] = frozenset()
         self.stored: frozenset[str] = frozenset()
-        self._in_block: tuple[Change, ...] = ()
+        self._in_block: tuple[StateChange, ...] = ()
 
     def end(self, now: ReadableState) -> None:
         """Record what the first run has done besides returning something."""
@@ -230,7 +232,7 @@ class _Observed:
         self.stored = self.readable.stored(now)
         self._in_block = self.readable.changes(now)
 
-    def compare(self, now: ReadableState) -> tuple[Change, ...]:
+    def compare(self, now: ReadableState) -> tuple[StateChange, ...]:
         """Record what has changed when the recomputation begins."""
         in_block = {(each.holder, each.place, each.part) for each in self._in_block}
         self.changes = tuple(
@@ -243,7 +245,7 @@ class _Observed:
 class _Contents:
     """The contents of arguments when a checkpoint began."""
 
-    def __init__(self, region: Region) -> None:
+    def __init__(self, region: CheckpointCall) -> None:
         named = (
             *((str(index), each) for index, each in enumerate(region.arguments)),
             *region.keywords.items(),
@@ -271,7 +273,7 @@ def _content(value: Any) -> Any:
     return None
 
 
-def _captured(region: Region) -> Iterator[str]:
+def _captured(region: CheckpointCall) -> Iterator[str]:
     """Yield the names of the closure variables that hold tensors which require grad."""
     for _, name, value in closure(region.function):
         if any(each.requires_grad and not each.is_leaf for _, each in tensors_in(value)):

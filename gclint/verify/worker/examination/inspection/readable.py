@@ -20,13 +20,13 @@ from torch import Tensor, nn
 from torch.backends import ContextProp
 from transformers import PretrainedConfig
 
+from gclint.verify.worker.examination.block_calls import OWN_MODULES, bound
 from gclint.verify.worker.examination.inspection.parts import (
     Parts,
     captured,
     generator_state,
     is_of_models,
 )
-from gclint.verify.worker.examination.trace import bound
 
 Holder = Literal[
     "attribute", "argument", "weight", "module", "mode", "hook", "global", "class", "default", "closure",
@@ -37,7 +37,6 @@ _SKIPPED = frozenset(
     ("gradient_checkpointing", "_gradient_checkpointing_func", "_require_grads_hook", "_require_grads_hooks")
 )
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
-_OWN = "gclint.verify.worker."
 _OF_THE_FRAMEWORK = frozenset(vars(nn.Module()))
 _SETTINGS = (
     "are_deterministic_algorithms_enabled", "get_default_device", "get_float32_matmul_precision",
@@ -52,7 +51,7 @@ _Key = tuple[Holder, str, str]
 
 
 @dataclass(frozen=True)
-class Change:
+class StateChange:
     """A change of something that a model can read."""
 
     holder: Holder
@@ -101,7 +100,7 @@ class ReadableState:
         self._kept = parts
         self._states = {name: generator_state(each) for name, each in parts.generators.items()}
 
-    def changes(self, now: ReadableState) -> tuple[Change, ...]:
+    def changes(self, now: ReadableState) -> tuple[StateChange, ...]:
         """Return what has been replaced, changed or added since then."""
         return tuple(
             change
@@ -121,7 +120,7 @@ class ReadableState:
         # What the cache of a function holds cannot be read.
         return frozenset((*made, *(each.place for each in self.changes(now) if each.is_cache)))
 
-    def tensor(self, change: Change) -> Tensor | None:
+    def tensor(self, change: StateChange) -> Tensor | None:
         """Return the tensor that a change is about, if it is one."""
         return self._kept.tensors.get(change.place + change.part)
 
@@ -143,14 +142,14 @@ class ReadableState:
         )
 
 
-def _changes(key: _Key, before: dict[str, Any] | None, now: dict[str, Any]) -> list[Change]:
+def _changes(key: _Key, before: dict[str, Any] | None, now: dict[str, Any]) -> list[StateChange]:
     holder, owner, name = key
     if holder == "hook" and not now:
         return []  # The module is another.
     if before is None:
         new = now.get("", _NOTHING)
         made: Holder = "generator" if _is(new, "generator") else holder
-        return [Change(made, name, "", _text(new), owner, "", _key(new), "", True)]
+        return [StateChange(made, name, "", _text(new), owner, "", _key(new), "", True)]
     found = []
     for path in {**before, **now}:
         old, new = before.get(path, _NOTHING), now.get(path, _NOTHING)
@@ -159,7 +158,7 @@ def _changes(key: _Key, before: dict[str, Any] | None, now: dict[str, Any]) -> l
             kind: Holder = "generator" if is_drawn else holder
             more = {"is_gone": new is _NOTHING, "is_cache": _is(old, "cache")}
             found.append(
-                Change(kind, name, _text(old), _text(new), owner, _key(old), _key(new), path, **more)
+                StateChange(kind, name, _text(old), _text(new), owner, _key(old), _key(new), path, **more)
             )
     # Its size is of less interest than its items.
     inner = [each for each in found if each.part]
@@ -216,7 +215,7 @@ def _attributes(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
             hooks = [*vars(module).get(name, {}).values()]
             yield "hook", owner, f"{name} of {id(module)}", [id(each) for each in hooks]
             for hook in hooks:
-                if not str(hook.__module__).startswith(_OWN):
+                if not str(hook.__module__).startswith(OWN_MODULES):
                     yield "attribute", owner, getattr(hook, "__name__", type(hook).__name__), hook
         for name, value in vars(module).items():
             if isinstance(value, PretrainedConfig):

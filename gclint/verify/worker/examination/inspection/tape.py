@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from gclint.verify.worker.examination.inspection.checkpoints import Observer, Region
+from gclint.verify.worker.examination.block_calls import bound, is_asked_by_model, model_frames
+from gclint.verify.worker.examination.inspection.checkpoints import CheckpointCall, Observer
 from gclint.verify.worker.examination.inspection.digest import Digest, digest, shape
 from gclint.verify.worker.examination.tensors import all_tensors
-from gclint.verify.worker.examination.trace import bound, is_asked_by_model, model_frames
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 
 _MAKE = frozenset(
     ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
@@ -94,7 +94,7 @@ class Event:
     kind: str
     """``operation``, ``module``, ``checkpoint`` or ``question``."""
     name: str
-    stack: tuple[Place, ...]
+    stack: tuple[SourcePlace, ...]
     """Its place and those of its callers, the innermost first."""
     inputs: tuple[Input, ...] = ()
     outputs: tuple[Digest, ...] = ()
@@ -122,9 +122,9 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
         super().__init__()
         self.root = Event("checkpoint", "", ())
         """The forward pass."""
-        self.runs: dict[Region, list[Event]] = {}
+        self.runs: dict[CheckpointCall, list[Event]] = {}
         """The runs of each checkpoint, of which the first is in the forward pass."""
-        self.written: dict[int, tuple[Place, bool]] = {}
+        self.written: dict[int, tuple[SourcePlace, bool]] = {}
         """The last line that wrote to each storage, and whether it is in a checkpoint."""
         self._open = [self.root]
         self._names: dict[int, str] = {
@@ -179,7 +179,7 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
         finally:
             self._is_busy = before
 
-    def begin(self, region: Region, arguments: tuple[Any, ...]) -> None:
+    def begin(self, region: CheckpointCall, arguments: tuple[Any, ...]) -> None:
         """Open an event for a run of a checkpoint."""
         if not self._is_forward:
             super().__enter__()
@@ -194,14 +194,14 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
                 if isinstance(each, Tensor) and (key := storage(each))
             }
 
-    def end(self, region: Region, result: Any, is_complete: bool) -> None:
+    def end(self, region: CheckpointCall, result: Any, is_complete: bool) -> None:
         """Close it."""
         if not self._is_forward:
             super().__exit__(None, None, None)
         self._end(self.runs[region][-1], result, is_complete)
         self._arguments = {}
 
-    def saved(self, region: Region, tensor: Tensor) -> None:
+    def saved(self, region: CheckpointCall, tensor: Tensor) -> None:
         """Record what is saved of an operation, after which a recomputation may stop."""
         if id(tensor) not in self._parameters:
             with self.quiet():
@@ -327,5 +327,5 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
         return shape(tensor) if tensor in self._unset else digest(tensor)
 
 
-def _stack() -> tuple[Place, ...]:
+def _stack() -> tuple[SourcePlace, ...]:
     return tuple(model_frames())

@@ -85,7 +85,7 @@ def _continued(specification: Any, count: int) -> Any:
 
 
 @dataclass(frozen=True)
-class Option:
+class ConfigurationOption:
     """A field of a configuration with a value other than its default."""
 
     owners: tuple[str, ...]
@@ -97,7 +97,7 @@ class Option:
         return f"{self.field}={self.value!r}"
 
 
-def find_options(situation: Situation, model: Any) -> list[Option]:
+def find_options(situation: Situation, model: Any) -> list[ConfigurationOption]:
     """Return the options that the classes of a model's own modules read in conditions.
 
     Modules of an inner model are left to that model's class.
@@ -113,12 +113,14 @@ def find_options(situation: Situation, model: Any) -> list[Option]:
 
 
 def largest(
-    situation: Situation, options: Sequence[Option], run: Callable[[Situation], bool]
-) -> tuple[Option, ...]:
+    situation: Situation, options: Sequence[ConfigurationOption], run: Callable[[Situation], bool]
+) -> tuple[ConfigurationOption, ...]:
     """Return as many of the options as possible with which a class runs, found with few trials."""
     trials = [_TRIALS]
 
-    def grow(kept: tuple[Option, ...], more: Sequence[Option]) -> tuple[Option, ...]:
+    def grow(
+        kept: tuple[ConfigurationOption, ...], more: Sequence[ConfigurationOption]
+    ) -> tuple[ConfigurationOption, ...]:
         if not more or not trials[0]:
             return kept
         trials[0] -= 1
@@ -132,7 +134,7 @@ def largest(
     return grow((), options)
 
 
-def with_options(situation: Situation, options: Sequence[Option]) -> Situation:
+def with_options(situation: Situation, options: Sequence[ConfigurationOption]) -> Situation:
     """Return the situation with a plan that sets these options; its configuration is still to be made."""
     values = {(owner, each.field): each.value for each in options for owner in each.owners}
     return replace(situation, plan=situation.plan.with_values(values))
@@ -238,7 +240,7 @@ def _words(test: ast.AST, name: str, aliases: dict[str, set[str]]) -> list[str]:
     return found
 
 
-def _option(situation: Situation, name: str, reads: _Reads) -> Option | None:
+def _option(situation: Situation, name: str, reads: _Reads) -> ConfigurationOption | None:
     if not reads.weight or name.startswith("_") or is_bookkeeping(name) or _LEFT_ALONE.search(name):
         return None
     owners = [part for part in situation.parts if name in fields_of(part) and not isinstance(part, dict)]
@@ -247,7 +249,7 @@ def _option(situation: Situation, name: str, reads: _Reads) -> Option | None:
     other = _other(name, value, list(dict.fromkeys(reads.words)))
     if other is None:
         return None
-    return Option(tuple(dict.fromkeys(type(each).__name__ for each in owners)), name, other)
+    return ConfigurationOption(tuple(dict.fromkeys(type(each).__name__ for each in owners)), name, other)
 
 
 def _other(name: str, value: Any, words: list[str]) -> Any:

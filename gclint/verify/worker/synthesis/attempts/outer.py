@@ -17,14 +17,14 @@ import torch
 from transformers import PreTrainedModel
 
 from gclint.verify.worker.examination.tensors import all_tensors
-from gclint.verify.worker.specimen import EXTRA_LIBRARY, NotSynthesisable, Specimen
 from gclint.verify.worker.synthesis.attempts import trial
+from gclint.verify.worker.tiny_model import EXTRA_LIBRARY, NotSynthesisable, TinyModel
 
 _MOST_OUTER = 3
 """How many outer classes are tried at most."""
 
 
-def recorded(model_class: Any, scenario: str, make: Callable[[Any], Specimen]) -> Specimen | None:
+def recorded(model_class: Any, scenario: str, make: Callable[[Any], TinyModel]) -> TinyModel | None:
     """Return ``model_class`` as a model in the same file runs it, or None if none does.
 
     Raises:
@@ -39,7 +39,7 @@ def recorded(model_class: Any, scenario: str, make: Callable[[Any], Specimen]) -
             continue
         found = _record(model_class, outer)
         if found is not None:
-            return _inner_specimen(model_class, scenario, outer, *found)
+            return _inner_tiny_model(model_class, scenario, outer, *found)
     if lacking is not None:
         raise lacking
     return None
@@ -65,7 +65,7 @@ def _outer_classes(model_class: Any) -> list[Any]:
     ]
 
 
-def _record(model_class: Any, outer: Specimen) -> tuple[str, dict[str, Any]] | None:
+def _record(model_class: Any, outer: TinyModel) -> tuple[str, dict[str, Any]] | None:
     """Return the name of an inner model of ``model_class`` and the arguments that it is called with."""
     model = outer.build()
     calls: list[tuple[str, dict[str, Any]]] = []
@@ -99,10 +99,10 @@ def _by_name(
     return named
 
 
-def _inner_specimen(
-    model_class: Any, scenario: str, outer: Specimen, name: str, arguments: dict[str, Any]
-) -> Specimen | None:
-    """Return a specimen of the inner model, built in the first way that works."""
+def _inner_tiny_model(
+    model_class: Any, scenario: str, outer: TinyModel, name: str, arguments: dict[str, Any]
+) -> TinyModel | None:
+    """Return a tiny model of the inner model, built in the first way that works."""
     config = outer.build().get_submodule(name).config
 
     alone: Callable[[], Any] = partial(trial.build, model_class, config)
@@ -114,7 +114,7 @@ def _inner_specimen(
             # Its constructor may need more than a configuration, and not every inner model has an output that
             # requires grad.
             continue
-        return Specimen(
+        return TinyModel(
             scenario=scenario,
             config=config,
             build=build,
@@ -124,7 +124,7 @@ def _inner_specimen(
     return None
 
 
-def _within(outer: Specimen, name: str) -> Any:
+def _within(outer: TinyModel, name: str) -> Any:
     return outer.build().get_submodule(name)
 
 

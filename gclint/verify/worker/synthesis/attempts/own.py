@@ -18,8 +18,8 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
-from gclint.verify.worker.protocol import Place
-from gclint.verify.worker.specimen import BrokenModel
+from gclint.verify.worker.protocol import SourcePlace
+from gclint.verify.worker.tiny_model import BrokenModel
 
 _PASSING_ON = ("torch.nn.modules.module", "transformers.modeling_layers")
 """Modules that pass on calls with any arguments."""
@@ -49,7 +49,7 @@ def own_error(errors: Sequence[BaseException], model_class: Any) -> BrokenModel 
 
 def _broken(error: BaseException, frame: TracebackType, reason: str) -> BrokenModel:
     line = frame.tb_lineno
-    place = Place(frame.tb_frame.f_code.co_filename, line, line)
+    place = SourcePlace(frame.tb_frame.f_code.co_filename, line, line)
     what = f"{type(error).__name__}: {error} (in {frame.tb_frame.f_code.co_name}, line {line})"
     return BrokenModel(what, reason, place)
 
@@ -117,7 +117,6 @@ def _about_call(message: str, frame: TracebackType) -> str | None:
 
 
 def _calls(frame: TracebackType) -> Iterator[ast.Call]:
-    """Yield the calls on the line of a frame."""
     tree = _tree(frame.tb_frame.f_code.co_filename)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Call) and node.lineno <= frame.tb_lineno <= (node.end_lineno or 0):

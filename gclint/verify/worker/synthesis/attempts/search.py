@@ -12,10 +12,9 @@ from typing import Any
 import torch
 
 from gclint.verify.worker.scenarios import DEEP, OPTION
-from gclint.verify.worker.specimen import NotSynthesisable, Specimen
 from gclint.verify.worker.synthesis.attempts import trial
 from gclint.verify.worker.synthesis.attempts.options import (
-    Option,
+    ConfigurationOption,
     find_options,
     further_plans,
     largest,
@@ -24,19 +23,20 @@ from gclint.verify.worker.synthesis.attempts.options import (
 )
 from gclint.verify.worker.synthesis.attempts.outer import recorded
 from gclint.verify.worker.synthesis.attempts.own import own_error
+from gclint.verify.worker.synthesis.configurations.class_settings import is_given
 from gclint.verify.worker.synthesis.configurations.defaults import (
     default_configuration,
     make_tiny,
     unsuitable_backbone,
 )
-from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
-from gclint.verify.worker.synthesis.configurations.known import is_given
+from gclint.verify.worker.synthesis.configurations.fields import Unit, kind_of
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
-from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.hints.failure import ForwardError
 from gclint.verify.worker.synthesis.hints.table import next_plan
 from gclint.verify.worker.synthesis.inputs.forward import LABELS, Variants, make_inputs, optional_inputs
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
+from gclint.verify.worker.tiny_model import NotSynthesisable, TinyModel
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _LONGER = (3, -3)
@@ -150,7 +150,7 @@ class _Found:
     """The parts of the model that did not run."""
 
 
-def specimens(model_class: Any) -> Iterator[Specimen]:
+def tiny_models(model_class: Any) -> Iterator[TinyModel]:
     """Yield tiny versions of ``model_class`` with inputs, each of which has been run forwards and backwards.
 
     The first one is for the scenario ``default``; each further one has an optional feature, and is for the
@@ -162,7 +162,7 @@ def specimens(model_class: Any) -> Iterator[Specimen]:
     try:
         found = _find(model_class)
     except NotSynthesisable:
-        within = recorded(model_class, "default", _default_specimen)
+        within = recorded(model_class, "default", _default_tiny_model)
         if within is None:
             raise
         yield within
@@ -178,13 +178,13 @@ def specimens(model_class: Any) -> Iterator[Specimen]:
         yield optional
 
 
-def _deeper(default: Situation) -> Specimen | None:
-    """Return the specimen with as many layers as by default, or None if it does not run."""
+def _deeper(default: Situation) -> TinyModel | None:
+    """Return the tiny model with as many layers as by default, or None if it does not run."""
     counts = [
         value
         for part in descendants(default_configuration(default.model_class))
         for name, value in fields_of(part).items()
-        if kind_of(name) is Kind.LAYERS and type(value) is int
+        if kind_of(name) is Unit.LAYERS and type(value) is int
     ]
     sizes = replace(default.plan.sizes, layers=max(counts, default=0))
     if sizes.layers <= default.plan.sizes.layers:
@@ -192,8 +192,8 @@ def _deeper(default: Situation) -> Specimen | None:
     return _with_feature(default, DEEP, replace(default.plan, sizes=sizes))
 
 
-def _with_runnable_options(found: _Found) -> Specimen | None:
-    """Return the specimen with all the options that work together; None if there are none."""
+def _with_runnable_options(found: _Found) -> TinyModel | None:
+    """Return the tiny model with all the options that work together; None if there are none."""
     ran: list[_Found] = []
 
     def run(situation: Situation) -> bool:
@@ -217,32 +217,32 @@ def _run_with(situation: Situation) -> _Found | None:
         return None
 
 
-def _retry_with(default: Situation, options: tuple[Option, ...]) -> Specimen:
-    """Return the specimen with these options alone; raise NotSynthesisable if the class does not run."""
+def _retry_with(default: Situation, options: tuple[ConfigurationOption, ...]) -> TinyModel:
+    """Return the tiny model with these options alone; raise NotSynthesisable if the class does not run."""
     found = _run_with(with_options(default, options))
     if found is None:
         raise NotSynthesisable("options", f"{_name(options)}: no longer runs")
     return _with_options(default, options, found)
 
 
-def _with_options(default: Situation, options: tuple[Option, ...], found: _Found) -> Specimen:
-    """Return the specimen that ran with these options, which can make those with one option less."""
+def _with_options(default: Situation, options: tuple[ConfigurationOption, ...], found: _Found) -> TinyModel:
+    """Return the tiny model that ran with these options, which can make those with one option less."""
     fewer = [tuple(each for each in options if each is not one) for one in options]
     without = tuple(partial(_retry_with, default, each) for each in fewer if each)
     return replace(_as_trained(found, _name(options)), without=without)
 
 
-def _name(options: tuple[Option, ...]) -> str:
+def _name(options: tuple[ConfigurationOption, ...]) -> str:
     return f"{OPTION} {', '.join(map(str, options))}"
 
 
-def _default_specimen(model_class: Any) -> Specimen:
+def _default_tiny_model(model_class: Any) -> TinyModel:
     found = _find(model_class)
-    return _specimen(found.situation, "default", found.not_covered)
+    return _tiny_model(found.situation, "default", found.not_covered)
 
 
-def _with_feature(default: Situation, feature: str, plan: Plan) -> Specimen | None:
-    """Return the specimen with an optional ``feature``, or None if the class cannot be run with it."""
+def _with_feature(default: Situation, feature: str, plan: Plan) -> TinyModel | None:
+    """Return the tiny model with an optional ``feature``, or None if the class cannot be run with it."""
     errors: list[Exception] = []
     found = _try_with_hints(
         default.model_class, default_configuration(default.model_class), plan, errors, time.process_time()
@@ -286,7 +286,7 @@ def _try_with_hints(
             return None
         except Exception as error:
             errors.append(error)
-            following = next_plan(situation, Failure(error, partial(make_inputs, situation)), tried)
+            following = next_plan(situation, ForwardError(error, partial(make_inputs, situation)), tried)
             if following is None or time.process_time() - started > _SECONDS:
                 return None
             plan = following
@@ -319,16 +319,16 @@ def _attempt(situation: Situation) -> tuple[Any, tuple[str, ...]]:
     return model, trial.step(model, make_inputs(situation))
 
 
-def _as_trained(found: _Found, scenario: str) -> Specimen:
-    """Return the specimen of what was found, with optional inputs and a second length as in training."""
+def _as_trained(found: _Found, scenario: str) -> TinyModel:
+    """Return the tiny model of what was found, with optional inputs and a second length as in training."""
     situation, refused = as_trained(found.situation, found.model)
     other = with_other_length(situation, found.model)
-    made = replace(_specimen(situation, scenario, found.not_covered), refused=refused)
+    made = replace(_tiny_model(situation, scenario, found.not_covered), refused=refused)
     return made if other is None else replace(made, other_inputs=partial(make_inputs, other))
 
 
-def _specimen(situation: Situation, scenario: str, not_covered: tuple[str, ...]) -> Specimen:
-    return Specimen(
+def _tiny_model(situation: Situation, scenario: str, not_covered: tuple[str, ...]) -> TinyModel:
+    return TinyModel(
         scenario=scenario,
         config=situation.config,
         build=partial(trial.build, situation.model_class, situation.config),

@@ -15,8 +15,8 @@ from torch import nn
 
 from gclint.verify.worker import randomness
 from gclint.verify.worker.examination.tensors import all_tensors
-from gclint.verify.worker.specimen import NotSynthesisable
 from gclint.verify.worker.synthesis.configurations.tree import along, descendants, find
+from gclint.verify.worker.tiny_model import NotSynthesisable
 
 LARGEST = 20_000_000
 """The parameters of the largest model that is built."""

@@ -17,12 +17,16 @@ from typing import Any
 import transformers
 from transformers import AutoConfig, PretrainedConfig, ResNetConfig, ViTConfig
 
-from gclint.verify.worker.specimen import EXTRA_LIBRARY, NotSynthesisable
-from gclint.verify.worker.synthesis.configurations.known import apply_known, given_configuration, is_given
+from gclint.verify.worker.synthesis.configurations.class_settings import (
+    apply_known,
+    given_configuration,
+    is_given,
+)
 from gclint.verify.worker.synthesis.configurations.layers import deepen_towers, drop_unread_layers
 from gclint.verify.worker.synthesis.configurations.rope import fill_sections
 from gclint.verify.worker.synthesis.configurations.shrinking import Sizes, shrink
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of, own_fields
+from gclint.verify.worker.tiny_model import EXTRA_LIBRARY, NotSynthesisable
 
 
 def use_native_backbones(config: Any) -> None:

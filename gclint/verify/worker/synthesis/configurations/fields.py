@@ -7,7 +7,7 @@ from enum import Enum, auto
 from functools import cache
 
 
-class Kind(Enum):
+class Unit(Enum):
     """What a number in a configuration counts or measures."""
 
     LAYERS = auto()  # blocks in a stack
@@ -106,13 +106,13 @@ WIDTH d_ff|n_inner|.*feature_dim.*|.*inner.*|.*_d_.*|.*d_embed|emb.*|d_.*|.*_pla
 """
 """Kinds of fields, with patterns of names; the first pattern that matches decides."""
 _PATTERNS = [
-    (Kind[kind], re.compile(pattern))
+    (Unit[kind], re.compile(pattern))
     for kind, pattern in (row.split() for row in _TABLE.split("\n") if row and not row.startswith("#"))
 ]
 
 
 @cache
-def kind_of(name: str) -> Kind | None:
+def kind_of(name: str) -> Unit | None:
     """Return the meaning of the field ``name``, or None if its name does not tell."""
     for kind, pattern in _PATTERNS:
         if pattern.fullmatch(name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
+from gclint.verify.worker.synthesis.configurations.fields import Unit, kind_of
 from gclint.verify.worker.synthesis.configurations.tree import (
     children,
     descendants,
@@ -39,7 +39,7 @@ def compress_layers(part: Any, least: int) -> None:
     counts = {
         value
         for name, value in own_fields(part)
-        if kind_of(name) is Kind.LAYERS and is_whole(value) and value > least
+        if kind_of(name) is Unit.LAYERS and is_whole(value) and value > least
     } - stages
     for count in counts:
         kept = _select(part, count, least)
@@ -49,7 +49,7 @@ def compress_layers(part: Any, least: int) -> None:
 
 def clamp_layer_numbers(part: Any, least: int) -> None:
     """Bring layer indices into range if the stack belongs to another part of the configuration."""
-    counts = [v for n, v in own_fields(part) if kind_of(n) is Kind.LAYERS and isinstance(v, int)]
+    counts = [v for n, v in own_fields(part) if kind_of(n) is Unit.LAYERS and isinstance(v, int)]
     for name, value in own_fields(part):
         if (
             _is_indices(name, value, 1000)
@@ -113,7 +113,7 @@ def _apply(part: Any, count: int, kept: list[int]) -> None:
         elif starts := _first_of_others(name, value, count):
             beyond = sum(layer >= starts[0] for layer in kept)
             fields[name] = beyond if _SHARED.fullmatch(name) else len(kept) - beyond
-        elif kind_of(name) is Kind.LAYERS and value == count:
+        elif kind_of(name) is Unit.LAYERS and value == count:
             fields[name] = len(kept)
     overrides = _overrides(part)
     moved = {new_index[layer]: value for layer, value in overrides.items() if layer in new_index}
@@ -134,12 +134,12 @@ def _first_of_others(name: str, value: Any, count: int) -> list[int]:
         return []
     if _SHARED.fullmatch(name):
         return [count - value]
-    return [value] if kind_of(name) is Kind.DENSE else []
+    return [value] if kind_of(name) is Unit.DENSE else []
 
 
 def is_stages(name: str, value: Any) -> bool:
     """Return whether ``value`` lists how many layers each stage has."""
-    if kind_of(name) is not Kind.LAYERS or not isinstance(value, list | tuple):
+    if kind_of(name) is not Unit.LAYERS or not isinstance(value, list | tuple):
         return False
     return len(value) <= _MOST and all(isinstance(each, int) and each > 0 for each in value)
 
@@ -169,7 +169,7 @@ def fit_stages(part: Any, original: dict[str, Any]) -> None:
         return
     before = len(names) - 1
     counts = [
-        n for n, v in original.items() if kind_of(n) is Kind.LAYERS and v == before and isinstance(v, int)
+        n for n, v in original.items() if kind_of(n) is Unit.LAYERS and v == before and isinstance(v, int)
     ]
     if not counts:
         return

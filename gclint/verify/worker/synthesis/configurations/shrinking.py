@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
+from gclint.verify.worker.synthesis.configurations.fields import Unit, kind_of
 from gclint.verify.worker.synthesis.configurations.layers import (
     clamp_layer_numbers,
     compress_layers,
@@ -29,10 +29,10 @@ from gclint.verify.worker.synthesis.configurations.tree import (
 _STEM = 8
 _WIDEST = 128
 _STAGE_FIELDS = ("stage_names", "_out_indices", "_out_features")
-_WIDTHS = (Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.STEM, Kind.COORDINATE, Kind.GROUPS)
+_WIDTHS = (Unit.WIDTH, Unit.HEADS, Unit.KEY_HEADS, Unit.HEAD_WIDTH, Unit.STEM, Unit.COORDINATE, Unit.GROUPS)
 _OF_INPUTS = (
-    *(Kind.VOCABULARY, Kind.POSITIONS, Kind.IMAGE, Kind.PATCH, Kind.WINDOW, Kind.MEL),
-    *(Kind.IMAGE_TOKENS, Kind.PATCHES_PER_SIDE, Kind.PINPOINTS),
+    *(Unit.VOCABULARY, Unit.POSITIONS, Unit.IMAGE, Unit.PATCH, Unit.WINDOW, Unit.MEL),
+    *(Unit.IMAGE_TOKENS, Unit.PATCHES_PER_SIDE, Unit.PINPOINTS),
 )
 _MAIN_WIDTHS = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "hidden_dim")
 """Fields for the width of the hidden states; the first that a configuration has counts."""
@@ -94,7 +94,7 @@ def _rebuild(part: Any, rebuilt: dict[int, Any]) -> Any:
     for name, parameter in inspect.signature(type(part).__init__).parameters.items():
         value = fields.get(name, parameter.empty)
         derived = (
-            parameter.default is None and isinstance(value, int | float) and kind_of(name) is not Kind.TOKEN
+            parameter.default is None and isinstance(value, int | float) and kind_of(name) is not Unit.TOKEN
         )
         if value is not parameter.empty and not derived:
             given[name] = rebuilt.get(id(value), value)
@@ -166,7 +166,7 @@ def _divide_widths(part: Any, original: dict[str, Any], factor: int) -> None:
     fields = fields_of(part)
     for name, value in original.items():
         kind = kind_of(name)
-        if kind in (Kind.WIDTH, Kind.COORDINATE):
+        if kind in (Unit.WIDTH, Unit.COORDINATE):
             fields[name] = _divided(value, factor, 8)
 
 
@@ -178,13 +178,13 @@ def _divided(value: Any, factor: int, least: int) -> Any:
 
 def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
     fields = fields_of(part)
-    widths = {value for name, value in original.items() if kind_of(name) is Kind.WIDTH and is_whole(value)}
+    widths = {value for name, value in original.items() if kind_of(name) is Unit.WIDTH and is_whole(value)}
     pyramid = isinstance(original.get("in_channels"), list | tuple)
     stages = {len(value) for name, value in original.items() if is_stages(name, value)}
     for name, value in own_fields(part):
         kind = kind_of(name)
         if kind is None and is_whole(value) and value > sizes.width and value in widths:
-            kind = Kind.WIDTH
+            kind = Unit.WIDTH
         if value is True and re.fullmatch(r"use_\w*kernels?", name):
             # The kernels need a GPU, and the model requires this to be false on other machines.
             fields[name] = False
@@ -196,9 +196,9 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
         if pyramid and name == "out_channels":
             # These are the input channels of the next stage, which stay as they are.
             continue
-        if kind is None or (kind in (Kind.LAYERS, Kind.DENSE) and value != original[name]):
+        if kind is None or (kind in (Unit.LAYERS, Unit.DENSE) and value != original[name]):
             continue
-        if kind is Kind.LAYERS and is_whole(value) and value in stages:
+        if kind is Unit.LAYERS and is_whole(value) and value in stages:
             continue
         fields[name] = _shrink_value(kind, value, original, sizes)
     spec = fields.get("_heterogeneity_spec")
@@ -210,67 +210,67 @@ def _shrink_part(part: Any, original: dict[str, Any], sizes: Sizes) -> None:
                 overrides[name] = _shrink_value(kind, value, {**original, **before}, sizes)
 
 
-def _shrink_value(kind: Kind, value: Any, original: dict[str, Any], sizes: Sizes) -> Any:
+def _shrink_value(kind: Unit, value: Any, original: dict[str, Any], sizes: Sizes) -> Any:
     if isinstance(value, list | tuple):
-        if kind is Kind.IMAGE and value and all(is_whole(each) for each in value):
+        if kind is Unit.IMAGE and value and all(is_whole(each) for each in value):
             return type(value)(sizes.image * (each // min(value)) for each in value)
         if all(isinstance(each, int | float | list | tuple) for each in value):
             return type(value)(_shrink_value(kind, each, original, sizes) for each in value)
         return value
-    if kind is Kind.DROP and isinstance(value, float):
+    if kind is Unit.DROP and isinstance(value, float):
         return 0.0
-    if kind is Kind.DEPTH and isinstance(value, float):
+    if kind is Unit.DEPTH and isinstance(value, float):
         return min(value, 1.0)
-    if kind is Kind.SPREAD and isinstance(value, float):
+    if kind is Unit.SPREAD and isinstance(value, float):
         return max(value, 0.1)
     return _shrink_number(kind, value, original, sizes) if is_whole(value) else value
 
 
-def _shrink_number(kind: Kind, value: int, original: dict[str, Any], sizes: Sizes) -> int:
-    if kind is Kind.WIDTH:
+def _shrink_number(kind: Unit, value: int, original: dict[str, Any], sizes: Sizes) -> int:
+    if kind is Unit.WIDTH:
         return _shrink_width(value, original, sizes)
-    if kind is Kind.WINDOW and is_whole(original.get("patch_size")) and value > 2 * original["patch_size"]:
+    if kind is Unit.WINDOW and is_whole(original.get("patch_size")) and value > 2 * original["patch_size"]:
         # The window is in pixels.
         patch: int = original["patch_size"]
         return value // patch * min(sizes.patch, patch)
-    if kind is Kind.PINPOINTS:
+    if kind is Unit.PINPOINTS:
         smallest: int = min(min(each) for each in original["image_grid_pinpoints"])
         return sizes.image * max(1, value // smallest)
-    if kind is Kind.IMAGE_TOKENS:
+    if kind is Unit.IMAGE_TOKENS:
         return _image_tokens(value, original, sizes)
-    if kind is Kind.KEY_HEADS:
-        heads = next((v for n, v in original.items() if kind_of(n) is Kind.HEADS and is_whole(v)), value)
+    if kind is Unit.KEY_HEADS:
+        heads = next((v for n, v in original.items() if kind_of(n) is Unit.HEADS and is_whole(v)), value)
         return sizes.heads if value == heads else min(value, sizes.heads // 2)
     return min(value, _limits(value, original, sizes).get(kind, value))
 
 
-def _limits(value: int, original: dict[str, Any], sizes: Sizes) -> dict[Kind, int]:
+def _limits(value: int, original: dict[str, Any], sizes: Sizes) -> dict[Unit, int]:
     """Return the largest number of each kind."""
     return {
-        Kind.HEADS: _power_of_two(sizes.heads, value),
-        Kind.HEAD_WIDTH: sizes.width // sizes.heads,
-        Kind.LAYERS: max(sizes.layers, _layer_count(original, sizes)),
-        Kind.VOCABULARY: sizes.vocabulary,
-        Kind.POSITIONS: sizes.positions,
-        Kind.IMAGE: max(sizes.image, _least_image(original)),
-        Kind.PATCH: sizes.patch,
-        Kind.WINDOW: 2 if isinstance(original.get("depths"), list | tuple) and value > 4 else 8,
-        Kind.MEL: sizes.mel,
-        Kind.EXPERTS: sizes.experts,
-        Kind.CHOSEN: 2,
-        Kind.GROUPS: 2,
-        Kind.QUERIES: sizes.queries,
-        Kind.PERIOD: 2,
-        Kind.OFFSET: 1,
-        Kind.DENSE: 2,
-        Kind.MASK: 2,
-        Kind.RANK: 16,
-        Kind.PATCHES_PER_SIDE: sizes.image // sizes.patch,
-        Kind.HALF: sizes.width // 2,
-        Kind.STEM: 8,
-        Kind.CODEBOOKS: 4,
-        Kind.COORDINATE: sizes.width // 6,
-        Kind.CHUNK: 16,
+        Unit.HEADS: _power_of_two(sizes.heads, value),
+        Unit.HEAD_WIDTH: sizes.width // sizes.heads,
+        Unit.LAYERS: max(sizes.layers, _layer_count(original, sizes)),
+        Unit.VOCABULARY: sizes.vocabulary,
+        Unit.POSITIONS: sizes.positions,
+        Unit.IMAGE: max(sizes.image, _least_image(original)),
+        Unit.PATCH: sizes.patch,
+        Unit.WINDOW: 2 if isinstance(original.get("depths"), list | tuple) and value > 4 else 8,
+        Unit.MEL: sizes.mel,
+        Unit.EXPERTS: sizes.experts,
+        Unit.CHOSEN: 2,
+        Unit.GROUPS: 2,
+        Unit.QUERIES: sizes.queries,
+        Unit.PERIOD: 2,
+        Unit.OFFSET: 1,
+        Unit.DENSE: 2,
+        Unit.MASK: 2,
+        Unit.RANK: 16,
+        Unit.PATCHES_PER_SIDE: sizes.image // sizes.patch,
+        Unit.HALF: sizes.width // 2,
+        Unit.STEM: 8,
+        Unit.CODEBOOKS: 4,
+        Unit.COORDINATE: sizes.width // 6,
+        Unit.CHUNK: 16,
     }
 
 
@@ -326,9 +326,9 @@ def _power_of_two(limit: int, value: int) -> int:
 def _layer_count(original: dict[str, Any], sizes: Sizes) -> int:
     """Return how many layers are needed for two of each kind in a periodic stack."""
     alternating = any(
-        kind_of(name) in (Kind.PERIOD, Kind.DENSE)
+        kind_of(name) in (Unit.PERIOD, Unit.DENSE)
         and is_whole(value)
-        and value > (kind_of(name) is Kind.PERIOD)
+        and value > (kind_of(name) is Unit.PERIOD)
         for name, value in original.items()
     )
     return max(2 * sizes.layers if alternating else sizes.layers, _repeats(original))
@@ -341,10 +341,10 @@ def _restore_products(part: Any, original: dict[str, Any]) -> None:
     latent = is_whole(nope) and is_whole(rope)
     if is_whole(nope) and is_whole(rope) and "qk_head_dim" in fields:
         fields["qk_head_dim"] = nope + rope
-    widths = {n: v for n, v in original.items() if kind_of(n) is Kind.WIDTH and is_whole(v) and v >= 32}
-    heads = {n: v for n, v in original.items() if kind_of(n) is Kind.HEADS and is_whole(v) and v > 0}
+    widths = {n: v for n, v in original.items() if kind_of(n) is Unit.WIDTH and is_whole(v) and v >= 32}
+    heads = {n: v for n, v in original.items() if kind_of(n) is Unit.HEADS and is_whole(v) and v > 0}
     for name, value in original.items():
-        if kind_of(name) is not Kind.HEAD_WIDTH or not is_whole(value):
+        if kind_of(name) is not Unit.HEAD_WIDTH or not is_whole(value):
             continue
         if latent and name in ("qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim", "head_dim"):
             # The widths of the parts of a head, of which one is rotated.

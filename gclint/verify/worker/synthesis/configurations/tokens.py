@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
+from gclint.verify.worker.synthesis.configurations.fields import Unit, kind_of
 from gclint.verify.worker.synthesis.configurations.tree import fields_of, own_fields
 
 _PLACEHOLDER = re.compile(r"(image|video|audio|speech)_token_(id|index)")
@@ -52,7 +52,7 @@ def token_fields(part: Any) -> list[tuple[str, Any]]:
     return [
         (name, value)
         for name, value in own_fields(part)
-        if kind_of(name) is Kind.TOKEN and value is not None and not isinstance(value, bool)
+        if kind_of(name) is Unit.TOKEN and value is not None and not isinstance(value, bool)
     ]
 
 

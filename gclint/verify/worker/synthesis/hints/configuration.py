@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from gclint.verify.worker.synthesis.configurations.tree import children, fields_of, is_configuration_class
-from gclint.verify.worker.synthesis.hints.failure import Failure, constructor_of, is_module
+from gclint.verify.worker.synthesis.hints.failure import ForwardError, constructor_of, is_module
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 _SEVERAL = 3
@@ -17,7 +17,7 @@ _SHARED_WIDTHS = {"hidden_size", "d_model", "embed_dim", "n_embd", "dim"}
 """Fields that too many layers depend on to be changed for one of them."""
 
 
-def another_part(situation: Situation, failure: Failure) -> Plan | None:
+def another_part(situation: Situation, failure: ForwardError) -> Plan | None:
     """A field that only a sub-configuration has, which is the one that the class takes."""
     missing = re.search(r"'(\w+)' object has no attribute '(\w+)'", failure.message)
     if missing is None or type(situation.config).__name__ != missing[1] or situation.plan.inside is not None:
@@ -40,7 +40,7 @@ def another_part(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, inside=fitting[0]) if fitting else None
 
 
-def _fitting_by_source(situation: Situation, failure: Failure, names: list[str]) -> list[str]:
+def _fitting_by_source(situation: Situation, failure: ForwardError, names: list[str]) -> list[str]:
     """Return the sub-configurations among ``names`` that have each field that the failing constructors read.
 
     A single field may be missing for another reason, so the configuration must lack several of them.
@@ -56,7 +56,7 @@ def _fitting_by_source(situation: Situation, failure: Failure, names: list[str])
     return [each for each in names if all(hasattr(getattr(situation.whole, each), name) for name in read)]
 
 
-def attention_layers(situation: Situation, failure: Failure) -> Plan | None:
+def attention_layers(situation: Situation, failure: ForwardError) -> Plan | None:
     """A hybrid model whose default configuration has no attention layer."""
     types = situation.get("layer_types")
     if "can only be called on Attention layers" not in failure.message:
@@ -71,14 +71,14 @@ def attention_layers(situation: Situation, failure: Failure) -> Plan | None:
     return situation.plan.with_values({("=", "layer_types"): mixed})
 
 
-def encoder_only(situation: Situation, failure: Failure) -> Plan | None:
+def encoder_only(situation: Situation, failure: ForwardError) -> Plan | None:
     """A class for encoders alone, whose configuration has a decoder by default."""
     if "encoder-only" not in failure.message:
         return None
     return situation.plan.with_values({("=", "is_encoder_decoder"): False})
 
 
-def backbone_stages(situation: Situation, failure: Failure) -> Plan | None:
+def backbone_stages(situation: Situation, failure: ForwardError) -> Plan | None:
     """A head that needs a given number of stages of its backbone."""
     found = re.search(r"(out_indices) to be a list of (\d+) integers", failure.message)
     if found is None:
@@ -94,14 +94,14 @@ def backbone_stages(situation: Situation, failure: Failure) -> Plan | None:
     return situation.plan.with_values(values)
 
 
-def no_cache(situation: Situation, failure: Failure) -> Plan | None:
+def no_cache(situation: Situation, failure: ForwardError) -> Plan | None:
     """A stack that rejects a cache."""
     if "`use_cache` can only be set to `True`" not in failure.message:
         return None
     return situation.plan.with_values({("=", "use_cache"): False})
 
 
-def lists_for_tuples(situation: Situation, failure: Failure) -> Plan | None:
+def lists_for_tuples(situation: Situation, failure: ForwardError) -> Plan | None:
     """A field that is a tuple where the model adds it to a list."""
     if 'can only concatenate list (not "tuple")' not in failure.message:
         return None
@@ -109,14 +109,14 @@ def lists_for_tuples(situation: Situation, failure: Failure) -> Plan | None:
     return situation.plan.with_values({("=", word): list(situation.get(word)) for word in tuples})
 
 
-def more_heads(situation: Situation, failure: Failure) -> Plan | None:
+def more_heads(situation: Situation, failure: ForwardError) -> Plan | None:
     """Attention maps used as channels, whose number a convolution or normalisation restricts."""
     numbers = failure.numbers(r"(?:input_channels|attention heads) must be divisible by (\d+)")
     sizes = situation.plan.sizes
     return replace(situation.plan, sizes=replace(sizes, heads=numbers[0])) if numbers else None
 
 
-def eager_attention(situation: Situation, failure: Failure) -> Plan | None:
+def eager_attention(situation: Situation, failure: ForwardError) -> Plan | None:
     """A class that has no other implementation of attention."""
     named = "att(?:ention|n)_implementation|attention implementation|sdpa|scaled_dot_product|eager|flash|flex"
     if not re.search(named, failure.message, re.I):
@@ -124,7 +124,7 @@ def eager_attention(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, attention="eager")
 
 
-def input_width(situation: Situation, failure: Failure) -> Plan | None:
+def input_width(situation: Situation, failure: ForwardError) -> Plan | None:
     """A layer that is not as wide as its input, such as one that joins two parts of a model."""
     widths = failure.numbers(r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)")
     if widths is None:
@@ -146,7 +146,7 @@ def input_width(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
-def kinds(situation: Situation, failure: Failure) -> Plan | None:
+def kinds(situation: Situation, failure: ForwardError) -> Plan | None:
     """A list of the kinds of layers that is None by default: two of each kind that its class names."""
     if "'NoneType' object is not subscriptable" not in failure.message:
         return None
@@ -186,7 +186,7 @@ def _field_of_width(situation: Situation, module: Any, attribute: str, size: int
     return ((named or owners)[0], name) if owners else None
 
 
-def enabled(situation: Situation, failure: Failure) -> Plan | None:
+def enabled(situation: Situation, failure: ForwardError) -> Plan | None:
     """An attribute that the constructor only sets if a field of the configuration is true."""
     missing = re.search(r"'\w+' object has no attribute '(\w+)'", failure.message)
     module = getattr(failure.error, "obj", None)

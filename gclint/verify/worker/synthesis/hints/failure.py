@@ -36,7 +36,7 @@ def constructor_of(module: Any) -> str:
         return ""
 
 
-class Failure:
+class ForwardError:
     """An exception, with the code and the variables of the frames that it passed, and the model's inputs."""
 
     def __init__(self, error: BaseException, make: Callable[[], dict[str, Any]]) -> None:

@@ -8,21 +8,21 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
+from gclint.verify.worker.synthesis.configurations.fields import Unit, kind_of
 from gclint.verify.worker.synthesis.configurations.rope import head_width
 from gclint.verify.worker.synthesis.configurations.tree import fields_of, is_configuration_class
-from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.hints.failure import ForwardError
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
-_NUMBERS = {Kind.WIDTH, Kind.HEADS, Kind.KEY_HEADS, Kind.HEAD_WIDTH, Kind.LAYERS, Kind.EXPERTS, Kind.CHOSEN}
+_NUMBERS = {Unit.WIDTH, Unit.HEADS, Unit.KEY_HEADS, Unit.HEAD_WIDTH, Unit.LAYERS, Unit.EXPERTS, Unit.CHOSEN}
 
 
-def missing(situation: Situation, failure: Failure) -> Plan | None:
+def missing(situation: Situation, failure: ForwardError) -> Plan | None:
     """A field that the configuration class does not have."""
     missing = re.search(r"'(\w+Config)' object has no attribute '(\w+)'", failure.message)
     if missing is None:
         return None
-    absent = 0 if kind_of(missing[2]) is Kind.TOKEN else False if missing[2].endswith("bias") else None
+    absent = 0 if kind_of(missing[2]) is Unit.TOKEN else False if missing[2].endswith("bias") else None
     if absent is not None:
         return situation.plan.with_values({(missing[1], missing[2]): absent})
     default = _default_of_part(failure, missing[2])
@@ -32,7 +32,7 @@ def missing(situation: Situation, failure: Failure) -> Plan | None:
     return plan
 
 
-def _default_of_part(failure: Failure, name: str) -> Any:
+def _default_of_part(failure: ForwardError, name: str) -> Any:
     """Return the default of the field ``name`` in the configuration class of the module that reads it."""
     for variables, _ in failure.frames:
         module = sys.modules.get(type(variables.get("self")).__module__)
@@ -45,7 +45,7 @@ def _default_of_part(failure: Failure, name: str) -> Any:
     return None
 
 
-def empty(situation: Situation, failure: Failure) -> Plan | None:
+def empty(situation: Situation, failure: ForwardError) -> Plan | None:
     """A field that is None where a number is needed."""
     if not isinstance(failure.error, TypeError) and not re.search(
         "None|specif|defin|set|argument", failure.message
@@ -60,7 +60,7 @@ def empty(situation: Situation, failure: Failure) -> Plan | None:
     words = list(failure.words())
     empty -= {name for _, name in situation.plan.values}
     asked = next(
-        (name for name in sorted(empty) if kind_of(name) is Kind.TOKEN and name in failure.message), None
+        (name for name in sorted(empty) if kind_of(name) is Unit.TOKEN and name in failure.message), None
     )
     if asked is not None:
         return situation.plan.with_values({("", asked): situation.get("pad_token_id", default=0)})
@@ -77,7 +77,7 @@ def empty(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
-def all_empty(situation: Situation, failure: Failure) -> Plan | None:
+def all_empty(situation: Situation, failure: ForwardError) -> Plan | None:
     """All fields that are None and have a usual number, if the error names none of them."""
     if "None" not in failure.message and not isinstance(failure.error, TypeError):
         return None
@@ -128,31 +128,31 @@ def _usual(name: str, situation: Situation) -> Any:
     if "initializer" in name:
         return 0.1
     usual = {
-        Kind.WIDTH: sizes.width,
-        Kind.HEADS: sizes.heads,
-        Kind.KEY_HEADS: sizes.heads,
-        Kind.HEAD_WIDTH: situation.get("head_dim", default=sizes.width // sizes.heads),
-        Kind.LAYERS: sizes.layers,
-        Kind.VOCABULARY: sizes.vocabulary,
-        Kind.POSITIONS: sizes.positions,
-        Kind.EXPERTS: sizes.experts,
-        Kind.CHOSEN: 2,
-        Kind.IMAGE: sizes.image,
-        Kind.PATCH: sizes.patch,
-        Kind.MEL: sizes.mel,
-        Kind.QUERIES: sizes.queries,
-        Kind.WINDOW: 8,
-        Kind.CHUNK: 8,
+        Unit.WIDTH: sizes.width,
+        Unit.HEADS: sizes.heads,
+        Unit.KEY_HEADS: sizes.heads,
+        Unit.HEAD_WIDTH: situation.get("head_dim", default=sizes.width // sizes.heads),
+        Unit.LAYERS: sizes.layers,
+        Unit.VOCABULARY: sizes.vocabulary,
+        Unit.POSITIONS: sizes.positions,
+        Unit.EXPERTS: sizes.experts,
+        Unit.CHOSEN: 2,
+        Unit.IMAGE: sizes.image,
+        Unit.PATCH: sizes.patch,
+        Unit.MEL: sizes.mel,
+        Unit.QUERIES: sizes.queries,
+        Unit.WINDOW: 8,
+        Unit.CHUNK: 8,
     }
     kind = kind_of(name)
-    if kind in (Kind.TOKEN, Kind.DROP, Kind.SPREAD):
+    if kind in (Unit.TOKEN, Unit.DROP, Unit.SPREAD):
         return None
-    if kind in (None, Kind.KEEP):
+    if kind in (None, Unit.KEEP):
         return 4 if re.search("length|num|size|count|dim|budget|ratio|_n_|_top", name) else None
     return usual.get(kind)
 
 
-def scaling(situation: Situation, failure: Failure) -> Plan | None:
+def scaling(situation: Situation, failure: ForwardError) -> Plan | None:
     """Rotary parameters that are None by default although they are needed, with sections for three axes."""
     field = re.search(r"rope_scaling|rope_parameters", failure.line)
     empty = re.search("'NoneType' object (is not subscriptable|has no attribute 'get')", failure.message)
@@ -166,7 +166,7 @@ def scaling(situation: Situation, failure: Failure) -> Plan | None:
     return plan if plan != situation.plan else None
 
 
-def named_sections(situation: Situation, failure: Failure) -> Plan | None:
+def named_sections(situation: Situation, failure: ForwardError) -> Plan | None:
     """Rotary sections that have no default."""
     name = failure.error.args[0] if isinstance(failure.error, KeyError) and failure.error.args else None
     if not isinstance(name, str) or not name.endswith("section"):
@@ -187,7 +187,7 @@ def _sections_of_axes(total: int) -> list[int]:
     return [total - 2 * side, side, side]
 
 
-def sections(situation: Situation, failure: Failure) -> Plan | None:
+def sections(situation: Situation, failure: ForwardError) -> Plan | None:
     """Rotary sections for which the model file has a default."""
     numbers = failure.numbers(r"split_sizes to sum exactly to (\d+)")
     rope = situation.get("rope_parameters", "rope_scaling")
@@ -206,7 +206,7 @@ def sections(situation: Situation, failure: Failure) -> Plan | None:
     return situation.plan.with_values({("=", name): {**rope, "mrope_section": divided}})
 
 
-def turned_width(situation: Situation, failure: Failure) -> Plan | None:
+def turned_width(situation: Situation, failure: ForwardError) -> Plan | None:
     """Heads that are not as wide as the rotary angles, which follow from the hidden size alone."""
     widths = failure.mismatch(3)
     if widths is None or not re.search(r"\b(cos|sin)\b", failure.line):
@@ -215,12 +215,12 @@ def turned_width(situation: Situation, failure: Failure) -> Plan | None:
         (type(part).__name__, name): widths[1]
         for part in situation.parts
         for name, value in fields_of(part).items()
-        if isinstance(name, str) and kind_of(name) is Kind.HEAD_WIDTH and value == widths[0]
+        if isinstance(name, str) and kind_of(name) is Unit.HEAD_WIDTH and value == widths[0]
     }
     return situation.plan.with_values(values) if values else None
 
 
-def by_layer_type(situation: Situation, failure: Failure) -> Plan | None:
+def by_layer_type(situation: Situation, failure: ForwardError) -> Plan | None:
     """Rotary parameters that are needed for each type of layer."""
     kind = failure.error.args[0] if isinstance(failure.error, KeyError) else None
     owner, rope, types = None, None, []

@@ -6,7 +6,7 @@ import inspect
 import re
 from dataclasses import replace
 
-from gclint.verify.worker.synthesis.hints.failure import Failure, is_tensor
+from gclint.verify.worker.synthesis.hints.failure import ForwardError, is_tensor
 from gclint.verify.worker.synthesis.inputs.placeholders import default_count, placeholder_tokens
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
@@ -19,7 +19,7 @@ _NOT_GIVEN = CACHE_ARGUMENTS | {
 _LABELS = {"labels", "start_positions", "end_positions"}
 
 
-def unset_variable(situation: Situation, failure: Failure) -> Plan | None:
+def unset_variable(situation: Situation, failure: ForwardError) -> Plan | None:
     """A variable that is set only if an input is given."""
     if not isinstance(failure.error, UnboundLocalError):
         return None
@@ -29,7 +29,7 @@ def unset_variable(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, also=situation.plan.also | names) if names else None
 
 
-def embeddings(situation: Situation, failure: Failure) -> Plan | None:
+def embeddings(situation: Situation, failure: ForwardError) -> Plan | None:
     """A stack that does not embed tokens itself."""
     refused = r"no attribute 'embed_tokens'|`?input_ids`? is (not expected|expected to be `?None)"
     plan = situation.plan
@@ -38,7 +38,7 @@ def embeddings(situation: Situation, failure: Failure) -> Plan | None:
     return replace(plan, without=plan.without | {"input_ids"}, also=plan.also | {"inputs_embeds"})
 
 
-def not_both(situation: Situation, failure: Failure) -> Plan | None:
+def not_both(situation: Situation, failure: ForwardError) -> Plan | None:
     """Inputs that exclude each other, of which the first is kept."""
     if not re.search(r"both|exactly one|either.* or|one of|at the same time", failure.message):
         return None
@@ -54,7 +54,7 @@ def not_both(situation: Situation, failure: Failure) -> Plan | None:
     )
 
 
-def unwanted(situation: Situation, failure: Failure) -> Plan | None:
+def unwanted(situation: Situation, failure: ForwardError) -> Plan | None:
     """An input that is passed on to a part that does not take it."""
     found = re.search(r"unexpected keyword argument '(\w+)'", failure.message)
     if found is None or found[1] not in failure.inputs:
@@ -62,7 +62,7 @@ def unwanted(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, without=situation.plan.without | {found[1]})
 
 
-def instead(situation: Situation, failure: Failure) -> Plan | None:
+def instead(situation: Situation, failure: ForwardError) -> Plan | None:
     """An input that must be replaced by another one."""
     found = re.search(r"cannot pass `?(\w+)`?.{0,400}[Pp]ass `?(\w+)`? instead", failure.message, re.S)
     if found is None:
@@ -71,7 +71,7 @@ def instead(situation: Situation, failure: Failure) -> Plan | None:
     return replace(plan, without=plan.without | {found[1]}, also=(plan.also | {found[2]}) - {found[1]})
 
 
-def none_in_line(situation: Situation, failure: Failure) -> Plan | None:
+def none_in_line(situation: Situation, failure: ForwardError) -> Plan | None:
     """An input that is None in the line that fails."""
     if "NoneType" not in failure.message and "None" not in failure.message:
         return None
@@ -87,7 +87,7 @@ def none_in_line(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
-def asked_for(situation: Situation, failure: Failure) -> Plan | None:
+def asked_for(situation: Situation, failure: ForwardError) -> Plan | None:
     """An input that the message names."""
     if not re.search("specif|provide|requir|missing|must|expect|need|pass|set", failure.message):
         return None
@@ -102,13 +102,13 @@ def asked_for(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, also=situation.plan.also | names) if names else None
 
 
-def without_labels(situation: Situation, failure: Failure) -> Plan | None:
+def without_labels(situation: Situation, failure: ForwardError) -> Plan | None:
     """A loss that fails, in a model that can run without one."""
     given = _LABELS & set(failure.inputs)
     return replace(situation.plan, without=situation.plan.without | given) if given else None
 
 
-def without_sizes(situation: Situation, failure: Failure) -> Plan | None:
+def without_sizes(situation: Situation, failure: ForwardError) -> Plan | None:
     """Optional sizes that the failing line uses, which not every tower can handle."""
     if not isinstance(failure.error, AttributeError) or "NoneType" in failure.message:
         return None
@@ -120,7 +120,7 @@ def without_sizes(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
-def codebooks(situation: Situation, failure: Failure) -> Plan | None:
+def codebooks(situation: Situation, failure: ForwardError) -> Plan | None:
     """Tokens of several codebooks, as further rows of the batch."""
     if "view size is not compatible" in failure.message:
         names = {"decoder_input_ids", "input_ids"} & set(situation.plan.shapes)
@@ -140,7 +140,7 @@ def codebooks(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
-def streams(situation: Situation, failure: Failure) -> Plan | None:
+def streams(situation: Situation, failure: ForwardError) -> Plan | None:
     """Tokens of several streams, along a further dimension."""
     numbers = failure.mismatch(1)
     if (
@@ -155,7 +155,7 @@ def streams(situation: Situation, failure: Failure) -> Plan | None:
     return situation.plan.with_shapes({"input_ids": (*value.shape, numbers[1])})
 
 
-def beside_one_another(situation: Situation, failure: Failure) -> Plan | None:
+def beside_one_another(situation: Situation, failure: ForwardError) -> Plan | None:
     """Tokens of several codebooks along a third dimension, by which the failing line indexes them."""
     if "too many indices for tensor of dimension 2" not in failure.message:
         return None
@@ -167,7 +167,7 @@ def beside_one_another(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
-def in_place_of_values(situation: Situation, failure: Failure) -> Plan | None:
+def in_place_of_values(situation: Situation, failure: ForwardError) -> Plan | None:
     """Tokens under a name that the rules take for that of audio."""
     if "got torch.FloatTensor" not in failure.message or "indices" not in failure.message:
         return None
@@ -175,7 +175,7 @@ def in_place_of_values(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, tokens=situation.plan.tokens | names)
 
 
-def shorter(situation: Situation, failure: Failure) -> Plan | None:
+def shorter(situation: Situation, failure: ForwardError) -> Plan | None:
     """A sequence that can have at most as many positions as there are codebooks."""
     count = situation.get("num_codebooks")
     last = failure.numbers(r"index (\d+) is out of range")
@@ -185,7 +185,7 @@ def shorter(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, length=length) if length < situation.length else None
 
 
-def counted(situation: Situation, failure: Failure) -> Plan | None:
+def counted(situation: Situation, failure: ForwardError) -> Plan | None:
     """A number of placeholders that differs from the number of features, both of which the message states."""
     numbers = failure.numbers(r"tokens:? *(\d+)\b.{0,200}features:? *(\d+)")
     pattern = (
@@ -217,7 +217,7 @@ def counted(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, counts={**situation.plan.counts, modality: count})
 
 
-def written_into_places(situation: Situation, failure: Failure) -> Plan | None:
+def written_into_places(situation: Situation, failure: ForwardError) -> Plan | None:
     """More or fewer placeholders than features, which fail to be written to the positions of these."""
     scattered = "Number of elements of source < number of ones in mask" in failure.message
     if not isinstance(failure.error, IndexError) and not scattered:
@@ -237,7 +237,7 @@ def _first_modality(message: str) -> str | None:
     return {"speech": "audio"}.get(found[0], found[0]) if found else None
 
 
-def _features(situation: Situation, failure: Failure, modality: str) -> int | None:
+def _features(situation: Situation, failure: ForwardError, modality: str) -> int | None:
     """Return how many features a modality has: vectors as wide as the hidden states of the text.
 
     They may be flattened into one dimension.
@@ -254,7 +254,7 @@ def _features(situation: Situation, failure: Failure, modality: str) -> int | No
     return None
 
 
-def _without_modality(situation: Situation, failure: Failure) -> Plan | None:
+def _without_modality(situation: Situation, failure: ForwardError) -> Plan | None:
     """Return the plan without a modality that has no placeholder of its own."""
     word = next((each for each in ("video", "audio", "image") if each in failure.message.lower()), None)
     names = {name for name in failure.inputs if word and word in name}

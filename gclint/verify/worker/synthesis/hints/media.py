@@ -7,9 +7,9 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from gclint.verify.worker.synthesis.configurations.fields import Kind, kind_of
+from gclint.verify.worker.synthesis.configurations.fields import Unit, kind_of
 from gclint.verify.worker.synthesis.configurations.tree import fields_of
-from gclint.verify.worker.synthesis.hints.failure import Failure, is_tensor
+from gclint.verify.worker.synthesis.hints.failure import ForwardError, is_tensor
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 _LARGEST = 256
@@ -23,7 +23,7 @@ _SAMPLES = 1000
 """A tensor whose last dimension is longer than this holds samples, not a spectrogram."""
 
 
-def fewer_tokens(situation: Situation, failure: Failure) -> Plan | None:
+def fewer_tokens(situation: Situation, failure: ForwardError) -> Plan | None:
     """A tower that makes fewer tokens of a small image than the configuration says."""
     sizes = failure.numbers(r"shape '\[(\d+), (\d+), (\d+)\]' is invalid for input of size (\d+)")
     if sizes is None or 0 in sizes or sizes[3] % (sizes[0] * sizes[1]):
@@ -32,20 +32,20 @@ def fewer_tokens(situation: Situation, failure: Failure) -> Plan | None:
         name
         for part in situation.parts
         for name, value in fields_of(part).items()
-        if isinstance(name, str) and kind_of(name) is Kind.IMAGE_TOKENS and value == sizes[2]
+        if isinstance(name, str) and kind_of(name) is Unit.IMAGE_TOKENS and value == sizes[2]
     }
     count = sizes[3] // (sizes[0] * sizes[1])
     return situation.plan.with_values({("=", name): count for name in names}) if names else None
 
 
-def larger_for_padding(situation: Situation, failure: Failure) -> Plan | None:
+def larger_for_padding(situation: Situation, failure: ForwardError) -> Plan | None:
     """Images so small that the last stage is smaller than its reflection padding."""
     if "Padding size should be less than the corresponding input dimension" not in failure.message:
         return None
     return _twice(situation)
 
 
-def larger_for_windows(situation: Situation, failure: Failure) -> Plan | None:
+def larger_for_windows(situation: Situation, failure: ForwardError) -> Plan | None:
     """Stages that are smaller than the windows of attention."""
     sides = next(filter(None, map(failure.numbers, _WINDOWS)), None)
     if sides is None or not isinstance(situation.get("window_size"), int):
@@ -55,7 +55,7 @@ def larger_for_windows(situation: Situation, failure: Failure) -> Plan | None:
     return _twice(situation)
 
 
-def larger_patches(situation: Situation, failure: Failure) -> Plan | None:
+def larger_patches(situation: Situation, failure: ForwardError) -> Plan | None:
     """A neck that upsamples patches by a fixed factor, to the sizes of a pyramid made of the pixels."""
     sides = failure.numbers(r"must match except in dimension 1. Expected size (\d+) but got size (\d+)")
     patch = situation.get("patch_size")
@@ -65,7 +65,7 @@ def larger_patches(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, sizes=replace(sizes, patch=2 * sizes.patch)) if patch < 16 else None
 
 
-def patch_grid(situation: Situation, failure: Failure) -> Plan | None:
+def patch_grid(situation: Situation, failure: ForwardError) -> Plan | None:
     """A field that says how many patches there are along the side of an image."""
     counts = failure.numbers(r"\(batch_size, (\d+)\).{0,200}but got shape.{0,100}\[\d+, (\d+)\]")
     if counts is None or situation.get("num_patches") != math.isqrt(counts[0]):
@@ -73,7 +73,7 @@ def patch_grid(situation: Situation, failure: Failure) -> Plan | None:
     return situation.plan.with_values({("=", "num_patches"): math.isqrt(counts[1])})
 
 
-def all_stages(situation: Situation, failure: Failure) -> Plan | None:
+def all_stages(situation: Situation, failure: ForwardError) -> Plan | None:
     """A neck that joins all stages of its backbone, which returns only the last one."""
     channels = failure.numbers(r"expected input\[.{0,100}\] to have (\d+) channels, but got (\d+) channels")
     names = situation.get("stage_names")
@@ -82,7 +82,7 @@ def all_stages(situation: Situation, failure: Failure) -> Plan | None:
     return _all_stages(situation, names)
 
 
-def every_stage(situation: Situation, failure: Failure) -> Plan | None:
+def every_stage(situation: Situation, failure: ForwardError) -> Plan | None:
     """A head that reads more stages than its backbone returns."""
     names, given = situation.get("stage_names"), situation.get("_out_indices")
     if not isinstance(failure.error, IndexError) or "list index out of range" not in failure.message:
@@ -98,7 +98,7 @@ def _all_stages(situation: Situation, names: list[str]) -> Plan:
     )
 
 
-def stated_size(situation: Situation, failure: Failure) -> Plan | None:
+def stated_size(situation: Situation, failure: ForwardError) -> Plan | None:
     """Images, or spectrograms used as images, of the size that the message states."""
     pattern = r"[Ii]nput (image|audio) size \((\d+)\*(\d+)\) doesn't match model \((\d+)\*(\d+)\)"
     found = re.search(pattern, failure.message)
@@ -115,7 +115,7 @@ def stated_size(situation: Situation, failure: Failure) -> Plan | None:
     return situation.plan.with_shapes(shapes)
 
 
-def larger_for_pyramid(situation: Situation, failure: Failure) -> Plan | None:
+def larger_for_pyramid(situation: Situation, failure: ForwardError) -> Plan | None:
     """Images that a pyramid shrinks to nothing."""
     if not re.search(
         "input with spatial size|output size is too small|be greater than actual input size"
@@ -130,7 +130,7 @@ def larger_for_pyramid(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, sizes=replace(sizes, image=2 * sizes.image))
 
 
-def larger_for_crops(situation: Situation, failure: Failure) -> Plan | None:
+def larger_for_crops(situation: Situation, failure: ForwardError) -> Plan | None:
     """Crops that are larger than the feature map that they are cut from."""
     found = failure.numbers(r"index (\d+) is out of bounds for dimension \d+ with size (\d+)")
     if found is None or situation.model_class.main_input_name != "pixel_values":
@@ -148,7 +148,7 @@ def _twice(situation: Situation) -> Plan | None:
     return replace(situation.plan, shapes=shapes, sizes=replace(sizes, image=2 * sizes.image))
 
 
-def whole_multiple(situation: Situation, failure: Failure) -> Plan | None:
+def whole_multiple(situation: Situation, failure: ForwardError) -> Plan | None:
     """Samples whose number must be a multiple of another number."""
     found = re.search(r"`(\w+)` length (\d+) is not a multiple of (\d+)", failure.message)
     value: Any = failure.inputs.get(found[1]) if found else None
@@ -159,7 +159,7 @@ def whole_multiple(situation: Situation, failure: Failure) -> Plan | None:
     return situation.plan.with_shapes({found[1]: shape})
 
 
-def one_channel(situation: Situation, failure: Failure) -> Plan | None:
+def one_channel(situation: Situation, failure: ForwardError) -> Plan | None:
     """Samples that need a dimension for their only channel."""
     shape = failure.numbers(r"expected input\[1, (\d+), (\d+)\] to have 1 channels")
     unindexed = "too many indices for tensor of dimension 2" in failure.message
@@ -172,7 +172,7 @@ def one_channel(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
-def channels_last(situation: Situation, failure: Failure) -> Plan | None:
+def channels_last(situation: Situation, failure: ForwardError) -> Plan | None:
     """A spectrogram whose bands and frames are swapped for the layer that keeps its end as padding."""
     sizes = failure.mismatch(1)
     if sizes is None or "padding" not in failure.line:
@@ -183,7 +183,7 @@ def channels_last(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
-def one_token_each(situation: Situation, failure: Failure) -> Plan | None:
+def one_token_each(situation: Situation, failure: ForwardError) -> Plan | None:
     """A text that needs a token for each position of the audio features, which are added to it."""
     sizes = failure.mismatch(1)
     if sizes is None or sizes[0] != situation.length:
@@ -195,7 +195,7 @@ def one_token_each(situation: Situation, failure: Failure) -> Plan | None:
     return replace(situation.plan, length=sizes[1])
 
 
-def as_long_as_samples(situation: Situation, failure: Failure) -> Plan | None:
+def as_long_as_samples(situation: Situation, failure: ForwardError) -> Plan | None:
     """A spectrogram that needs as many frames as the codec makes of the samples."""
     counts = failure.numbers(r"must match except in dimension 1. Expected size (\d+) but got size (\d+)")
     inputs = failure.inputs
@@ -210,7 +210,7 @@ def as_long_as_samples(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
-def stated_length(situation: Situation, failure: Failure) -> Plan | None:
+def stated_length(situation: Situation, failure: ForwardError) -> Plan | None:
     """A spectrogram that needs the number of frames that the message states."""
     chunk = failure.numbers(r"to be a multiple of .{0,200}\((\d+)\), but got \d+")
     numbers = chunk or failure.numbers(r"mel input features to be of length (\d+)")

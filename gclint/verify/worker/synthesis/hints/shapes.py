@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from gclint.verify.worker.synthesis.hints.failure import Failure, is_tensor
+from gclint.verify.worker.synthesis.hints.failure import ForwardError, is_tensor
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation, dimension
 
 _GIVEN_AND_EXPECTED = (
@@ -18,7 +18,7 @@ _GIVEN_AND_EXPECTED = (
 """Messages with the width of what a layer is given, and the one that it expects."""
 
 
-def dimensions(situation: Situation, failure: Failure) -> Plan | None:
+def dimensions(situation: Situation, failure: ForwardError) -> Plan | None:
     """An input whose shape is unpacked into a different number of names."""
     numbers = failure.numbers(r"(?:not enough|too many) values to unpack \(expected (\d+)")
     if numbers is None:
@@ -42,7 +42,7 @@ def dimensions(situation: Situation, failure: Failure) -> Plan | None:
     return _rank_by_content(situation, failure, numbers[0])
 
 
-def width(situation: Situation, failure: Failure) -> Plan | None:
+def width(situation: Situation, failure: ForwardError) -> Plan | None:
     """An input whose last dimension or channels differ from the size that the first layer expects."""
     normalised = failure.numbers(r"expected input with shape \[\*, (\d+)\], but got input of size")
     if normalised:
@@ -64,7 +64,7 @@ def width(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
-def mask(situation: Situation, failure: Failure) -> Plan | None:
+def mask(situation: Situation, failure: ForwardError) -> Plan | None:
     """A mask that must have the shape of the tensor that it selects from."""
     found = re.search(
         r"shape of the mask \[([^]]{0,100})\].{0,200}indexed tensor \[([^]]{0,100})\]", failure.message
@@ -79,7 +79,7 @@ def mask(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
-def longer_mask(situation: Situation, failure: Failure) -> Plan | None:
+def longer_mask(situation: Situation, failure: ForwardError) -> Plan | None:
     """A mask that must cover what attention reads besides the sequence itself."""
     sizes = failure.mismatch(3)
     if sizes is None or "attention_mask" not in situation.parameters:
@@ -93,7 +93,7 @@ def longer_mask(situation: Situation, failure: Failure) -> Plan | None:
     return replace(plan, also=plan.also | {"attention_mask"})
 
 
-def lengths(situation: Situation, failure: Failure) -> Plan | None:
+def lengths(situation: Situation, failure: ForwardError) -> Plan | None:
     """Lengths of the parts of an input, which must add up to its length."""
     found = re.search(
         r"split_sizes to sum exactly to (\d+) .{0,400}split_sizes=\[([^]]{0,400})\]", failure.message
@@ -113,7 +113,7 @@ def lengths(situation: Situation, failure: Failure) -> Plan | None:
     return None
 
 
-def larger_batch(situation: Situation, failure: Failure) -> Plan | None:
+def larger_batch(situation: Situation, failure: ForwardError) -> Plan | None:
     """A batch whose rows are the frames or the windows of an item."""
     numbers = failure.numbers(r"shape '\[0, (\d+), ")
     inputs = failure.inputs
@@ -125,7 +125,7 @@ def larger_batch(situation: Situation, failure: Failure) -> Plan | None:
     return situation.plan.with_shapes({name: shape})
 
 
-def stated(situation: Situation, failure: Failure) -> Plan | None:
+def stated(situation: Situation, failure: ForwardError) -> Plan | None:
     """A shape that the message spells out."""
     found = re.search(r"must be a \dD tensor of shape \(([^()]*)\)", failure.message)
     name = next((name for name in failure.inputs if name.startswith(("pixel", "input"))), None)
@@ -135,7 +135,7 @@ def stated(situation: Situation, failure: Failure) -> Plan | None:
     return situation.plan.with_shapes({name: shape})
 
 
-def single_item(situation: Situation, failure: Failure) -> Plan | None:
+def single_item(situation: Situation, failure: ForwardError) -> Plan | None:
     """A batch of one, for a model that reshapes the state of a single item to the size of the batch."""
     found = re.search(r"shape '\[(\d+(?:, \d+)*)\]' is invalid for input of size (\d+)", failure.message)
     shape = [int(each) for each in found[1].split(", ")] if found else []
@@ -144,7 +144,7 @@ def single_item(situation: Situation, failure: Failure) -> Plan | None:
     return None if situation.plan.single else replace(situation.plan, single=True)
 
 
-def _rank_by_content(situation: Situation, failure: Failure, rank: int) -> Plan | None:
+def _rank_by_content(situation: Situation, failure: ForwardError, rank: int) -> Plan | None:
     """Find the input by its number of elements, since an inner module may call it something else."""
     inputs = {n: v for n, v in failure.inputs.items() if is_tensor(v) and v.is_floating_point()}
     for variables, line in failure.frames[:4]:
@@ -163,14 +163,14 @@ def _with_rank(plan: Plan, name: str, rank: int) -> Plan:
     return replace(plan, shapes=shapes, ranks={**plan.ranks, name: rank})
 
 
-def _known_last(failure: Failure, sizes: tuple[int, ...]) -> tuple[int, int]:
+def _known_last(failure: ForwardError, sizes: tuple[int, ...]) -> tuple[int, int]:
     """Return the two ``sizes``, that of the last dimension of an input second."""
     last = {value.shape[-1] for value in failure.inputs.values() if is_tensor(value) and value.dim()}
     return (sizes[0], sizes[1]) if sizes[1] in last and sizes[0] not in last else (sizes[1], sizes[0])
 
 
 def _resized(
-    situation: Situation, failure: Failure, dimension: int, size: int, before: int | None
+    situation: Situation, failure: ForwardError, dimension: int, size: int, before: int | None
 ) -> Plan | None:
     """Resize ``dimension`` of the input that the failing line uses from ``before`` to ``size``."""
     reached = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gclint.verify.worker.synthesis.hints import configuration, fields, inputs, media, shapes
-from gclint.verify.worker.synthesis.hints.failure import Failure
+from gclint.verify.worker.synthesis.hints.failure import ForwardError
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
-Hint = Callable[[Situation, Failure], Plan | None]
+Hint = Callable[[Situation, ForwardError], Plan | None]
 """Proposes another plan after an attempt failed in a situation, or None if the failure is a different one."""
 
 HINTS: tuple[Hint, ...] = (
@@ -78,7 +78,7 @@ HINTS: tuple[Hint, ...] = (
 """Every hint, in the order in which they are asked: the first new plan is tried."""
 
 
-def next_plan(situation: Situation, failure: Failure, tried: list[Plan]) -> Plan | None:
+def next_plan(situation: Situation, failure: ForwardError, tried: list[Plan]) -> Plan | None:
     """Return the first plan that is not among those ``tried``, or None if no hint has one."""
     for hint in HINTS:
         plan = hint(situation, failure)

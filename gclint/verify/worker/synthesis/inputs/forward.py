@@ -16,9 +16,8 @@ from typing import Any, TypeGuard
 
 import torch
 
-from gclint.verify.worker.known import Known
-from gclint.verify.worker.specimen import NotSynthesisable
-from gclint.verify.worker.synthesis.configurations.known import SETTINGS, function_for_inputs
+from gclint.verify.worker.class_settings import ClassSettings
+from gclint.verify.worker.synthesis.configurations.class_settings import SETTINGS, function_for_inputs
 from gclint.verify.worker.synthesis.inputs.audio import AUDIO, fit_masks, length_of
 from gclint.verify.worker.synthesis.inputs.images import IMAGES
 from gclint.verify.worker.synthesis.inputs.placeholders import (
@@ -28,6 +27,7 @@ from gclint.verify.worker.synthesis.inputs.placeholders import (
 )
 from gclint.verify.worker.synthesis.inputs.situation import Situation, documented
 from gclint.verify.worker.synthesis.inputs.text import TEXT, hidden_states
+from gclint.verify.worker.tiny_model import NotSynthesisable
 
 LABELS = "labels"
 _IGNORED = -100
@@ -211,7 +211,7 @@ def _function(inputs: str, folder: str) -> Callable[..., Any]:
     return found
 
 
-def _imported(known: Known) -> Callable[..., Any]:
+def _imported(known: ClassSettings) -> Callable[..., Any]:
     assert known.inputs is not None
     return _function(known.inputs, known.folder)
 

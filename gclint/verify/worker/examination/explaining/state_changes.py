@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.case import Case
+from gclint.verify.worker.examination.comparison import Comparison
 from gclint.verify.worker.examination.explaining.explanation import checkpoint_at
 from gclint.verify.worker.examination.explaining.mentions import ELSEWHERE, IN_CALLED, ON_LINE, nearness
-from gclint.verify.worker.examination.inspection.difference import Origin
-from gclint.verify.worker.examination.inspection.inspector import Checkpointed, Setting
-from gclint.verify.worker.examination.inspection.readable import TORCH, Change, Holder
+from gclint.verify.worker.examination.inspection.difference import FirstDifference
+from gclint.verify.worker.examination.inspection.inspector import AttributeAssignment, Checkpointed
+from gclint.verify.worker.examination.inspection.readable import TORCH, Holder, StateChange
 from gclint.verify.worker.examination.inspection.tape import Input
-from gclint.verify.worker.examination.words import line, names
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.examination.phrases import line, names
+from gclint.verify.worker.protocol import SourcePlace
 
 _SHARED: dict[Holder, str] = {
     "global": "the variable",
@@ -69,11 +69,14 @@ _UNNAMED = frozenset(("mode", "hook", "module", "weight"))
 
 
 def nearest(
-    each: Checkpointed, origin: Origin | None, stack: tuple[Place, ...], farthest: int = IN_CALLED
-) -> list[Change]:
+    each: Checkpointed,
+    origin: FirstDifference | None,
+    stack: tuple[SourcePlace, ...],
+    farthest: int = IN_CALLED,
+) -> list[StateChange]:
     """Return the changes of one kind that are read nearest to the first difference."""
     swapped = {change.owner for change in each.changes if change.holder == "module"}
-    ranks: dict[tuple[int, int], list[Change]] = {}
+    ranks: dict[tuple[int, int], list[StateChange]] = {}
     for change in each.changes:
         is_within = change.holder != "module" and any(_is_in(change.owner, owner) for owner in swapped)
         if change.holder in CAUSES and not is_within and _may_matter(change, each):
@@ -84,13 +87,15 @@ def nearest(
     return ranks[best] if best[0] <= farthest else []
 
 
-def _may_matter(change: Change, each: Checkpointed) -> bool:
+def _may_matter(change: StateChange, each: Checkpointed) -> bool:
     if change.holder == "generator":
         return change.place + change.part in each.drawn or (change.is_new and change.in_block)
     return change.name != TORCH or not each.preserves_random_state
 
 
-def _rank(change: Change, each: Checkpointed, origin: Origin | None, stack: tuple[Place, ...]) -> int:
+def _rank(
+    change: StateChange, each: Checkpointed, origin: FirstDifference | None, stack: tuple[SourcePlace, ...]
+) -> int:
     """Return how near to the first difference a change is read; 0 if the difference itself shows it."""
     if origin is not None and any(_shows(change, *pair) for pair in origin.inputs):
         return 0
@@ -104,7 +109,7 @@ def _rank(change: Change, each: Checkpointed, origin: Origin | None, stack: tupl
     return ELSEWHERE if change.holder == "mode" else nearness(_words(change), stack, path)
 
 
-def _shows(change: Change, one: Input | None, other: Input | None) -> bool:
+def _shows(change: StateChange, one: Input | None, other: Input | None) -> bool:
     given = [each for each in (one, other) if each is not None]
     keys = tuple(each.digest.key for each in given)
     is_value = len(set(keys)) == 2 and keys == (change.before_key, change.now_key)
@@ -115,7 +120,7 @@ def _is_in(module: str, owner: str) -> bool:
     return bool(owner) and (module == owner or module.startswith(f"{owner}."))
 
 
-def _words(change: Change) -> tuple[str, ...]:
+def _words(change: StateChange) -> tuple[str, ...]:
     """Return the words by which code reads what has changed."""
     owner = change.owner.rpartition(".")[2]
     if change.holder in _UNNAMED:
@@ -123,10 +128,12 @@ def _words(change: Change) -> tuple[str, ...]:
     return (owner, change.name) if change.holder == "default" else (change.name, change.part)
 
 
-def told(case: Case, each: Checkpointed, changed: list[Change]) -> tuple[str, tuple[Place, ...]]:
+def described_change(
+    comparison: Comparison, each: Checkpointed, changed: list[StateChange]
+) -> tuple[str, tuple[SourcePlace, ...]]:
     """Return the sentences about a change, and the lines that make it."""
     first = changed[0]
-    settings = case.inspection.settings if case.inspection is not None else {}
+    settings = comparison.inspection.settings if comparison.inspection is not None else {}
     set_by = [settings[change.place] for change in changed if change.place in settings]
     is_whole = sum(change.place == first.place for change in changed) == 1
     is_known = is_whole and first.before and first.now
@@ -147,7 +154,7 @@ def told(case: Case, each: Checkpointed, changed: list[Change]) -> tuple[str, tu
     return text, tuple(dict.fromkeys(setting.place for setting in set_by))
 
 
-def named(changed: Iterable[Change]) -> list[str]:
+def named(changed: Iterable[StateChange]) -> list[str]:
     """Return what has changed, with the part of it if that is only one."""
     parts: dict[str, list[str]] = {}
     for change in changed:
@@ -155,12 +162,12 @@ def named(changed: Iterable[Change]) -> list[str]:
     return [place + (inner[0] if len(inner) == 1 else "") for place, inner in parts.items()]
 
 
-def _setter(setting: Setting) -> str:
+def _setter(setting: AttributeAssignment) -> str:
     who = "a block sets it" if setting.in_checkpoint else "the model sets it outside of checkpoints"
     return f"{who} at {line(setting.place)}"
 
 
-def _who(change: Change) -> str:
+def _who(change: StateChange) -> str:
     if change.holder == "argument" and change.is_gone:
         return "the checkpoint passes on another object, without it"
     return (

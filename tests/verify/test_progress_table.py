@@ -6,8 +6,8 @@ from io import StringIO
 
 from rich.console import Console
 
-from gclint.report.live import LiveTable, show_results
-from gclint.verify.run import Heard
+from gclint.report.progress_table import LiveTable, show_results
+from gclint.verify.run import ReceivedMessage
 from gclint.verify.worker.protocol import (
     ClassResult,
     Cost,
@@ -40,7 +40,7 @@ def _shown(*messages: Message, sources: int) -> list[str]:
     table = LiveTable(_console())
     table.expect(sources)
     for message in messages:
-        table.take(Heard(message, None))
+        table.take(ReceivedMessage(message, None))
     return _lines(table)
 
 

@@ -1,4 +1,4 @@
-"""Twins, two pieces of the same code: a copy and its origin, or generated code and its source."""
+"""Pairs of two pieces of the same code: a copy and its origin, or generated code and its source."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _code_end(text: str, start: int, end: int, indent: int) -> int:
 
 
 @dataclass(frozen=True)
-class Twin:
+class CopyPair:
     """Two regions that have the same code, after a renaming."""
 
     source: Region
@@ -294,7 +294,7 @@ def _without_ignores(text: str) -> str:
 
 
 def _masked(line: str) -> str:
-    """Return the line of a definition without its name, which may differ between twins."""
+    """Return the line of a definition without its name, which may differ between the two."""
     name = _OWN_NAME.match(line)
     return line if name is None else line[: name.start(1)] + "_" + line[name.end(1) :]
 

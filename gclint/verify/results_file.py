@@ -24,7 +24,7 @@ from gclint.code.paths import shown
 from gclint.facts import read_bytes
 from gclint.userfolder import UserFolder, lock, own_folder, state_home
 from gclint.verify.results import Results, UnusableResults
-from gclint.verify.run import Heard
+from gclint.verify.run import ReceivedMessage
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import Target, digest
 from gclint.verify.worker.protocol import (
@@ -100,7 +100,7 @@ def results_folder() -> UserFolder:
     return folder
 
 
-class Journal:
+class ResultsFile:
     """Writes results; a context manager."""
 
     def __init__(self, handle: int, path: Path, header: Header, *, resume: bool) -> None:
@@ -150,18 +150,18 @@ class Journal:
         os.lseek(self._handle, self._size, os.SEEK_SET)
         return found
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> ResultsFile:
         return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._handle)
 
-    def write(self, heard: Heard) -> None:
+    def write(self, received: ReceivedMessage) -> None:
         """Write a message if it is worth keeping; raise UnusableResults if the file cannot be written."""
-        message = heard.message
+        message = received.message
         if isinstance(message, _KEPT) and getattr(message, "source", "") is not None:
             content = json.loads(encode(message))
-            self._write({"tree": heard.tree, "digest": heard.digest, **content})
+            self._write({"tree": received.tree, "digest": received.digest, **content})
 
     def finish(self) -> None:
         """Record that everything has been run, as :meth:`write` does."""

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.torch
 
 
 def test_where_the_interpreter_knows_only_the_first_line_of_a_call_that_is_its_place() -> None:
-    from gclint.verify.worker.examination.trace import _span
+    from gclint.verify.worker.examination.block_calls import _span
 
     # As in Python 3.10.
     code: Any = SimpleNamespace(co_code=b"")
@@ -25,7 +25,7 @@ def test_where_the_interpreter_knows_only_the_first_line_of_a_call_that_is_its_p
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 knows only the first line")
 def test_a_call_on_several_lines_has_all_of_them() -> None:
-    from gclint.verify.worker.examination.trace import _span
+    from gclint.verify.worker.examination.block_calls import _span
 
     frame = inspect.currentframe()
     assert frame is not None
@@ -54,8 +54,8 @@ class ToyOther(torch.nn.Module):
 def test_class_is_where_the_text_that_was_imported_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gclint.verify.worker.examination.trace import definition, source_lines
-    from gclint.verify.worker.protocol import Place
+    from gclint.verify.worker.examination.block_calls import definition, source_lines
+    from gclint.verify.worker.protocol import SourcePlace
 
     monkeypatch.syspath_prepend(tmp_path)
     path = tmp_path / "modeling_placed.py"
@@ -63,7 +63,7 @@ def test_class_is_where_the_text_that_was_imported_has_it(
     module = importlib.import_module("modeling_placed")
     try:
         assert source_lines(str(path)) == _MODULE.splitlines(keepends=True)
-        assert definition(module.ToyLayer) == Place(str(path), 4, 6)
-        assert definition(module.ToyOther) == Place(str(path), 9, 10)
+        assert definition(module.ToyLayer) == SourcePlace(str(path), 4, 6)
+        assert definition(module.ToyOther) == SourcePlace(str(path), 9, 10)
     finally:
         del sys.modules["modeling_placed"]

@@ -50,7 +50,7 @@ _KEPT: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Shown:
+class ReportOptions:
     """How a report on some files is printed."""
 
     paths: tuple[Path, ...]
@@ -61,8 +61,6 @@ class Shown:
 
 
 class _Files:
-    """The files of a known report."""
-
     def __init__(self, paths: tuple[Path, ...]) -> None:
         self.paths = paths
         self.given = frozenset(paths)
@@ -95,7 +93,7 @@ class _Files:
         return self.location(path).parent.name
 
 
-def keep(store: Store, arguments: Sequence[str], trace: Trace, report: Report, shown: Shown) -> None:
+def keep(store: Store, arguments: Sequence[str], trace: Trace, report: Report, shown: ReportOptions) -> None:
     """Store the report of a command that has printed it and done nothing else."""
     code, facts = consulted(trace)
     if code is None or facts is None or report.problems:
@@ -117,7 +115,7 @@ def show(store: Store, arguments: Sequence[str]) -> int | None:
     try:
         if not (still_holds(document.get("code")) and still_holds(document.get("facts"))):
             return None
-        shown = decoded(Shown, document.get("shown"))
+        shown = decoded(ReportOptions, document.get("shown"))
         kept = {name: decoded(kind, document["report"].get(name)) for name, kind in _KEPT.items()}
     except (Damaged, AttributeError, KeyError):
         return None

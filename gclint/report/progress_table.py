@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gclint.code.paths import printable, shown
-from gclint.verify.run import Heard
+from gclint.verify.run import ReceivedMessage
 from gclint.verify.worker.modes import CHECKPOINTED
 from gclint.verify.worker.protocol import ClassResult, Discovered, Mode, Unusable
 from gclint.verify.worker.protocol import Progress as Begun
@@ -55,9 +55,9 @@ class LiveTable:
         """Show what is done between runs."""
         self._note = words
 
-    def take(self, heard: Heard) -> None:
+    def take(self, received: ReceivedMessage) -> None:
         """Handle a message of the run."""
-        message = heard.message
+        message = received.message
         if isinstance(message, Discovered):
             self._share[message.source] = 1 / max(len(message.classes), 1)
             if not message.classes:
@@ -123,7 +123,6 @@ def results_table(results: Iterable[ClassResult], width: int) -> Table:
 
 
 def _end(result: ClassResult, mode: Mode) -> Text:
-    """Return the outcome of a mode as text."""
     if result.outcome == "not run":
         return Text("not run", _STYLES["not run"])
     failures = sum(failure.mode == mode for failure in result.failures)

@@ -24,11 +24,11 @@ from gclint.copies.marked import (
     module_of,
     named_origins,
     origin_module,
-    twin_of,
+    pair_of,
 )
-from gclint.copies.twins import Twin
+from gclint.copies.pairs import CopyPair
 from gclint.facts import entries, matching, search
-from gclint.finding import Applicability, Edit, Finding, Fix, Heir, Refusal
+from gclint.finding import Applicability, Edit, Finding, Fix, InheritedDefect, Refusal
 from gclint.level import Level
 from gclint.network.evaluation.modules import library_of
 from gclint.network.lineage import Lineage, Place, place_at
@@ -45,17 +45,17 @@ COPIES = Topic("copies", _copies_from)
 """Which given files call something a copy of code in a module."""
 
 
-class Tree:
-    """The twins of code in the files of a run."""
+class CopyIndex:
+    """Which code in the files of a run is a copy of which."""
 
     def __init__(self, project: Project, paths: tuple[Path, ...] | None = None) -> None:
         """Look at the given files and, for a fix, at those beside them: all ``paths``, if they are known."""
         self._project = project
         self._known_paths = paths
-        self.twin_files: set[Path] = set()
-        """The files on both sides of the twins that edits were found to change."""
-        self._twins: dict[Path, list[Twin]] = {}
-        self._place_twins: dict[Place, list[Twin]] = {}
+        self.paired_files: set[Path] = set()
+        """The files on both sides of the pairs that edits were found to change."""
+        self._pairs: dict[Path, list[CopyPair]] = {}
+        self._pairs_by_place: dict[Place, list[CopyPair]] = {}
 
     def scan(self) -> None:
         """Ask all files at once: later, only some of them are read."""
@@ -92,21 +92,21 @@ class Tree:
                 found[module].append(file)
         return found
 
-    def touched(self, path: Path, edits: list[Edit]) -> Iterator[Twin]:
-        """Yield the twins that ``edits`` of the file at ``path`` change on one side."""
+    def touched(self, path: Path, edits: list[Edit]) -> Iterator[CopyPair]:
+        """Yield the pairs that ``edits`` of the file at ``path`` change on one side."""
         file = self._project.file(path)
-        for twin in [*self._copies(file), *self._generated(file, edits)]:
-            for region in (twin.source, twin.derived):
+        for pair in [*self._copies(file), *self._generated(file, edits)]:
+            for region in (pair.source, pair.derived):
                 if region.file is file and any(region.touches(edit) for edit in edits):
-                    self.twin_files |= {twin.source.file.path, twin.derived.file.path}
-                    yield twin
+                    self.paired_files |= {pair.source.file.path, pair.derived.file.path}
+                    yield pair
                     break
 
-    def _copies(self, file: SourceFile) -> list[Twin]:
-        known = self._twins.get(file.path)
+    def _copies(self, file: SourceFile) -> list[CopyPair]:
+        known = self._pairs.get(file.path)
         if known is None:
-            twins = (twin_of(self._project, copy, comment) for copy, comment in self._comments(file))
-            known = self._twins[file.path] = [twin for twin in twins if twin is not None]
+            pairs = (pair_of(self._project, copy, comment) for copy, comment in self._comments(file))
+            known = self._pairs[file.path] = [pair for pair in pairs if pair is not None]
         return known
 
     def _comments(self, file: SourceFile) -> Iterator[tuple[SourceFile, CopyComment]]:
@@ -132,15 +132,15 @@ class Tree:
             return [*self._project.in_order(paths)]
         return [path for path in self.paths if path in paths]
 
-    def _generated(self, file: SourceFile, edits: list[Edit]) -> Iterator[Twin]:
+    def _generated(self, file: SourceFile, edits: list[Edit]) -> Iterator[CopyPair]:
         module = library_of(self._project).module(file)
         for place in dict.fromkeys(place_at(module, edit.start) for edit in edits):
             if place is not None:
-                known = self._place_twins.get(place)
+                known = self._pairs_by_place.get(place)
                 if known is None:
                     places = [place, *self.lineage.heirs(place)]
-                    twins = (self.lineage.twin(each) for each in places)
-                    known = self._place_twins[place] = [twin for twin in twins if twin is not None]
+                    pairs = (self.lineage.twin(each) for each in places)
+                    known = self._pairs_by_place[place] = [pair for pair in pairs if pair is not None]
                 yield from known
 
 
@@ -174,7 +174,7 @@ def attribute(project: Project, findings: Sequence[Finding], lineage: Lineage) -
     for finding in findings:
         place = _found_at(project, finding)
         target = None if place is None else _target(project, place, lineage)
-        if place is None or target is None or (target == place and finding.subject is None):
+        if place is None or target is None or (target == place and finding.class_elsewhere is None):
             left.append(_without_source(project, finding, place, lineage))
             continue
         several = moved.setdefault((_piece(target), finding.kind), _Moved(target))
@@ -191,14 +191,14 @@ def attribute(project: Project, findings: Sequence[Finding], lineage: Lineage) -
 def may_belong_elsewhere(project: Project, finding: Finding) -> bool:
     """Return whether a finding may be one of those that are reported in another file."""
     file = project.file(finding.path)
-    return finding.subject is not None or is_modular(file.path) or modular_path(file) is not None
+    return finding.class_elsewhere is not None or is_modular(file.path) or modular_path(file) is not None
 
 
 def _found_at(project: Project, finding: Finding) -> Place | None:
     """Return the place of a finding that may belong to another file; None for all others."""
     library = library_of(project)
-    if finding.subject is not None:
-        path, start, _ = finding.subject
+    if finding.class_elsewhere is not None:
+        path, start, _ = finding.class_elsewhere
         return place_at(library.module(project.file(path)), start)
     if not may_belong_elsewhere(project, finding):
         return None
@@ -266,7 +266,7 @@ def _merge(project: Project, several: _Moved, natives: Sequence[Finding], lineag
         native = all_members[0] if natives else None
         if native is not None and native is not members[0]:
             own = replace(members[0], path=native.path, start=native.start, end=native.end)
-            first = replace(own, symbol=native.symbol, subject=None, heirs=())
+            first = replace(own, symbol=native.symbol, class_elsewhere=None, inherited_by=())
             result.append(_united(project, first, members, is_moved=True))
             continue
         # One thing is said of a block: the gravest.
@@ -282,7 +282,14 @@ def _merge(project: Project, several: _Moved, natives: Sequence[Finding], lineag
         path = several.target.file.path
         symbol = several.target.info.name if several.target.method is None else members[0].symbol
         first = replace(
-            members[0], path=path, start=span[0], end=span[1], symbol=symbol, subject=None, heirs=(), **said
+            members[0],
+            path=path,
+            start=span[0],
+            end=span[1],
+            symbol=symbol,
+            class_elsewhere=None,
+            inherited_by=(),
+            **said,
         )
         result.append(_united(project, first, members, is_moved=True))
     return result
@@ -294,11 +301,11 @@ def _span(target: Place, finding: Finding, place: Place, lineage: Lineage) -> tu
         return target.info.definition.heading
     start, end = finding.start, finding.end
     while place != target:
-        twin = lineage.twin(place)
+        pair = lineage.twin(place)
         source = lineage.source(place)
-        if twin is None or source is None:
+        if pair is None or source is None:
             return None
-        span = twin.source_span(start, end)
+        span = pair.source_span(start, end)
         if span is None:
             return None
         (start, end), place = span, source
@@ -311,14 +318,16 @@ def _united(
     """Return a finding that stands for the same defect in other files too, with one fix for all of them."""
     message = finding.message
     # A file of another tree may have no code of its own, and use this very class.
-    runners = [each for each in others if each.subject is not None and not is_modular(each.path)]
-    heirs = tuple(Heir(each.path, each.symbol, defines=each not in runners) for each in others)
+    runners = [each for each in others if each.class_elsewhere is not None and not is_modular(each.path)]
+    inherited_by = tuple(
+        InheritedDefect(each.path, each.symbol, defines=each not in runners) for each in others
+    )
     for relation, those in ("inherited by", set(others) - set(runners)), ("run by", set(runners)):
         models = {project.model(each.path) for each in those} - {project.model(finding.path)}
         if models:
             message += f"; {relation} {', '.join(sorted(models))}"
     remedy = _united_remedy(finding, others, is_moved=is_moved)
-    return replace(finding, message=message, remedy=remedy, heirs=heirs, subject=None)
+    return replace(finding, message=message, remedy=remedy, inherited_by=inherited_by, class_elsewhere=None)
 
 
 def _united_remedy(finding: Finding, others: Sequence[Finding], *, is_moved: bool) -> Fix | Refusal:

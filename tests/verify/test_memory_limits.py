@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from gclint.verify.worker.memory import is_crowded_out, is_out_of_memory
+from gclint.verify.worker.memory_limits import is_crowded_out, is_out_of_memory
 
 
 @pytest.mark.parametrize(

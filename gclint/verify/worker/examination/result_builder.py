@@ -1,4 +1,4 @@
-"""Collects the findings of an examination, and what is known of call sites, and makes the result of them."""
+"""Collects the results of an examination, and what is known of call sites, and makes the result of them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gclint.verify.worker.cause import Cause
+from gclint.verify.worker.examination.block_calls import BlockCall, definition
 from gclint.verify.worker.examination.blocks import Block, is_layer_class
-from gclint.verify.worker.examination.case import Case, Symptom
-from gclint.verify.worker.examination.evidence import diagnose, recipe
+from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
+from gclint.verify.worker.examination.phrases import names
+from gclint.verify.worker.examination.reporting import diagnose, recipe
 from gclint.verify.worker.examination.run import ENABLING, Run
-from gclint.verify.worker.examination.trace import Call, definition
-from gclint.verify.worker.examination.words import names
 from gclint.verify.worker.importing import coverage, executed_places
 from gclint.verify.worker.protocol import (
     ClassResult,
@@ -27,19 +27,19 @@ from gclint.verify.worker.protocol import (
     NotCompared,
     ObservedSite,
     Outcome,
-    Place,
     Recipe,
     Source,
+    SourcePlace,
     Stability,
     Verdict,
 )
 from gclint.verify.worker.scenarios import Scenario
-from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.tiny_model import TinyModel
 
 
 @dataclass
 class _Site:
-    calls: list[Call] = field(default_factory=list)
+    calls: list[BlockCall] = field(default_factory=list)
     rewritten: dict[str, None] = field(default_factory=dict)
     shared: dict[str, None] = field(default_factory=dict)
 
@@ -52,22 +52,24 @@ class Sites:
         self._blocks: dict[str, Block] = {}
         self._recomputed: dict[str, bool] = {}
 
-    def add(self, case: Case) -> None:
+    def add(self, comparison: Comparison) -> None:
         """Add the calls of a run."""
-        self._runs.append((case.run, case.kinds))
+        self._runs.append((comparison.run, comparison.kinds))
 
-    def judge(self, case: Case) -> None:
+    def judge(self, comparison: Comparison) -> None:
         """Add which blocks were recomputed in a run, except for those that lost their gradients."""
-        blocks = (*case.blocks, *case.lone)
+        blocks = (*comparison.blocks, *comparison.lone)
         self._blocks |= {each.name: each for each in blocks}
-        if case.run.stage == ENABLING:
+        if comparison.run.stage == ENABLING:
             self._recomputed |= {each.name: False for each in blocks}
-        if case.run.error is not None:
+        if comparison.run.error is not None:
             return
-        lost = set(case.lost)
+        lost = set(comparison.lost)
         for block in blocks:
-            if case.run.forward[block.name] and not (lost and lost.issuperset(case.expected(block))):
-                recomputed = block.name in case.recomputed
+            if comparison.run.forward[block.name] and not (
+                lost and lost.issuperset(comparison.expected(block))
+            ):
+                recomputed = block.name in comparison.recomputed
                 self._recomputed[block.name] = recomputed and self._recomputed.get(block.name, True)
 
     def take(self, other: Sites) -> None:
@@ -84,7 +86,7 @@ class Sites:
 
     def facts(self) -> tuple[ObservedSite, ...]:
         """Return what is known, in the order of the source."""
-        sites: dict[tuple[Place, type], _Site] = {}
+        sites: dict[tuple[SourcePlace, type], _Site] = {}
         for run, kinds in self._runs:
             # Each node that computes arguments of a call counts once for it.
             times = Counter(node for call in run.calls for node in set().union(*call.graphs.values()))
@@ -101,7 +103,7 @@ class Sites:
         found = [self._fact(place, kind, site) for (place, kind), site in sites.items()]
         return tuple(sorted(found, key=lambda each: (each.place.path, each.place.line, each.block)))
 
-    def _fact(self, place: Place, kind: type, site: _Site) -> ObservedSite:
+    def _fact(self, place: SourcePlace, kind: type, site: _Site) -> ObservedSite:
         blocks = [self._blocks[call.block] for call in site.calls if call.block in self._blocks]
         return ObservedSite(
             place,
@@ -129,7 +131,7 @@ def _names(groups: Iterable[Mapping[str, object] | Sequence[str]]) -> tuple[str,
 
 
 @dataclass(frozen=True)
-class Doubt:
+class Inconclusive:
     """The reason why something cannot be judged."""
 
     category: str
@@ -139,14 +141,14 @@ class Doubt:
 
 _GUESSED = (Cause.DISAGREEMENT, Cause.NO_INPUT_GRADIENT)
 """Causes that are named if there is no evidence for another one."""
-_IDLE = Doubt(
+_IDLE = Inconclusive(
     "nothing to recompute",
     "nothing was recomputed: no block that checkpointing could recompute has run with gradients",
 )
 
 
-class Findings:
-    """Collects the findings on one class."""
+class ClassResultBuilder:
+    """Collects what becomes the result of one class."""
 
     def __init__(self, source: Source, model_class: Any) -> None:
         self.scenarios: list[str] = []
@@ -154,8 +156,8 @@ class Findings:
         self.notes: list[str] = []
         self.costs: list[Cost] = []
         self.fingerprints: list[Fingerprint] = []
-        self._least: Case | None = None
-        self.doubt: Doubt | None = None
+        self._least: Comparison | None = None
+        self.inconclusive: Inconclusive | None = None
         """Why the class has not passed, even if nothing failed."""
         self._is_idle: bool | None = None
         """Whether nothing that could be recomputed has run; None if nothing is known yet."""
@@ -174,17 +176,17 @@ class Findings:
         self._recipes: dict[str, Recipe] = {}
         self._started = time.perf_counter()
 
-    def separate(self) -> Findings:
-        """Return findings on the same class that are empty, but for what was executed."""
-        made = Findings(self._source, self._class)
+    def separate(self) -> ClassResultBuilder:
+        """Return a builder for the same class that is empty, but for what was executed."""
+        made = ClassResultBuilder(self._source, self._class)
         made.executed |= self.executed
         return made
 
-    def not_judged(self, specimen: Specimen, doubt: Doubt) -> None:
-        """Record that a further specimen cannot be judged."""
-        self.notes.append(f"{specimen.scenario}: {doubt.reason}")
+    def not_judged(self, tiny_model: TinyModel, inconclusive: Inconclusive) -> None:
+        """Record that a further tiny model cannot be judged."""
+        self.notes.append(f"{tiny_model.scenario}: {inconclusive.reason}")
 
-    def new_failures(self, other: Findings) -> frozenset[Any]:
+    def new_failures(self, other: ClassResultBuilder) -> frozenset[Any]:
         """Return the keys of the failures that only ``other`` has."""
         return frozenset(other._failures.keys() - self._failures.keys())
 
@@ -193,13 +195,13 @@ class Findings:
         """The keys of the failures."""
         return frozenset(self._failures)
 
-    def take(self, other: Findings) -> None:
-        """Add the findings in further scenarios."""
+    def take(self, other: ClassResultBuilder) -> None:
+        """Add the results of further scenarios."""
         self.scenarios += other.scenarios
         self.verdicts += other.verdicts
         self.fingerprints += other.fingerprints
         self.notes += other.notes
-        self.doubt = self.doubt or other.doubt
+        self.inconclusive = self.inconclusive or other.inconclusive
         self._be(idle=other._is_idle)
         self.sites.take(other.sites)
         self.add_embeddings(other._embeddings.values())
@@ -221,17 +223,19 @@ class Findings:
                     self._made_of.add(f"{inspect.getsourcefile(kind)}::{kind.__qualname__}")
 
     def add_not_covered(self, parts: Collection[str]) -> None:
-        """Record that a specimen ran all parts of the model except these."""
+        """Record that a tiny model ran all parts of the model except these."""
         before = parts if self._not_covered is None else self._not_covered
         self._not_covered = tuple(each for each in before if each in parts)
 
-    def judge(self, case: Case, symptoms: Sequence[Symptom], specimen: Specimen) -> None:
-        """Record the failures that explain symptoms, unless an earlier scenario has shown them."""
-        for failure in diagnose(case, symptoms):
-            if not self._is_known(case, failure):
-                self.fail(failure, specimen)
+    def judge(
+        self, comparison: Comparison, failed_checks: Sequence[FailedCheck], tiny_model: TinyModel
+    ) -> None:
+        """Record the failures that explain failed checks, unless an earlier scenario has shown them."""
+        for failure in diagnose(comparison, failed_checks):
+            if not self._is_known(comparison, failure):
+                self.fail(failure, tiny_model)
 
-    def _is_known(self, case: Case, failure: Failure) -> bool:
+    def _is_known(self, comparison: Comparison, failure: Failure) -> bool:
         """Return whether an earlier scenario has shown the cause of what is only guessed here."""
         shown = [
             each.parameters
@@ -240,33 +244,33 @@ class Findings:
         ]
         if failure.cause is Cause.DISAGREEMENT and failure.difference is None and not failure.places:
             return bool(shown)
-        return failure.cause in _GUESSED and case.plain is None and failure.parameters in shown
+        return failure.cause in _GUESSED and comparison.plain is None and failure.parameters in shown
 
-    def fail(self, failure: Failure, specimen: Specimen) -> None:
+    def fail(self, failure: Failure, tiny_model: TinyModel) -> None:
         """Record a failure, unless there is one with the same cause, mode and places."""
         key = (failure.mode, failure.cause or failure.check, failure.places)
         self._failures.setdefault(key, failure)
-        if specimen.scenario not in self._recipes:
-            self._recipes[specimen.scenario] = recipe(specimen)
+        if tiny_model.scenario not in self._recipes:
+            self._recipes[tiny_model.scenario] = recipe(tiny_model)
 
-    def compared(self, case: Case) -> None:
+    def compared(self, comparison: Comparison) -> None:
         """Record how much of a run could be compared; if it is too little, the class has not passed."""
-        if not case.has(0):
+        if not comparison.has(0):
             return
-        is_whole = not case.run.conditions.scenario.frozen_base
+        is_whole = not comparison.run.conditions.scenario.frozen_base
         if is_whole:
-            self._take_least(case)
-        if not case.is_meaningful:
-            self.doubt = self.doubt or not_compared(case)
-        self._be(idle=case.is_idle)
+            self._take_least(comparison)
+        if not comparison.is_meaningful:
+            self.inconclusive = self.inconclusive or not_compared(comparison)
+        self._be(idle=comparison.is_idle)
 
     def _be(self, *, idle: bool | None) -> None:
         if idle is not None:
             self._is_idle = idle and self._is_idle is not False
 
-    def _take_least(self, case: Case) -> None:
-        if self._least is None or _share(case) < _share(self._least):
-            self._least = case
+    def _take_least(self, comparison: Comparison) -> None:
+        if self._least is None or _share(comparison) < _share(self._least):
+            self._least = comparison
 
     def failed_by(self, causes: Collection[Cause], scenario: Scenario | None = None) -> bool:
         """Return whether a scenario, or any, has shown a failure with one of these causes."""
@@ -283,11 +287,11 @@ class Findings:
     def result(self) -> ClassResult:
         """Return the result so far."""
         blocks, recomputed = self.sites.counts()
-        doubt = None if self._failures else self.doubt or (_IDLE if self._is_idle else None)
+        inconclusive = None if self._failures else self.inconclusive or (_IDLE if self._is_idle else None)
         return self._result(
-            "failed" if self._failures else "not run" if doubt else "passed",
-            reason=doubt and doubt.reason,
-            category=doubt and doubt.category,
+            "failed" if self._failures else "not run" if inconclusive else "passed",
+            reason=inconclusive and inconclusive.reason,
+            category=inconclusive and inconclusive.category,
             not_covered=self._not_covered or (),
             failures=tuple(self._failures.values()),
             blocks=blocks,
@@ -322,9 +326,9 @@ class Findings:
             ),
         }
 
-    def not_run(self, doubt: Doubt) -> ClassResult:
+    def not_run(self, inconclusive: Inconclusive) -> ClassResult:
         """Return a result for a class that cannot be judged at all."""
-        return self._result("not run", reason=doubt.reason, category=doubt.category)
+        return self._result("not run", reason=inconclusive.reason, category=inconclusive.category)
 
     def _result(self, outcome: Outcome, **more: Any) -> ClassResult:
         return ClassResult(
@@ -338,25 +342,29 @@ class Findings:
         )
 
 
-def not_compared(case: Case) -> Doubt:
+def not_compared(comparison: Comparison) -> Inconclusive:
     """Return why too few gradients of a run could be compared."""
-    total, conditions = len(case.agreements(0)), case.run.conditions
-    if case.changing:
-        return Doubt(
+    total, conditions = len(comparison.agreements(0)), comparison.run.conditions
+    if comparison.changing:
+        return Inconclusive(
             "not reproducible",
-            f"two plain runs from the same state differ in {len(case.changing)} of {total} gradients "
-            f"({conditions.scenario.name}): {names(case.changing)}",
+            f"two plain runs from the same state differ in {len(comparison.changing)} of {total} gradients "
+            f"({conditions.scenario.name}): {names(comparison.changing)}",
         )
-    why = [f"the effect of rounding on {names(case.blurred)} is too large"] if case.blurred else []
-    if case.not_finite:
-        why.append(f"there are no finite values in those of {names(case.not_finite)} without checkpointing")
+    why = (
+        [f"the effect of rounding on {names(comparison.blurred)} is too large"] if comparison.blurred else []
+    )
+    if comparison.not_finite:
+        why.append(
+            f"there are no finite values in those of {names(comparison.not_finite)} without checkpointing"
+        )
     how = "without" if conditions.mode == "plain" else f"{conditions.mode}"
-    return Doubt(
+    return Inconclusive(
         "not compared",
-        f"only {case.compared} of {total} gradients can be compared ({how} checkpointing, "
+        f"only {comparison.compared} of {total} gradients can be compared ({how} checkpointing, "
         f"{conditions.scenario.name}): {'; '.join(why)}",
     )
 
 
-def _share(case: Case) -> float:
-    return case.compared / max(len(case.agreements(0)), 1)
+def _share(comparison: Comparison) -> float:
+    return comparison.compared / max(len(comparison.agreements(0)), 1)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from gclint.code.file import SourceFile, UnreadableFile, encoded
 from gclint.code.lines import logical_lines
+from gclint.code.neighbouring_files import forget_mentions
 from gclint.code.project import Project
 from gclint.code.remembered import remembered
-from gclint.code.surroundings import forget_mentions
 from gclint.code.syntax import syntax_problem
 from gclint.copies.marked import copy_comments
 from gclint.facts import digest
@@ -23,8 +23,8 @@ from gclint.network.lineage import imported_models
 from gclint.network.outside import switches_in
 from gclint.rule import Rule
 from gclint.run.check import (
-    CheckResult,
-    Verdict,
+    FileVerdict,
+    LintResult,
     collector_paused,
     judge,
     says_the_same,
@@ -32,7 +32,7 @@ from gclint.run.check import (
     to_judge_again,
     with_verdicts,
 )
-from gclint.run.tree import Tree
+from gclint.run.copy_index import CopyIndex
 
 
 class Live:
@@ -44,9 +44,9 @@ class Live:
         self.rules = rules
         self.broken: dict[Path, Problem] = {}
         """The problems of texts that are not valid Python; other files see the last valid text."""
-        self._verdicts: dict[Path, Verdict] = {}
+        self._verdicts: dict[Path, FileVerdict] = {}
         self._waiting: dict[Path, None] = dict.fromkeys(project.paths)
-        self._result: CheckResult | None = None
+        self._result: LintResult | None = None
         self._is_same = False
         """Whether the findings are still those of the result, even if its verdicts are different."""
         self._involved: Set[Path] = frozenset()
@@ -61,7 +61,7 @@ class Live:
         return self._waiting.keys()
 
     @property
-    def result(self) -> CheckResult:
+    def result(self) -> LintResult:
         """The findings in all files that have been checked."""
         if self._result is None or not self._is_same:
             self._result = self._summary()
@@ -70,9 +70,9 @@ class Live:
             self._result = with_verdicts(self._result, self._verdicts, self.rules)
         return self._result
 
-    def _summary(self) -> CheckResult:
+    def _summary(self) -> LintResult:
         with collector_paused(keeps=not self._is_warm):
-            tree = Tree(self.project, self._tree_paths)
+            tree = CopyIndex(self.project, self._tree_paths)
             tree.scan()
             self._tree_paths = tree.paths
             with self.project.watched() as asked:

@@ -12,7 +12,7 @@ from gclint.code.project import Project
 from gclint.finding import Finding
 from gclint.rule import Rule, all_rules
 from gclint.run.check import check
-from gclint.run.live import Live
+from gclint.run.edited_files import Live
 from gclint.settings import Settings
 from gclint.testing.fixtures import Fixture
 from tests.harness import load_fixtures

@@ -11,7 +11,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Known:
+class ClassSettings:
     """What is stated about a configuration class or a model class."""
 
     name: str

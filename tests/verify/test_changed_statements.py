@@ -10,9 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from gclint.verify.changed import changed_parts, changed_places
+from gclint.verify.changed_statements import changed_parts, changed_places
 from gclint.verify.worker import importing
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 
 _BEFORE = '''\
 class Layer(Module):
@@ -84,7 +84,7 @@ def _imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Mapping[in
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "marked", raising=False)
-    places = [Place(str(path), first, last) for first, last in lines.items()]
+    places = [SourcePlace(str(path), first, last) for first, last in lines.items()]
     importing.lay_over({str(path): _TEXT}, places)
     return importlib.import_module("marked")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 
 EXTRA_LIBRARY = "extra library"
 """The category of reasons for libraries that are not installed."""
@@ -42,7 +42,7 @@ class NotSynthesisable(Exception):
 class BrokenModel(NotSynthesisable):
     """A model that cannot run with any inputs: the defect is its own."""
 
-    def __init__(self, message: str, reason: str, place: Place) -> None:
+    def __init__(self, message: str, reason: str, place: SourcePlace) -> None:
         super().__init__("model", message)
         self.reason = reason
         """Why other inputs do not help."""
@@ -52,7 +52,7 @@ class BrokenModel(NotSynthesisable):
         return type(self), (str(self), self.reason, self.place)
 
 
-class Variants(Protocol):
+class BatchVariants(Protocol):
     """Batches that can be derived from the usual one."""
 
     @property
@@ -64,7 +64,7 @@ class Variants(Protocol):
 
 
 @dataclass(frozen=True)
-class Specimen:
+class TinyModel:
     """A tiny model with its inputs; its forward and backward passes have been tried.
 
     It can be sent to another process.
@@ -86,16 +86,16 @@ class Specimen:
     """The optional inputs of training with which the class could not be run."""
     keeps_cache: bool = False
     """Whether it can be run only with its own cache."""
-    variants: Variants | None = None
+    variants: BatchVariants | None = None
     """Makes batches without some modalities, if the class takes any besides text."""
     wanted: frozenset[str] | None = None
     """The names of the scenarios to run in addition to the first of its feature; None for all that apply."""
     least_dropout: float = 0.5
     """The least probability of dropping something in scenarios with dropout, where many are zero by default:
     high, since what is dropped as a whole, such as a layer, is dropped rarely in a tiny model."""
-    without: tuple[Callable[[], Specimen], ...] = ()
-    """Functions that make the specimens with one option less, if it has several."""
-    deeper: Callable[[], Specimen | None] | None = None
+    without: tuple[Callable[[], TinyModel], ...] = ()
+    """Functions that make the tiny models with one option less, if it has several."""
+    deeper: Callable[[], TinyModel | None] | None = None
     """Makes one that has as many layers as the default configuration, if that runs."""
 
     def modalities(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import PurePath
 
 from gclint.verify.worker.examination.fault import Fault
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _MANY = 3
@@ -40,6 +40,6 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def line(place: Place) -> str:
+def line(place: SourcePlace) -> str:
     """Return a place as ``file:line``."""
     return f"{PurePath(place.path).name}:{place.line}"

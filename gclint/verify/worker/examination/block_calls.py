@@ -25,7 +25,7 @@ from gclint.verify.worker.examination.tensors import (
     requires_grad,
     tensors_in,
 )
-from gclint.verify.worker.protocol import Place
+from gclint.verify.worker.protocol import SourcePlace
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _NOT_OF_MODELS = (
@@ -41,17 +41,17 @@ _NOT_OF_MODELS = (
 _INSPECTION = f"{__name__.rpartition('.')[0]}.inspection."
 _CHECKPOINTS = ("torch.utils.checkpoint", f"{_INSPECTION}checkpoints")
 """The modules that call the function of a checkpoint."""
-_OWN = "gclint.verify.worker."
+OWN_MODULES = "gclint.verify.worker."
 _COUNTER = count()
 
 
 @dataclass(frozen=True)
-class Call:
+class BlockCall:
     """One call of a block in a forward pass."""
 
     block: str
     """The name of the block in the model."""
-    place: Place
+    place: SourcePlace
     keyword: Mapping[str, int]
     """The keyword arguments that require grad, each with the identity of its tensor."""
     contained: Mapping[str, tuple[int, ...]]
@@ -68,13 +68,13 @@ class Call:
 
 
 @dataclass
-class Trace:
+class CallRecorder:
     """Records, while it is entered, the calls of blocks."""
 
     names: Mapping[nn.Module, str]
     """The blocks, with their names in the model."""
     phases: Phases
-    calls: list[Call] = field(default_factory=list)
+    calls: list[BlockCall] = field(default_factory=list)
     hold: Callable[[object], None] = lambda _value: None
     """Called with the keyword arguments of checkpoints."""
     records_gradients: bool = True
@@ -89,7 +89,7 @@ class Trace:
     _running: set[nn.Module] = field(default_factory=set)
     _originals: list[tuple[type, Any]] = field(default_factory=list)
 
-    def __enter__(self) -> Trace:
+    def __enter__(self) -> CallRecorder:
         for kind in dict.fromkeys(type(module) for module in self.names):
             self._originals.append((kind, vars(kind).get("__call__")))
             kind.__call__ = self._recording(kind.__call__)
@@ -136,7 +136,7 @@ class Trace:
         dictionaries = {name: each for name, each in named if type(each) is dict}
         self.caches |= {id(each): each for each in caches}
         self.dictionaries |= {id(each): each for each in dictionaries.values()}
-        call = Call(
+        call = BlockCall(
             self.names[module],
             place,
             by_keyword,
@@ -156,7 +156,7 @@ class Trace:
 
 
 @cache
-def definition(kind: type) -> Place:
+def definition(kind: type) -> SourcePlace:
     """Return where a class is defined, in the text that was imported."""
     module = inspect.getmodule(kind)
     path = file_of(kind)
@@ -173,9 +173,9 @@ def definition(kind: type) -> Place:
         if line.lstrip().startswith((f"class {kind.__name__}(", f"class {kind.__name__}:"))
     ]
     if not starts:
-        return Place(path, 1, 1)
+        return SourcePlace(path, 1, 1)
     start = starts[-1]
-    return Place(path, start, start + len(inspect.getblock(lines[start - 1 :])) - 1)
+    return SourcePlace(path, start, start + len(inspect.getblock(lines[start - 1 :])) - 1)
 
 
 def file_of(kind: type) -> str:
@@ -236,12 +236,12 @@ def _inner(value: Any) -> Iterable[int]:
         yield from (id(each) for _, each in tensors_in(value) if requires_grad(each))
 
 
-def model_frames() -> Iterator[Place]:
+def model_frames() -> Iterator[SourcePlace]:
     """Yield the lines of the model that are being executed, the innermost first."""
     for frame in _frames():
         if _is_of_model(frame):
-            yield Place(frame.f_code.co_filename, frame.f_lineno, frame.f_lineno)
-        elif _module(frame).startswith(_OWN) and not _is_recording(frame):
+            yield SourcePlace(frame.f_code.co_filename, frame.f_lineno, frame.f_lineno)
+        elif _module(frame).startswith(OWN_MODULES) and not _is_recording(frame):
             return
 
 
@@ -251,17 +251,17 @@ def is_asked_by_model() -> bool:
     return frame is not None and _is_of_model(frame)
 
 
-def innermost_place() -> Place | None:
+def innermost_place() -> SourcePlace | None:
     """Return the line of the model that is being executed."""
     frame = next(filter(_is_of_model, _frames()), None)
-    return None if frame is None else Place(frame.f_code.co_filename, *_span(frame.f_code, frame)[:2])
+    return None if frame is None else SourcePlace(frame.f_code.co_filename, *_span(frame.f_code, frame)[:2])
 
 
-def calling_place() -> Place | None:
+def calling_place() -> SourcePlace | None:
     """Return the line of the model that calls, or None if torch does so as a part of calling a module."""
     for frame in _frames():
         if _is_of_model(frame):
-            return Place(frame.f_code.co_filename, frame.f_lineno, frame.f_lineno)
+            return SourcePlace(frame.f_code.co_filename, frame.f_lineno, frame.f_lineno)
         if frame.f_code.co_name == "_call_impl":
             break
     return None
@@ -273,21 +273,21 @@ def bound(kind: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[
 
 
 def _is_of_model(frame: FrameType) -> bool:
-    return not _is_not_of_model(frame) and not _module(frame).startswith(_OWN)
+    return not _is_not_of_model(frame) and not _module(frame).startswith(OWN_MODULES)
 
 
 def _is_recording(frame: FrameType) -> bool:
     return _module(frame) == __name__ or _module(frame).startswith(_INSPECTION)
 
 
-def call_place() -> Place | None:
+def call_place() -> SourcePlace | None:
     """Return the place of the call that is being recorded."""
     frames = [frame for frame in _frames() if not _is_not_of_model(frame)]
     for frame in frames:
         # The place of a local function that torch calls is the call that passed it to torch.
         local = frame.f_code.co_flags & inspect.CO_NESTED
         if not (local and frame.f_back is not None and _module(frame.f_back) in _CHECKPOINTS):
-            return Place(frame.f_code.co_filename, *_span(frame.f_code, frame))
+            return SourcePlace(frame.f_code.co_filename, *_span(frame.f_code, frame))
     return None
 
 

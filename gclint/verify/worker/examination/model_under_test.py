@@ -18,10 +18,10 @@ from transformers.pytorch_utils import Conv1D
 from gclint.verify.worker import randomness
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import dense, in_type, move
-from gclint.verify.worker.memory import apply_gpu_limit
+from gclint.verify.worker.memory_limits import apply_gpu_limit
 from gclint.verify.worker.protocol import Mode
 from gclint.verify.worker.scenarios import Scenario
-from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.tiny_model import TinyModel
 from gclint.verify.worker.vocabulary import OUTPUT_ROUTER_LOGITS, PAST_KEY_VALUES, USE_CACHE
 
 _RANK = 2
@@ -81,31 +81,31 @@ def _parameter(name: str, shape: tuple[int, int], module: Any) -> nn.Parameter:
     return nn.Parameter(values.to(module.weight))
 
 
-class Subject:
+class ModelUnderTest:
     """A built model with everything needed to run it; each run takes place in a copy of its process."""
 
-    def __init__(self, specimen: Specimen, device: str) -> None:
+    def __init__(self, tiny_model: TinyModel, device: str) -> None:
         self.device = torch.device(device)
-        self.model: Any = specimen.build()
+        self.model: Any = tiny_model.build()
         self.model.train()
         if any(self.flags().values()):
             # What it does by default is no reference. An error is one of disabling, and is seen there.
             with suppress(Exception):
                 self.disable_checkpointing()
         self._extra: dict[str, nn.Parameter] = {}
-        self.specimen = specimen
-        """The specimen; its inputs may be replaced."""
+        self.tiny_model = tiny_model
+        """The tiny model; its inputs may be replaced."""
         self._parameters = dict(self.model.named_parameters())
         self._leaves: dict[str, Tensor] = {}
         self._configurations = list(_configurations(self.model))
         parts = holders(self.model)
         self._probabilities = list(probabilities(parts))
-        self._least = specimen.least_dropout
+        self._least = tiny_model.least_dropout
         """The least probability in scenarios with dropout."""
         self._layerdrops = list(_layerdrops(parts))
         self._has_routers = any(hasattr(each, OUTPUT_ROUTER_LOGITS) for each in parts)
         # What is cached in making inputs is then shared by all runs.
-        specimen.inputs()
+        tiny_model.inputs()
         parameters = signature(self.model.forward).parameters
         self._names = frozenset(parameters)
         self.switches = {name for name, each in parameters.items() if isinstance(each.default, bool)}
@@ -169,8 +169,8 @@ class Subject:
 
         Batches of two lengths alternate by number. ``use_cache`` may be left at its default.
         """
-        make = self.specimen.other_inputs if number % 2 else None
-        inputs: dict[str, Any] = move((make or self.specimen.inputs)(), self.device)
+        make = self.tiny_model.other_inputs if number % 2 else None
+        inputs: dict[str, Any] = move((make or self.tiny_model.inputs)(), self.device)
         if exact:
             inputs = in_type(inputs, torch.float64)
         for name, value in inputs.items():
@@ -179,7 +179,7 @@ class Subject:
                 self._leaves[f"input {name}{which}"] = leaf = value.detach().requires_grad_()
                 # Its graph can be used only once, as if another network had computed it.
                 inputs[name] = leaf * torch.ones_like(leaf)
-        if sets_cache and (scenario.use_cache or not self.specimen.keeps_cache):
+        if sets_cache and (scenario.use_cache or not self.tiny_model.keeps_cache):
             for config in self._configurations:
                 if hasattr(config, USE_CACHE):
                     config.use_cache = scenario.use_cache

@@ -15,24 +15,24 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gclint.verify.worker.known import Known
-from gclint.verify.worker.specimen import NotSynthesisable
+from gclint.verify.worker.class_settings import ClassSettings
 from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of
+from gclint.verify.worker.tiny_model import NotSynthesisable
 
 SETTINGS = "settings"
 """The category of errors that concern the user's settings."""
-_TABLE = Path(__file__).with_name("known.json")
+_TABLE = Path(__file__).with_name("class_settings.json")
 
 
-def _shipped() -> list[Known]:
+def _shipped() -> list[ClassSettings]:
     table = json.loads(_TABLE.read_text(encoding="utf-8"))
-    return [Known(name, entry["fields"]) for name, entry in table.items()]
+    return [ClassSettings(name, entry["fields"]) for name, entry in table.items()]
 
 
 _KNOWN = _shipped()
 
 
-def learn(entries: Iterable[Known]) -> None:
+def learn(entries: Iterable[ClassSettings]) -> None:
     """Add the user's settings, for this process and those that it forks."""
     _KNOWN.extend(entries)
 
@@ -57,11 +57,11 @@ def is_given(model_class: Any, config: Any) -> bool:
     return _with_configuration(model_class, type(config)) is not None
 
 
-def _with_configuration(*classes: Any) -> Known | None:
+def _with_configuration(*classes: Any) -> ClassSettings | None:
     return next((entry for entry in _about(*classes) if entry.config is not None), None)
 
 
-def function_for_inputs(model_class: Any) -> Known | None:
+def function_for_inputs(model_class: Any) -> ClassSettings | None:
     """Return the entry that names a function for the inputs of a model class, or None if there is none."""
     return next((entry for entry in _about(model_class) if entry.inputs is not None), None)
 
@@ -78,13 +78,13 @@ def apply_known(model_class: Any, config: Any) -> None:
                 _write(entry, part, model_class)
 
 
-def _about(*classes: Any) -> Iterator[Known]:
+def _about(*classes: Any) -> Iterator[ClassSettings]:
     """Yield what is known about ``classes``; entries that take precedence come first."""
     for name in (each.__name__ for each in classes):
         yield from (entry for entry in _KNOWN[::-1] if entry.name == name)
 
 
-def _write(entry: Known, part: Any, model_class: Any) -> None:
+def _write(entry: ClassSettings, part: Any, model_class: Any) -> None:
     fields = fields_of(part)
     for name, value in entry.fields.items():
         if entry.origin:
@@ -97,7 +97,7 @@ def _write(entry: Known, part: Any, model_class: Any) -> None:
         fields[getattr(type(part), "attribute_map", {}).get(name, name)] = own
 
 
-def _check_field(entry: Known, name: str, part: Any, model_class: Any) -> None:
+def _check_field(entry: ClassSettings, name: str, part: Any, model_class: Any) -> None:
     if hasattr(part, name):
         return
     text = inspect.getsource(sys.modules[model_class.__module__])

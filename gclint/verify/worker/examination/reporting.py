@@ -16,14 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gclint.verify.worker.examination.case import Case, Symptom
+from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.explaining import passing, recomputing, switching
-from gclint.verify.worker.examination.explaining.explanation import Explanation, places
+from gclint.verify.worker.examination.explaining.explanation import Diagnosis, places
+from gclint.verify.worker.examination.model_under_test import holders, is_computed, probabilities
+from gclint.verify.worker.examination.phrases import capitalised, line
 from gclint.verify.worker.examination.run import Run
-from gclint.verify.worker.examination.subject import holders, is_computed, probabilities
-from gclint.verify.worker.examination.words import capitalised, line
 from gclint.verify.worker.protocol import Failure, Fingerprint, Observation, Recipe, Verdict
-from gclint.verify.worker.specimen import Specimen
+from gclint.verify.worker.tiny_model import TinyModel
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _POSSIBLE_CAUSES = (
@@ -44,7 +44,7 @@ _POSSIBLE_CAUSES = (
     *switching.STATE,
     *recomputing.UNKNOWN,
 )
-"""The known causes; the first one that is found explains all symptoms that it may cause."""
+"""The known causes; the first one that is found explains all failed checks that it may cause."""
 _VECTORS = 4
 """The number of fixed vectors that a tensor is multiplied with: together they miss hardly any difference."""
 _BEGINNING = 12
@@ -52,50 +52,55 @@ _FEW = 64
 """The most numbers of a tensor that are written out; larger tensors are random."""
 
 
-def diagnose(case: Case, symptoms: Iterable[Symptom]) -> list[Failure]:
-    """Return the failures that the symptoms, the gravest first, amount to."""
-    return [_failure(case, group, explanation) for group, explanation in explained(case, symptoms)]
+def diagnose(comparison: Comparison, failed_checks: Iterable[FailedCheck]) -> list[Failure]:
+    """Return the failures that the failed checks, the gravest first, amount to."""
+    return [
+        _failure(comparison, group, explanation)
+        for group, explanation in explained(comparison, failed_checks)
+    ]
 
 
-def explained(case: Case, symptoms: Iterable[Symptom]) -> list[tuple[list[Symptom], Explanation]]:
-    """Return the symptoms in groups of one cause each, with what it is."""
-    left = list(symptoms)
+def explained(
+    comparison: Comparison, failed_checks: Iterable[FailedCheck]
+) -> list[tuple[list[FailedCheck], Diagnosis]]:
+    """Return the failed checks in groups of one cause each, with what it is."""
+    left = list(failed_checks)
     found = []
     for possible in _POSSIBLE_CAUSES:
         group = [each for each in left if each.check in possible.explains]
-        explanation = possible.find(case, group) if group else None
+        explanation = possible.find(comparison, group) if group else None
         if explanation is not None:
             left = [each for each in left if each not in group]
             found.append((group, explanation))
-    return found + [([each], Explanation(each.cause)) for each in left]
+    return found + [([each], Diagnosis(each.cause)) for each in left]
 
 
-def _failure(case: Case, symptoms: Sequence[Symptom], explanation: Explanation) -> Failure:
-    first, *others = symptoms
-    blocks = {name for each in symptoms for name in each.blocks}
+def _failure(comparison: Comparison, failed_checks: Sequence[FailedCheck], explanation: Diagnosis) -> Failure:
+    first, *others = failed_checks
+    blocks = {name for each in failed_checks for name in each.blocks}
     text = capitalised(explanation.text)
     return Failure(
         first.check,
-        case.run.mode,
-        case.run.conditions.scenario.name,
+        comparison.run.mode,
+        comparison.run.conditions.scenario.name,
         "; ".join([first.message, *(each.message for each in others)]),
-        tuple(dict.fromkeys(name for each in symptoms for name in each.parameters)),
+        tuple(dict.fromkeys(name for each in failed_checks for name in each.parameters)),
         explanation.places
-        or tuple(dict.fromkeys(place for each in symptoms for place in each.places))
-        or places(call for call in case.run.calls if call.block in blocks),
+        or tuple(dict.fromkeys(place for each in failed_checks for place in each.places))
+        or places(call for call in comparison.run.calls if call.block in blocks),
         explanation.cause,
-        " ".join(each for each in (text, _hard_coded(case)) if each),
+        " ".join(each for each in (text, _hard_coded(comparison)) if each),
         explanation.difference,
         blocks=tuple(sorted(blocks)),
     )
 
 
-def _hard_coded(case: Case) -> str:
+def _hard_coded(comparison: Comparison) -> str:
     """Return a sentence about checkpoints that ignore the requested mode; empty if there are none."""
     others = [
         each
-        for each in case.checkpoints
-        if each.place is not None and each.is_reentrant and case.run.mode == "non-reentrant"
+        for each in comparison.checkpoints
+        if each.place is not None and each.is_reentrant and comparison.run.mode == "non-reentrant"
     ]
     if not others:
         return ""
@@ -107,32 +112,40 @@ def _hard_coded(case: Case) -> str:
     )
 
 
-def verdict(case: Case, symptoms: Iterable[Symptom]) -> Verdict:
+def verdict(comparison: Comparison, failed_checks: Iterable[FailedCheck]) -> Verdict:
     """Return everything that a run showed."""
-    run = case.run
-    ran = [block.name for block in case.blocks if run.forward[block.name]]
+    run = comparison.run
+    ran = [block.name for block in comparison.blocks if run.forward[block.name]]
     saved = run.steps[0].saved_bytes if run.steps else None
     return Verdict(
         run.conditions.scenario.name,
         run.mode,
-        tuple(_observations(case, list(symptoms))),
-        case.compared + len(case.vanishing),
-        (*(name for name in case.blurred if name not in case.vanishing), *case.changing, *case.not_finite),
-        tuple(name for name in ran if name in case.recomputed) if run.error is None else (),
+        tuple(_observations(comparison, list(failed_checks))),
+        comparison.compared + len(comparison.vanishing),
+        (
+            *(name for name in comparison.blurred if name not in comparison.vanishing),
+            *comparison.changing,
+            *comparison.not_finite,
+        ),
+        tuple(name for name in ran if name in comparison.recomputed) if run.error is None else (),
         None if saved is None else saved + run.steps[0].held_bytes,
     )
 
 
-def _observations(case: Case, symptoms: list[Symptom]) -> Iterator[Observation]:
-    for group, explanation in explained(case, symptoms):
-        for symptom in group:
-            about = symptom.about or symptom.parameters or symptom.blocks
+def _observations(comparison: Comparison, failed_checks: list[FailedCheck]) -> Iterator[Observation]:
+    for group, explanation in explained(comparison, failed_checks):
+        for failed_check in group:
+            about = failed_check.about or failed_check.parameters or failed_check.blocks
             yield Observation(
-                symptom.kind or symptom.check, symptom.message, about, explanation.cause, explanation.text
+                failed_check.kind or failed_check.check,
+                failed_check.message,
+                about,
+                explanation.cause,
+                explanation.text,
             )
     # The check of the later steps applies only if the first one is right.
-    if symptoms and case.later and not any(each.check == "second step" for each in symptoms):
-        yield Observation("second step", "a later step has further differences", case.later)
+    if failed_checks and comparison.later and not any(each.check == "second step" for each in failed_checks):
+        yield Observation("second step", "a later step has further differences", comparison.later)
 
 
 def fingerprint(run: Run, again: Run | None = None, name: str | None = None) -> Fingerprint:
@@ -142,14 +155,14 @@ def fingerprint(run: Run, again: Run | None = None, name: str | None = None) -> 
     """
     whole = hashlib.sha256()
     parts, sketches = {}, {}
-    twins = dict(_computed(again)) if again is not None else {}
+    repetitions = dict(_computed(again)) if again is not None else {}
     for key, tensor in _computed(run):
         digest = hashlib.sha256(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
         whole.update(digest.digest())
         parts[key] = digest.hexdigest()[:_BEGINNING]
         if again is not None:
-            sketches[key] = _sketch(key, tensor, twins.get(key))
+            sketches[key] = _sketch(key, tensor, repetitions.get(key))
     scenario = name or run.conditions.scenario.name
     return Fingerprint(scenario, whole.hexdigest(), run.steps[0].loss, parts, sketches)
 
@@ -175,13 +188,13 @@ def _dense(tensor: Tensor) -> Tensor:
     return (tensor.to_dense() if tensor.is_sparse else tensor).detach()
 
 
-def _sketch(name: str, tensor: Tensor, twin: Tensor | None) -> list[float]:
-    """Return the norm, the distance to the twin, the count of non-finite values, and the products."""
+def _sketch(name: str, tensor: Tensor, repetition: Tensor | None) -> list[float]:
+    """Return the norm, the distance to the repetition, the count of non-finite values, and the products."""
     values = _real(tensor)
     products = _products(name, values)
     off = 0.0
-    if twin is not None and twin.shape == tensor.shape:
-        others = _products(name, _real(twin))
+    if repetition is not None and repetition.shape == tensor.shape:
+        others = _products(name, _real(repetition))
         off = (sum((one - other) ** 2 for one, other in zip(products, others, strict=True)) / _VECTORS) ** 0.5
     return [float(_finite(values).norm()), off, float((~values.isfinite()).sum()), *products]
 
@@ -200,17 +213,17 @@ def _products(name: str, values: Tensor) -> list[float]:
     return [float(each) for each in vectors.to(values.device) @ _finite(values)]
 
 
-def recipe(specimen: Specimen) -> Recipe:
+def recipe(tiny_model: TinyModel) -> Recipe:
     """Return what it takes to reproduce a failure."""
-    kind, model = type(specimen.config), specimen.build()
+    kind, model = type(tiny_model.config), tiny_model.build()
     needed, parts = signature(model.forward).parameters, holders(model)
     return Recipe(
         f"{kind.__module__}.{kind.__qualname__}",
-        _fields(specimen.config),
-        _inputs(specimen.inputs(), needed),
-        _inputs(specimen.other_inputs(), needed) if specimen.other_inputs else {},
-        specimen.keeps_cache,
-        specimen.scenario,
+        _fields(tiny_model.config),
+        _inputs(tiny_model.inputs(), needed),
+        _inputs(tiny_model.other_inputs(), needed) if tiny_model.other_inputs else {},
+        tiny_model.keeps_cache,
+        tiny_model.scenario,
         USE_CACHE in needed or any(hasattr(part, USE_CACHE) for part in parts),
         any(probability for _, _, probability in probabilities(parts)),
         any(getattr(part, "gradient_checkpointing", False) for part in parts),
