@@ -10,7 +10,7 @@ from gclint.edit.today import Today, today
 from gclint.finding import Applicability, Evidence, Finding
 from gclint.level import Level
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.network.story import call_step, class_step, stack_steps
 from gclint.rule import Rule, Text
@@ -64,12 +64,12 @@ class BlockRule(Rule):
                 ),
             )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield why the classes at a place need not become layers, or are another rule's."""
-        for info in spot.classes:
+        for info in explained.classes:
             known = today(network).get(info)
             if known is None:
-                yield from network.reasons(info, spot.sites)
+                yield from network.reasons(info, explained.sites)
             else:
                 obstacle = self.obstacle(network, known)
                 yield from () if obstacle is None else (obstacle.replace("{block}", info.name),)

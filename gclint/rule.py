@@ -20,7 +20,7 @@ from gclint.settings.definitions import RuleSetting, RuleWords
 
 if TYPE_CHECKING:
     from gclint.code.suppressions import Suppressions
-    from gclint.network.explaining.places import Spot
+    from gclint.network.explaining.places import CodeToExplain
     from gclint.network.model import Network
     from gclint.settings import Settings
     from gclint.verify.worker.cause import Cause
@@ -108,7 +108,7 @@ class Rule(ABC):
         further = {"level": self.level, "formerly": self.formerly, **further}
         return Finding(self.code, self.name, message, path, *span, symbol, remedy, **further)
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield the reasons, as clauses, why the rule has no finding at a place.
 
         Yield nothing if the rule does not apply to the place. ``gclint explain`` calls this, only if there is

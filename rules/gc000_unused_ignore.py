@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from gclint.code.suppressions import Ignore, Suppressions, Word, has_ignores
 from gclint.finding import Applicability, Finding, Fix, Refusal, is_own_code
 from gclint.level import Level
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.rule import CommentRule, has_decided
 from gclint.wording import closest
@@ -79,7 +79,7 @@ class UnusedIgnore(CommentRule):
                 own = [word for word in keeper.words or () if word.code == self.code]
                 yield self._words_finding(keeper, own, {})
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield that there are no comments, or that all are used."""
         if has_ignores(network.file):
             yield "each ignore comment here suppresses something, or the rules that it names did not run"

@@ -8,7 +8,7 @@ from gclint.edit.sites import SiteDefects, defective_sites, reasons
 from gclint.finding import Applicability, Finding
 from gclint.network.activation import is_guarded
 from gclint.network.binding import BoundArgument
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
@@ -97,9 +97,9 @@ class PositionalCache(Rule):
                 ),
             )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield the reasons why the call sites at a place are correct."""
-        return reasons(network, spot.sites, "no cache is passed to `{block}` by position")
+        return reasons(network, explained.sites, "no cache is passed to `{block}` by position")
 
     def flags(self, site: ObservedSite) -> bool:
         """Return whether a cache was passed by position."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gclint.edit.sites import SiteDefects, defective_sites, reasons
 from gclint.finding import Applicability, Finding
 from gclint.network.activation import ACTIVATION_NAMES
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.rule import Rule, Setting
 from gclint.verify.worker.cause import Cause
@@ -98,9 +98,11 @@ class KeywordActivation(Rule):
                 ),
             )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield the reasons why the call sites at a place are correct."""
-        return reasons(network, spot.sites, "nothing that requires grad is passed to `{block}` by keyword")
+        return reasons(
+            network, explained.sites, "nothing that requires grad is passed to `{block}` by keyword"
+        )
 
     def flags(self, site: ObservedSite) -> bool:
         """Return whether a tensor that requires grad was passed by keyword."""

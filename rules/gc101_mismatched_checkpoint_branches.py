@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from gclint.code.walk import is_constant, structure
-from gclint.edit.differences import Difference, compare_calls
+from gclint.edit.differences import BranchDifference, compare_calls
 from gclint.edit.places import argument_place
 from gclint.finding import Finding, Refusal, StoryStep
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story
@@ -91,9 +91,9 @@ class MismatchedCheckpointBranches(Rule):
                 ),
             )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield for each checkpointed call which plain call it was compared with, or why with none."""
-        for site in spot.sites:
+        for site in explained.sites:
             if not site.checkpointed:
                 continue
             blocks = listed_code(info.name for info in site.blocks)
@@ -105,14 +105,14 @@ class MismatchedCheckpointBranches(Rule):
                 yield (
                     f"the plain call of {blocks} in the other branch passes the same arguments, caches aside"
                 )
-        if spot.sites and not any(site.checkpointed for site in spot.sites):
+        if explained.sites and not any(site.checkpointed for site in explained.sites):
             yield (
                 "no call here goes through a checkpoint function in the model itself, so there are no two "
                 "calls to compare"
             )
 
 
-def _described(differences: Sequence[Difference]) -> str:
+def _described(differences: Sequence[BranchDifference]) -> str:
     left = len(differences) - _SHOWN
     described = [each.description for each in differences[:_SHOWN]]
     return "; ".join(
@@ -128,7 +128,9 @@ _MODES = ("checkpoint", "ckpt", "training", "requires_grad", "grad_enabled")
 _BESIDE_CACHES = frozenset(("cache_position",))
 
 
-def _mismatches(sites: Sequence[RunSite], releases: Releases) -> Iterator[tuple[RunSite, list[Difference]]]:
+def _mismatches(
+    sites: Sequence[RunSite], releases: Releases
+) -> Iterator[tuple[RunSite, list[BranchDifference]]]:
     """Yield the checkpointed calls that give ``forward`` something else than the plain one beside them.
 
     They are the only calls of the same blocks in the two sides of one ``if`` that asks for a mode.
@@ -168,13 +170,13 @@ def _asks_for_mode(test: ast.expr) -> bool:
     return any(mode in word.lower() for word in words_in(test) for mode in _MODES)
 
 
-def _concerns_cache(difference: Difference) -> bool:
+def _concerns_cache(difference: BranchDifference) -> bool:
     """Return whether a checkpointed call only leaves out a cache, or what goes with one, as it should."""
     is_beside = difference.argument is None and difference.parameter in _BESIDE_CACHES
     return is_beside or difference.is_cache_off
 
 
-def _is_off(legacy: RunSite, difference: Difference) -> bool:
+def _is_off(legacy: RunSite, difference: BranchDifference) -> bool:
     """Return whether a checkpointed call switches off what the tests around it say is off anyway."""
     one, other = difference.received
     off = (each for arm in legacy.arms for each in _off(arm.node.test, arm.taken))

@@ -15,7 +15,7 @@ from gclint.edit.signature import files_naming
 from gclint.edit.sites import SiteDefects, defective_sites, reasons
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, Repair, RepairKind
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.words import words_in
@@ -96,10 +96,12 @@ class NestedActivation(Rule):
                 ),
             )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield the reasons why the call sites at a place are correct."""
         return reasons(
-            network, spot.sites, "no list, tuple or dict of tensors that require grad is passed to `{block}`"
+            network,
+            explained.sites,
+            "no list, tuple or dict of tensors that require grad is passed to `{block}`",
         )
 
     def flags(self, site: ObservedSite) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from gclint.code.walk import LOOPS, walk
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, StoryStep
-from gclint.network.explaining.places import Spot
-from gclint.network.inplace import Change, changes_in_place, changes_seen, embeddings_called
+from gclint.network.explaining.places import CodeToExplain
+from gclint.network.inplace import InPlaceChange, changes_in_place, changes_seen, embeddings_called
 from gclint.network.model import Network
 from gclint.network.story import attribute_steps, node_step
 from gclint.network.support import supports_checkpointing
@@ -90,21 +90,22 @@ class InplaceEmbeddingOutput(Rule):
                 story=tuple(_story(network, change)),
             )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield why no output of the embeddings is changed in place."""
-        if spot.owner is None:
+        if explained.owner is None:
             return
-        called = embeddings_called(network, spot.owner)
+        called = embeddings_called(network, explained.owner)
         if not called:
-            yield f"no method of `{spot.owner.name}` calls the module that `get_input_embeddings()` returns"
-        elif not supports_checkpointing(spot.owner):
-            yield f"no model that holds `{spot.owner.name}` supports checkpointing"
+            name = explained.owner.name
+            yield f"no method of `{name}` calls the module that `get_input_embeddings()` returns"
+        elif not supports_checkpointing(explained.owner):
+            yield f"no model that holds `{explained.owner.name}` supports checkpointing"
         else:
             names = listed_code(called)
-            yield f"no statement changes the output of {names} of `{spot.owner.name}` in place"
+            yield f"no statement changes the output of {names} of `{explained.owner.name}` in place"
 
 
-def _message(change: Change) -> str:
+def _message(change: InPlaceChange) -> str:
     if change.module is None:
         return f"`{change.name}` is changed in place, which raised in a run: it was a leaf that requires grad"
     return (
@@ -114,7 +115,7 @@ def _message(change: Change) -> str:
     )
 
 
-def _story(network: Network, change: Change) -> Iterator[StoryStep]:
+def _story(network: Network, change: InPlaceChange) -> Iterator[StoryStep]:
     """Yield where the embeddings are created and called, if the code shows it, and the change in place."""
     if change.model is not None and change.module is not None:
         others = (each for each in network.module.classes.values() if each is not change.model)
@@ -131,7 +132,7 @@ def _story(network: Network, change: Change) -> Iterator[StoryStep]:
     yield node_step(change.file, change.statement, what)
 
 
-def _fix(network: Network, change: Change, start: int) -> Fix | Refusal:
+def _fix(network: Network, change: InPlaceChange, start: int) -> Fix | Refusal:
     file = network.file
     if not change.has_own_lines:
         return Refusal("the statement does not have a line of its own")
@@ -144,7 +145,7 @@ def _fix(network: Network, change: Change, start: int) -> Fix | Refusal:
     return Fix(f"Clone `{change.name}` before it is changed", (edit,), Applicability.PROVABLE, _REASON)
 
 
-def _read_behind(change: Change, start: int) -> str | None:
+def _read_behind(change: InPlaceChange, start: int) -> str | None:
     """Return another variable with the same memory that is used after a change, or again in its loop."""
     places = change.file.places
     for node in walk(change.function) if change.others else ():

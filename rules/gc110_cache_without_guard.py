@@ -14,7 +14,7 @@ from gclint.edit.places import argument_place
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, Repair, RepairKind, StoryStep
 from gclint.network.binding import bind
 from gclint.network.caches import has_flag
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.network.outside import FLAG
 from gclint.network.runsite import RunSite
@@ -105,9 +105,9 @@ class CacheWithoutGuard(Rule):
                 story=_story(each),
             )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield for each call site why it receives no unguarded cache."""
-        return dict.fromkeys(_why_guarded(network, site) for site in spot.sites)
+        return dict.fromkeys(_why_guarded(network, site) for site in explained.sites)
 
     def flags(self, site: ObservedSite) -> bool:
         """Return whether recomputation wrote to a cache."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gclint.edit.embeddings import concerned, misled, unseen
 from gclint.finding import Applicability, Finding
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
@@ -77,9 +77,9 @@ class TupleInputEmbedding(Rule):
                     "single tensor, so the forward pass raises after `enable_input_require_grads()`",
                 )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield that only a run can show this defect."""
-        return unseen(network, spot.classes)
+        return unseen(network, explained.classes)
 
     def concerns(self, finding: Finding, failure: Failure, run: ClassResult) -> bool:
         """Return whether the run shows the defect in the model of a finding."""

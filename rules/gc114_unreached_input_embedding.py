@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gclint.edit.embeddings import concerned, misled, unseen
 from gclint.finding import Applicability, Finding
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.rule import Rule
 from gclint.verify.worker.cause import Cause
@@ -91,9 +91,9 @@ class UnreachedInputEmbedding(Rule):
                     "receive no gradient under reentrant checkpointing",
                 )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield that only a run can show this defect."""
-        return unseen(network, spot.classes)
+        return unseen(network, explained.classes)
 
     def concerns(self, finding: Finding, failure: Failure, run: ClassResult) -> bool:
         """Return whether the run shows the defect in the model of a finding."""

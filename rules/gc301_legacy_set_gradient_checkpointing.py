@@ -13,12 +13,12 @@ from gclint.edit.switching import computed_doubts, override_doubts, remove_overr
 from gclint.finding import Applicability, Finding, Fix, Refusal, StoryStep
 from gclint.level import Level
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, words_of
-from gclint.network.explaining.places import Spot
+from gclint.network.exclusion import Exclusion
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, LIBRARY_SWITCH
 from gclint.network.override import OldOverride, own_overrides
-from gclint.network.standing import Standing
 from gclint.network.story import definition_step, header_steps
 from gclint.network.support import flag, is_like_a_model
 from gclint.releases import FIRST_WITH_SWITCH
@@ -104,16 +104,16 @@ class LegacySetGradientCheckpointing(Rule):
                     story=tuple(_story(override, layers)),
                 )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield for each model why it has no override with the old signature."""
-        for info in (*spot.classes, *(() if spot.owner is None else (spot.owner,))):
+        for info in (*explained.classes, *(() if explained.owner is None else (explained.owner,))):
             if not is_like_a_model(info):
                 continue
             method = info.definition.method(LIBRARY_SWITCH)
             if method is None:
                 yield f"`{info.name}` does not define `{LIBRARY_SWITCH}` itself"
             elif network.checkpointing_module is None:
-                yield Standing.NO_BASE_CLASS.of(info, None)
+                yield Exclusion.NO_BASE_CLASS.of(info, None)
             elif network.releases.end_before(FIRST_WITH_SWITCH):
                 yield f"this code targets {network.releases}, which has no other interface"
             elif any(each.method is method for each in own_overrides(network.module)):

@@ -13,7 +13,7 @@ from gclint.edit.without_cache import site_doubts
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, Repair, RepairKind
 from gclint.network.caches import has_flag, live_caches
 from gclint.network.construction import flag_doubt
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, parameter_steps
@@ -107,9 +107,9 @@ class UnfilteredCacheName(Rule):
                         ),
                     )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield for each call site which caches it passes, and what disables them."""
-        for site in spot.sites:
+        for site in explained.sites:
             if not any(info.is_checkpointing for info in site.blocks):
                 names = " or ".join(f"`{info.name}`" for info in site.blocks)
                 yield f"the call runs {names}, which is not a checkpointing layer and disables no cache"

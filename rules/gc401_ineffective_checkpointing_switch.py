@@ -9,7 +9,7 @@ from gclint.code.walk import is_constant, last_name, walk
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.model.scripts import ITEM, Done, Script, class_of_model, is_literally, is_model
 from gclint.model.values import Returned
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
 from gclint.network.training import (
@@ -114,19 +114,19 @@ class IneffectiveCheckpointingSwitch(Rule):
                     story=[step(each, f"the model is a `{kind}`") for each in origin[:1]],
                 )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield why what is done to a model at a place is right, or not known to be wrong."""
         script = network.script
         for found in (*script.calls.values(), *script.set.values()) if script else ():
             done = found[0]
-            if done.file is not network.file or not is_at(spot, done):
+            if done.file is not network.file or not is_at(explained, done):
                 continue
             if done.name in ENABLING and done.receiver is not None:
                 yield f"`{done.name}` enables checkpointing"
             elif done.name == FLAG and done.receiver is None:
                 yield f"it is not known what gets the attribute `{FLAG}`"
         for done, model, _ in _switches(network):
-            if is_at(spot, done) and (reason := _exempt(network, done, model)):
+            if is_at(explained, done) and (reason := _exempt(network, done, model)):
                 yield reason
 
 

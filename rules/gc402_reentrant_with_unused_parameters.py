@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from gclint.finding import Applicability, Finding, StoryStep
 from gclint.model.scripts import WRAPPERS, Done, Script, is_literally, is_model, only_returned
 from gclint.model.values import Value
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.network.training import (
     DISABLING,
@@ -111,11 +111,11 @@ class ReentrantWithUnusedParameters(Rule):
                     story=story,
                 )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield why the arguments or the wrapper at a place are right, or not known to be wrong."""
         script = network.script
         for each in trainings(script) if script else ():
-            if each.arguments.file is network.file and is_at(spot, each.arguments):
+            if each.arguments.file is network.file and is_at(explained, each.arguments):
                 if not each.is_reentrant(network.releases):
                     yield "the arguments do not say for certain that checkpointing is reentrant"
                 elif not each.is_decided:

@@ -9,7 +9,7 @@ from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.level import Level
 from gclint.model.scripts import Done, Script, is_literally, only_returned
 from gclint.model.values import Returned, Value
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.network.training import (
     ENABLED,
@@ -97,11 +97,11 @@ class OverriddenCheckpointingOptions(Rule):
                     story=(step(enabling, "`use_reentrant=False` is passed here, and overridden"),),
                 )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield why a call at a place overrides nothing, or is not known to."""
         script = network.script
         for done in script.called(*_CALLS) if script else ():
-            if script is None or done.file is not network.file or not is_at(spot, done):
+            if script is None or done.file is not network.file or not is_at(explained, done):
                 continue
             if _before(script, done) is None:
                 yield "`use_reentrant=False` was not chosen before, as far as is known"

@@ -11,7 +11,7 @@ from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.level import Level
 from gclint.model.patches import Patch
 from gclint.model.scripts import Done
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.network.training import USE_REENTRANT, is_at
 from gclint.rule import Rule
@@ -77,12 +77,12 @@ class ImplicitUseReentrant(Rule):
                     _remedy(network, done),
                 )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield why a call at a place is right, or not known to be wrong."""
         for done in _calls(network):
-            if is_at(spot, done) and _may_pass(network, done):
+            if is_at(explained, done) and _may_pass(network, done):
                 yield f"the call passes `{USE_REENTRANT}`, or may do so"
-            elif is_at(spot, done) and (patch := _replaced(network)) is not None:
+            elif is_at(explained, done) and (patch := _replaced(network)) is not None:
                 yield f"`{patch.code}` puts something else in the place of the function"
 
 

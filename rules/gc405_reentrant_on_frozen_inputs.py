@@ -8,7 +8,7 @@ from gclint.code.names import names
 from gclint.finding import Applicability, Finding, StoryStep
 from gclint.model.scripts import Done, Script, class_of_model, is_literally, is_model, only_returned
 from gclint.model.values import Box, Constant, Fixed, Returned, Value
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.network.training import (
     ENABLING,
@@ -131,12 +131,12 @@ class ReentrantOnFrozenInputs(Rule):
                 story=_story(script, training, adapting, model),
             )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield why a trainer's arguments at a place are right, or not known to be wrong."""
         script = network.script
         for training, adapting, model in _adapted(script) if script else ():
             reason = _why_not(network, training, adapting, model)
-            if reason is not None and is_at(spot, training.arguments):
+            if reason is not None and is_at(explained, training.arguments):
                 yield reason
 
 

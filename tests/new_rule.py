@@ -44,7 +44,7 @@ from collections.abc import Iterable, Iterator
 
 from gclint.finding import Finding, Refusal
 from gclint.level import Level
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story
@@ -99,9 +99,9 @@ class CLASS(Rule):
                     story=call_story(site, block),
                 )
 
-    def silence(self, network: Network, spot: Spot) -> Iterable[str]:
+    def silence(self, network: Network, explained: CodeToExplain) -> Iterable[str]:
         """Yield for each call site why it is not reported."""
-        for site in spot.sites:
+        for site in explained.sites:
             if not any(_wrong(site)):
                 yield "the call does not pass `change_me`"
 

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from gclint.code.file import SourceFile
 from gclint.code.walk import arguments
 from gclint.network.binding import Binding, bind
-from gclint.network.evaluation.signature import Kind, Signature, function_signature, method_signature
+from gclint.network.evaluation.signature import ParameterKind, Signature, function_signature, method_signature
 
 _KINDS = {
-    inspect.Parameter.POSITIONAL_ONLY: Kind.POSITIONAL_ONLY,
-    inspect.Parameter.POSITIONAL_OR_KEYWORD: Kind.NORMAL,
-    inspect.Parameter.VAR_POSITIONAL: Kind.VAR_POSITIONAL,
-    inspect.Parameter.KEYWORD_ONLY: Kind.KEYWORD_ONLY,
-    inspect.Parameter.VAR_KEYWORD: Kind.VAR_KEYWORD,
+    inspect.Parameter.POSITIONAL_ONLY: ParameterKind.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: ParameterKind.NORMAL,
+    inspect.Parameter.VAR_POSITIONAL: ParameterKind.VAR_POSITIONAL,
+    inspect.Parameter.KEYWORD_ONLY: ParameterKind.KEYWORD_ONLY,
+    inspect.Parameter.VAR_KEYWORD: ParameterKind.VAR_KEYWORD,
 }
 _NAMES = ("hidden_states", "layer_past", "mask", "use_cache", "a", "b")
 _UNKNOWN_NAMES = ("other", "more")

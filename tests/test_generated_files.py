@@ -11,7 +11,7 @@ from gclint.code.project import Project
 from gclint.copies.pairs import CopyPair, Region, Renaming, definition_region
 from gclint.finding import Duty
 from gclint.network.evaluation.modules import library_of
-from gclint.network.lineage import Place, place_at
+from gclint.network.lineage import ClassPlace, place_at
 from gclint.report.report import Repairs
 from gclint.settings import Settings
 from tests.trees import (
@@ -247,9 +247,9 @@ def test_place_begins_where_its_definition_does() -> None:
     layer = module.classes["AlphaLayer"]
     forward = layer.definition.method("forward")
     assert forward is not None
-    assert place_at(module, forward.start) == Place(layer, "forward")
-    assert place_at(module, forward.start - 1) != Place(layer, "forward")
-    assert place_at(module, layer.definition.start) == Place(layer)
+    assert place_at(module, forward.start) == ClassPlace(layer, "forward")
+    assert place_at(module, forward.start - 1) != ClassPlace(layer, "forward")
+    assert place_at(module, layer.definition.start) == ClassPlace(layer)
 
 
 def test_generated_file_alone_is_not_repaired(tree: Tree) -> None:

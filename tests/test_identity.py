@@ -15,7 +15,7 @@ from gclint.code.paths import shown
 from gclint.code.project import Project
 from gclint.copies.pairs import Renaming
 from gclint.network.evaluation.modules import library_of
-from gclint.network.lineage import Lineage, Place
+from gclint.network.lineage import ClassPlace, Lineage
 from gclint.rule import all_rules
 from gclint.run.baseline import Selection
 from gclint.run.check import LintResult, check
@@ -303,8 +303,8 @@ def test_neighbours_are_neighbours_however_they_are_given(tmp_path: Path) -> Non
     modeling = _write("x/modeling_x.py", f"{HEADER.format('x')}class XDecoder:\n{method}")
     project = _project(modeling, tmp_path / "x" / "modular_x.py")
     library = library_of(project)
-    twin = Lineage(library, project.paths).twin(
-        Place(library.module(project.file(modeling)).classes["XDecoder"], "forward")
+    twin = Lineage(library, project.paths).copy_pair(
+        ClassPlace(library.module(project.file(modeling)).classes["XDecoder"], "forward")
     )
     assert twin is not None
     # Nothing is renamed between a file and what is generated from it.

@@ -112,13 +112,7 @@ _IN_PROCESS = {
 }
 """Who examines models in the process that they were built in, by what."""
 
-_SHARED_NAMES = frozenset(
-    (
-        *("Binding", "Bound", "Calls", "Change", "Difference", "Expressions", "External"),
-        *("Frame", "Function", "Group", "Kind", "Module", "Origin", "Part", "Place", "Setting"),
-        *("TooLong", "Value", "_Reader"),
-    )
-)
+_SHARED_NAMES = frozenset(("Group", "Part", "Setting", "_Reader"))
 """The names that several classes still have. It is to become empty, and no name may be added."""
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -137,14 +131,11 @@ _REPLACED_WORDS = {
 }
 """Words that were names for something, and the field's own words for it."""
 _FORMER_WORDS_IN = {
-    "gclint.edit": {"heir", "onlooker", "told"},
     "gclint.model": {"case", "subject", "told"},
-    "gclint.network": {"case", "heir", "spot", "standing", "subject", "told", "twin"},
+    "gclint.network": {"case", "subject"},
     "gclint.verify.worker.live": {"specimen"},
     "gclint.verify.worker.trainers": {"specimen"},
     "gclint.verify.worker.training": {"specimen", "subject", "symptom"},
-    # The class of this name is one of the network's, and rules have a parameter for it.
-    "gclint": {"spot"},
     # A field of set-ups in the output as JSON.
     "gclint.verify.worker.protocol": {"symptom"},
 }

@@ -17,7 +17,7 @@ from gclint.finding import Applicability, Edit, Refusal
 from gclint.network.activation import SiteBinding, is_constant
 from gclint.network.binding import Binding, BoundArgument
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.signature import Kind, Parameter, Signature
+from gclint.network.evaluation.signature import Parameter, ParameterKind, Signature
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
 from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
@@ -52,7 +52,7 @@ class CallRepair:
     """Why someone should look at it all the same."""
     evidence: tuple[str, ...] = ()
     """What it rests on that a run saw and the text does not say."""
-    onlookers: tuple[str, ...] = ()
+    outside_doubts: tuple[str, ...] = ()
     """Why what else gets the arguments, or sees them, may mind."""
     slots: tuple[Slot, ...] = ()
     """The new arguments, in order."""
@@ -215,7 +215,7 @@ def _arrange(
             slots.append(Slot(bound, None))
         elif bound.parameter is None:
             slots.append(Slot(bound, bound.arg.keyword))
-        elif bound.parameter.kind is Kind.POSITIONAL_ONLY:
+        elif bound.parameter.kind is ParameterKind.POSITIONAL_ONLY:
             return Refusal(f"`{bound.parameter.name}` can only be passed by position")
         else:
             slots.append(Slot(bound, bound.parameter.name))

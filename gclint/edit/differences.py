@@ -28,7 +28,7 @@ from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
 
 
 @dataclass(frozen=True)
-class Value:
+class ParameterSource:
     """What a parameter gets from a call, or has as its default."""
 
     node: ast.expr
@@ -37,7 +37,7 @@ class Value:
     arg: Arg | None = None
     """The argument of the call."""
 
-    def is_same(self, other: Value) -> bool:
+    def is_same(self, other: ParameterSource) -> bool:
         """Return whether both are the same code."""
         return structure(self.node) == structure(other.node)
 
@@ -49,7 +49,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Difference:
+class BranchDifference:
     """A way in which the two sides of a branch do not do the same."""
 
     description: str
@@ -61,13 +61,13 @@ class Difference:
     """What gets something else, where `forward` does: a parameter, or what one call alone passes."""
     is_cache_off: bool = False
     """Whether the checkpointed call only keeps a cache away that the base class of some release would not."""
-    received: tuple[Value | None, Value | None] = (None, None)
+    received: tuple[ParameterSource | None, ParameterSource | None] = (None, None)
     """What the parameter gets from the checkpointed call and from the plain one, defaults included."""
     is_certain: bool = True
     """Whether no unpacked mapping may pass what seems to be left out."""
 
 
-def differences(branch: LegacyBranch, releases: Releases) -> list[Difference]:
+def differences(branch: LegacyBranch, releases: Releases) -> list[BranchDifference]:
     """Return in which ways the two sides do not do the same.
 
     They do the same when all but the calls of blocks is the same code, and every parameter of
@@ -78,12 +78,12 @@ def differences(branch: LegacyBranch, releases: Releases) -> list[Difference]:
     checkpointed, guards = split_side(branch.checkpointed_side)
     plain = branch.plain_side
     if guards and branch.negated:
-        return [Difference("its checkpointed side begins with statements of its own")]
+        return [BranchDifference("its checkpointed side begins with statements of its own")]
     needed = functions_used_outside(branch)
     if needed:
-        return [Difference(f"`{needed[0]}`, which it defines, is used after it")]
+        return [BranchDifference(f"`{needed[0]}`, which it defines, is used after it")]
     if len(checkpointed) != len(plain):
-        return [Difference("its two sides contain different statements")]
+        return [BranchDifference("its two sides contain different statements")]
     return [
         each for one, other in zip(checkpointed, plain, strict=True) for each in sides.compare(one, other)
     ]
@@ -124,22 +124,24 @@ class _Sides:
         self._legacy = {site.call: site for site in branch.legacy}
         self._plain = {site.call: site for site in branch.plain}
 
-    def compare(self, one: ast.AST, other: ast.AST) -> list[Difference]:
+    def compare(self, one: ast.AST, other: ast.AST) -> list[BranchDifference]:
         """Return how two pieces of code differ."""
         if isinstance(one, ast.Call) and one in self._legacy:
             legacy = self._legacy[one]
             bare = _without_outcome(legacy, other)
             if not isinstance(bare, ast.Call) or bare not in self._plain:
-                return [Difference("its two sides use the result of the call differently")]
+                return [BranchDifference("its two sides use the result of the call differently")]
             if isinstance(bare.func, ast.Attribute) and bare.func.attr == "forward":
                 return [
-                    Difference(
+                    BranchDifference(
                         "its plain call calls `forward` directly, which no release before 5.23 recomputes"
                     )
                 ]
             return compare_calls(legacy, self._plain[bare], self._releases)
         if not is_alike(one, other):
-            return [Difference(f"its two sides differ: `{self._shown(one)}` and `{self._shown(other)}`")]
+            return [
+                BranchDifference(f"its two sides differ: `{self._shown(one)}` and `{self._shown(other)}`")
+            ]
         pairs = zip(children(one), children(other), strict=True)
         return [each for a, b in pairs for each in self.compare(a, b)]
 
@@ -167,7 +169,7 @@ def _without_outcome(legacy: RunSite, plain: ast.AST) -> ast.AST | None:
 
 def compare_calls(
     legacy: RunSite, plain: RunSite, releases: Releases, *, looks_inside: bool = False
-) -> list[Difference]:
+) -> list[BranchDifference]:
     """Return how a checkpointed call and a plain one differ in what ``forward`` gets from them.
 
     Args:
@@ -179,17 +181,17 @@ def compare_calls(
     """
     if structure(legacy.receiver) != structure(plain.receiver):
         one_receiver, other_receiver = (_code(site, site.receiver) for site in (legacy, plain))
-        return [Difference(f"its two sides run `{one_receiver}` and `{other_receiver}`")]
-    found: dict[Difference, None] = {}
+        return [BranchDifference(f"its two sides run `{one_receiver}` and `{other_receiver}`")]
+    found: dict[BranchDifference, None] = {}
     for name, signature, parameters in _callees(legacy):
         if signature is None:
-            return [Difference(f"`{name}` cannot be read")]
+            return [BranchDifference(f"`{name}` cannot be read")]
         one, other = (
             _Call(site, bind(site.written_args if looks_inside else site.args, signature))
             for site in (legacy, plain)
         )
         if not (one.binding.complete and other.binding.complete) and not _same_arguments(legacy, plain):
-            return [Difference(f"the two calls do not both match `{name}`")]
+            return [BranchDifference(f"the two calls do not both match `{name}`")]
         defaults = _defaults(signature, parameters)
         found.update(dict.fromkeys(_compare_bindings(one, other, signature, defaults, releases)))
     return list(found)
@@ -207,10 +209,10 @@ def _callees(site: RunSite) -> Iterator[tuple[str, Signature | None, Parameters]
         yield f"{block.name}.forward", block.signature, Parameters(args)
 
 
-def _defaults(signature: Signature, parameters: Parameters) -> dict[str, Value]:
+def _defaults(signature: Signature, parameters: Parameters) -> dict[str, ParameterSource]:
     nodes = {name: parameters.default(name) for name in parameters.names}
     return {
-        each.name: Value(node, one_line(each.default))
+        each.name: ParameterSource(node, one_line(each.default))
         for each in signature.parameters
         if each.default is not None and (node := nodes.get(each.name)) is not None
     }
@@ -231,12 +233,12 @@ class _Call:
     site: RunSite
     binding: Binding
 
-    def passed(self) -> dict[str, Value]:
+    def passed(self) -> dict[str, ParameterSource]:
         """Return what the call passes, by the parameter or name, and what it unpacks, by its code."""
-        found: dict[str, Value] = {}
+        found: dict[str, ParameterSource] = {}
         for bound in self.binding.arguments:
             arg, parameter = bound.arg, bound.parameter
-            value = Value(arg.value, _code(self.site, arg.value), arg)
+            value = ParameterSource(arg.value, _code(self.site, arg.value), arg)
             name = arg.keyword or arg.star + value.code if parameter is None else parameter.name
             found[name] = value
         return found
@@ -251,8 +253,12 @@ def _code(site: RunSite, node: ast.AST) -> str:
 
 
 def _compare_bindings(
-    one: _Call, other: _Call, signature: Signature, defaults: Mapping[str, Value], releases: Releases
-) -> Iterator[Difference]:
+    one: _Call,
+    other: _Call,
+    signature: Signature,
+    defaults: Mapping[str, ParameterSource],
+    releases: Releases,
+) -> Iterator[BranchDifference]:
     """Yield how the arguments of a checkpointed call differ from those of the plain one."""
     mine, theirs = one.passed(), other.passed()
     names = [each.name for each in signature.parameters]
@@ -269,7 +275,9 @@ def _compare_bindings(
             yield found if _is_certain(found, mine, theirs) else replace(found, is_certain=False)
 
 
-def _is_certain(difference: Difference, mine: Mapping[str, Value], theirs: Mapping[str, Value]) -> bool:
+def _is_certain(
+    difference: BranchDifference, mine: Mapping[str, ParameterSource], theirs: Mapping[str, ParameterSource]
+) -> bool:
     """Return whether two calls differ, whatever is in the mappings that only one of them unpacks.
 
     Options of the checkpoint function may be in those of the checkpointed call, ``mine``.
@@ -292,11 +300,11 @@ def _is_mapping(name: str) -> bool:
 
 def _compare_arguments(
     name: str,
-    checkpointed: Value | None,
-    plain: Value | None,
-    default: Value | None,
+    checkpointed: ParameterSource | None,
+    plain: ParameterSource | None,
+    default: ParameterSource | None,
     releases: Releases,
-) -> Difference | None:
+) -> BranchDifference | None:
     """Return how the values that a parameter receives differ, if they do; None if a call does not pass it."""
     left, right = checkpointed or default, plain or default
     if left is right or (left is not None and right is not None and left.is_same(right)):
@@ -308,7 +316,7 @@ def _compare_arguments(
         return None
     if checkpointed and plain and _same_where_not_none(checkpointed.node, plain.node):
         return None
-    return Difference(
+    return BranchDifference(
         _other_values(name, checkpointed, plain, default)
         + (f", and the base class of {still_on} does not set it to None" if still_on else ""),
         one_is_silent=any(each is None or is_literal(each.node, None) for each in (checkpointed, plain)),
@@ -319,27 +327,34 @@ def _compare_arguments(
     )
 
 
-def _other_values(name: str, checkpointed: Value | None, plain: Value | None, default: Value | None) -> str:
+def _other_values(
+    name: str,
+    checkpointed: ParameterSource | None,
+    plain: ParameterSource | None,
+    default: ParameterSource | None,
+) -> str:
     """Return in words what a parameter gets from two calls."""
     left_out = "nothing" if default is None else f"its default `{default.code}`"
     first, second = (left_out if each is None else f"`{each.code}`" for each in (checkpointed, plain))
     return f"`{name}` gets {first} in the checkpointed call, but {second} in the plain one"
 
 
-def _compare_extras(name: str, checkpointed: Value | None, plain: Value | None) -> Difference | None:
+def _compare_extras(
+    name: str, checkpointed: ParameterSource | None, plain: ParameterSource | None
+) -> BranchDifference | None:
     """Return how an argument differs that no named parameter receives, if it does."""
     is_off = _is_switched_off(name, checkpointed)
     if checkpointed is None or plain is None:
         which, lacking = ("plain", "checkpointed") if plain else ("checkpointed", "plain")
         message = f"the {which} call passes `{name}` and the {lacking} one does not"
-        return Difference(message, one_is_silent=True, parameter=name, is_cache_off=is_off)
+        return BranchDifference(message, one_is_silent=True, parameter=name, is_cache_off=is_off)
     if checkpointed.is_same(plain):
         return None
     message = _other_values(name, checkpointed, plain, None)
-    return Difference(message, parameter=name, is_cache_off=is_off)
+    return BranchDifference(message, parameter=name, is_cache_off=is_off)
 
 
-def _is_switched_off(name: str, value: Value | None) -> bool:
+def _is_switched_off(name: str, value: ParameterSource | None) -> bool:
     """Return whether a call leaves out a cache that the base class of some release would leave out too."""
     return name in EVER_NEUTRALISED and (value is None or value.is_off)
 

@@ -97,11 +97,11 @@ def _parts_elsewhere(
             other = Network(network.project, module.file)
             if any(info in site.blocks for site in other.run_sites):
                 yield info, other
-        for heir in subclasses(network.project, info):
-            if heir.file.path not in done and not is_modular(heir.file.path):
-                other = Network(network.project, heir.file)
-                if any(site.checkpointed and heir in site.blocks for site in other.run_sites):
-                    yield heir, other
+        for subclass in subclasses(network.project, info):
+            if subclass.file.path not in done and not is_modular(subclass.file.path):
+                other = Network(network.project, subclass.file)
+                if any(site.checkpointed and subclass in site.blocks for site in other.run_sites):
+                    yield subclass, other
 
 
 def _role(group: Group, info: ClassInfo, other: Network) -> str:
@@ -136,11 +136,11 @@ def replaced_elsewhere(
     """Return which class of another file relies on a branch that goes, for blocks of its own."""
     for owner in dict.fromkeys(site.owner for site in legacy):
         names = names_holding(network, owner, blocks)
-        for heir, name, held in put_elsewhere(network, owner, names):
+        for subclass, name, held in put_elsewhere(network, owner, names):
             left = next((each for each in held if not each.is_checkpointing and each not in blocks), None)
             if left is not None:
                 return (
-                    f"`{heir.name}` in {shown(heir.file.path)} puts `{left.name}` into `{name}`, "
+                    f"`{subclass.name}` in {shown(subclass.file.path)} puts `{left.name}` into `{name}`, "
                     "which only this branch checkpoints"
                 )
     return None

@@ -48,7 +48,7 @@ class Misled:
     end: int
     """Where it is said."""
     remedy: Fix | Refusal
-    heirs: tuple[InheritedDefect, ...] = ()
+    inheriting: tuple[InheritedDefect, ...] = ()
 
     def finding(self, rule: str, name: str, message: str) -> Finding:
         """Return what a rule has to say of it."""
@@ -62,7 +62,7 @@ class Misled:
             self.end,
             symbol,
             self.remedy,
-            inherited_by=self.heirs,
+            inherited_by=self.inheriting,
             evidence=Evidence.CONFIRMED,
             story=tuple(self._story()),
         )
@@ -107,8 +107,8 @@ def misled(network: Network) -> Iterator[Misled]:
         source = modular_path(runs.file)
         start, end = _anchor(info)
         if info is not runs:
-            heirs = (InheritedDefect(generated, seen.model),)
-            yield Misled(info, seen, start, end, _remedy(seen, info, runs), heirs)
+            inheriting = (InheritedDefect(generated, seen.model),)
+            yield Misled(info, seen, start, end, _remedy(seen, info, runs), inheriting)
         elif source is None or project.identify(source) not in project.given:
             remedy = _remedy(seen, info) if source is None else _generated(source.name)
             yield Misled(info, seen, start, end, remedy)

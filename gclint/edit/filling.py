@@ -19,13 +19,21 @@ from gclint.network.evaluation.body import (
     ADDING_METHODS,
     COMPUTED,
     COMPUTING,
-    Binding,
     Body,
+    NameBinding,
     unstarred,
 )
 from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import Bound, ClassValue, Container, External, Function, Instance, Value
+from gclint.network.evaluation.values import (
+    ClassValue,
+    Container,
+    EvaluatedExternal,
+    EvaluatedFunction,
+    EvaluatedMethod,
+    Instance,
+    Value,
+)
 from gclint.network.holders import held_classes
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite, is_checkpoint_function
@@ -267,7 +275,7 @@ class _Uses:
         if isinstance(parent, (ast.AugAssign, ast.AnnAssign, ast.NamedExpr)) and parent.target is target:
             return parent.value
         if isinstance(parent, ast.Assign) and any(each is target for each in parent.targets):
-            return Binding(parent.value, tuple(path)).literal
+            return NameBinding(parent.value, tuple(path)).literal
         return None
 
     def _method(self, attribute: ast.Attribute) -> list[ast.AST] | None:
@@ -315,16 +323,20 @@ class _Uses:
         return [] if is_known and taken else None
 
     def _functions(self, node: ast.expr) -> list[Value]:
-        return [value for value in self._scope.evaluate(node) if isinstance(value, (Function, Bound))]
+        return [
+            value
+            for value in self._scope.evaluate(node)
+            if isinstance(value, (EvaluatedFunction, EvaluatedMethod))
+        ]
 
     def _takes(self, value: Value, args: Sequence[Arg], arg: Arg) -> bool:
         """Return whether a function leaves a stack as it is that it is called with."""
-        if isinstance(value, External):
+        if isinstance(value, EvaluatedExternal):
             return value.name.rpartition(".")[2] not in _ADDING
         inner: Scope | None = None
-        if isinstance(value, Function):
+        if isinstance(value, EvaluatedFunction):
             inner = self._scope.enter(value, args)
-        elif isinstance(value, Bound):
+        elif isinstance(value, EvaluatedMethod):
             inner = self._scope.enter_method(value.instance.info, value.method, args)
         elif isinstance(value, (ClassValue, Instance)):
             method = "__init__" if isinstance(value, ClassValue) else "forward"
@@ -379,7 +391,7 @@ class _Uses:
         return (is_followed and not self._scope.evaluate(node)) or self._is_chosen(node)
 
     def _is_external(self, call: ast.Call) -> bool:
-        return any(isinstance(value, External) for value in self._scope.evaluate(call.func))
+        return any(isinstance(value, EvaluatedExternal) for value in self._scope.evaluate(call.func))
 
     def _is_chosen(self, node: ast.expr) -> bool:
         """Return whether a class is made that a parameter of the function hands in."""

@@ -15,7 +15,7 @@ from gclint.edit.switching import switch_obstacle
 from gclint.finding import Refusal
 from gclint.network.caches import requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.evaluation.values import External
+from gclint.network.evaluation.values import EvaluatedExternal
 from gclint.network.index import subclasses
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.runsite import RunSite
@@ -59,7 +59,7 @@ def sites_of(network: Network, group: Group) -> list[RunSite]:
 def root_of(info: ClassInfo) -> ClassInfo:
     """Return the class, or the base of it, that names ``nn.Module`` as a base itself."""
     # What is mixed in beside them is no module.
-    roots = [each for each in info.mro if External("torch.nn.Module") in each.bases]
+    roots = [each for each in info.mro if EvaluatedExternal("torch.nn.Module") in each.bases]
     return roots[-1] if roots else info.mro[-1]
 
 
@@ -116,28 +116,31 @@ def obstacle_in_subclasses(network: Network, group: Group) -> str | None:
     for info in group.blocks:
         if info.file is not network.file or root_of(info) is not info:
             continue
-        for heir in subclasses(network.project, info):
-            if heir.file is network.file or is_modular(heir.file.path):
+        for subclass in subclasses(network.project, info):
+            if subclass.file is network.file or is_modular(subclass.file.path):
                 continue
-            other = Network(network.project, heir.file)
-            legacy = group_of(other, UnprotectedBlock(heir, ()))
+            other = Network(network.project, subclass.file)
+            legacy = group_of(other, UnprotectedBlock(subclass, ()))
             problem = legacy.reason if isinstance(legacy, Refusal) else obstacle(other, legacy)
             if problem is not None:
-                return f"`{heir.name}` in {shown(heir.file.path)} inherits from `{info.name}`, and {problem}"
+                where = shown(subclass.file.path)
+                return f"`{subclass.name}` in {where} inherits from `{info.name}`, and {problem}"
     return None
 
 
 def obstacle_in_order(network: Network, group: Group) -> str | None:
     """Return the class that names the base class before one of the blocks, which Python then cannot order."""
     for root in dict.fromkeys(root_of(info) for info in group.blocks):
-        heirs = (info for info in network.module.classes.values() if root in info.mro)
-        for heir in dict.fromkeys((*heirs, *subclasses(network.project, root))):
-            names = [name.rpartition(".")[2] for name in heir.base_names]
-            before = heir.bases[names.index(CHECKPOINTING_BASE) + 1 :] if CHECKPOINTING_BASE in names else ()
+        inheriting = (info for info in network.module.classes.values() if root in info.mro)
+        for subclass in dict.fromkeys((*inheriting, *subclasses(network.project, root))):
+            names = [name.rpartition(".")[2] for name in subclass.base_names]
+            before = (
+                subclass.bases[names.index(CHECKPOINTING_BASE) + 1 :] if CHECKPOINTING_BASE in names else ()
+            )
             if any(isinstance(base, ClassInfo) and root in base.mro for base in before):
-                where = "" if heir.file is network.file else f" in {shown(heir.file.path)}"
+                where = "" if subclass.file is network.file else f" in {shown(subclass.file.path)}"
                 return (
-                    f"`{heir.name}`{where} names `{CHECKPOINTING_BASE}` before a class that would become "
+                    f"`{subclass.name}`{where} names `{CHECKPOINTING_BASE}` before a class that would become "
                     "one, and Python could not order its bases"
                 )
     return None

@@ -153,10 +153,10 @@ def _in_other_file(network: Network, other: Network, blocks: Collection[ClassInf
                 yield site.span(site.call)[0]
     owners = _owners(network, blocks)
     for owner in owners:
-        for heir in subclasses(network.project, owner):
-            if heir.file is other.file:
+        for subclass in subclasses(network.project, owner):
+            if subclass.file is other.file:
                 explained = [site.span(site.call) for site in other.run_sites if site.checkpointed]
-                for offset in calls_between(other.module, heir.definition.start, heir.definition.end):
+                for offset in calls_between(other.module, subclass.definition.start, subclass.definition.end):
                     if not any(first <= offset < last for first, last in explained):
                         yield offset
     attributes = _attributes(network, owners, blocks)

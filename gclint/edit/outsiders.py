@@ -16,7 +16,7 @@ from gclint.edit.users import code_of, users_naming
 from gclint.network.activation import is_constant, may_require_grad
 from gclint.network.binding import BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo, words_of
-from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.modules import ModuleInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
 from gclint.network.holders import accessors
@@ -43,7 +43,7 @@ def outside_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[
             yield from (f"the call on line {row}{where} passes {each}" for each in wrong[span])
 
 
-def _looked_at(network: Network, module: Module) -> set[tuple[int, int]]:
+def _looked_at(network: Network, module: ModuleInfo) -> set[tuple[int, int]]:
     """Return where the calls of a module stand that a fix looks at, there or in what it needs of others."""
     own = network if module is network.module else Network(network.project, module.file)
     return {site.span(site.call) for site in own.run_sites}

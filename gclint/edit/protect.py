@@ -462,7 +462,7 @@ def _repair(network: Network, group: Group, site: RunSite, losing: Collection[st
         found.edits[site] = repaired.edits
         found.moves[site] = f"pass {moves(bindings)}"
         found.doubts += [f"in the call on line {row}, {doubt}" for doubt in repaired.doubts]
-        found.doubts += repaired.onlookers
+        found.doubts += repaired.outside_doubts
         found.evidence += repaired.evidence
 
 

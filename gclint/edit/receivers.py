@@ -62,12 +62,12 @@ def repaired_call(network: Network, site: RunSite, bindings: Sequence[SiteBindin
         return repaired
     forms = _written(arguments(site.call)), _rewritten(repaired.slots)
     before, after = (len(each.positional) for each in forms)
-    doubts = [*_receiver_doubts(network, site, forms), *_onlooker_doubts(network, site)]
+    doubts = [*_receiver_doubts(network, site, forms), *_hooking_doubts(network, site)]
     # Other blocks are asked that, and more, before they become layers.
     for each in (one for one in bindings if one.block.is_checkpointing and after > before):
         moved_in = [parameter.name for parameter in each.signature.positional[before:after]]
         doubts += changed_in_place(each.block, moved_in)
-    return replace(repaired, onlookers=tuple(doubts))
+    return replace(repaired, outside_doubts=tuple(doubts))
 
 
 def _written(given: Sequence[Arg]) -> Form:
@@ -115,12 +115,12 @@ def put_elsewhere(
     network: Network, owner: ClassInfo, names: Collection[str]
 ) -> Iterator[tuple[ClassInfo, str, list[ClassInfo]]]:
     """Yield the heirs of a class in other files, each with an attribute and the modules it puts there."""
-    for heir in subclasses(network.project, owner) if names else ():
-        if heir.file is not network.file and not is_modular(heir.file.path):
+    for subclass in subclasses(network.project, owner) if names else ():
+        if subclass.file is not network.file and not is_modular(subclass.file.path):
             for name in names:
-                held = held_classes(heir.attribute(name)) - held_classes(owner.attribute(name))
+                held = held_classes(subclass.attribute(name)) - held_classes(owner.attribute(name))
                 own = sorted(held, key=lambda each: (each.name, str(each.file.path)))
-                yield heir, name, [info for info in own if info.is_module]
+                yield subclass, name, [info for info in own if info.is_module]
 
 
 def _receiver_doubts(network: Network, site: RunSite, forms: Forms) -> Iterator[str]:
@@ -186,7 +186,7 @@ def _is_plain(info: ClassInfo) -> bool:
     )
 
 
-def _onlooker_doubts(network: Network, site: RunSite) -> Iterator[str]:
+def _hooking_doubts(network: Network, site: RunSite) -> Iterator[str]:
     """Yield what may see that an argument moves between position and keyword."""
     run = {site.owner, *site.blocks}
     holders = (each for each in network.module.classes.values() if not run.isdisjoint(each.all_parts))
@@ -200,7 +200,7 @@ def _onlooker_doubts(network: Network, site: RunSite) -> Iterator[str]:
     functions = network.file.outline.functions.values() if is_likely else ()
     found += [each.name for each in functions if any(_hooks(node, network.file) for node in nodes_of(each))]
     found += [network.file.path.name] if is_likely and _is_hooking_on_import(network.file) else []
-    found += [each.path.name for each in files_beside(network, ONLOOKERS, _HOOKING)]
+    found += [each.path.name for each in files_beside(network, FILES_THAT_HOOK, _HOOKING)]
     found += [each.file.path.name for each in users_naming(network, _HOOKING) if _is_hooking(each.file)]
     for name in found[:1]:
         yield (
@@ -242,5 +242,5 @@ def _reads_arguments(hook: ast.expr, file: SourceFile) -> bool:
     return any(isinstance(each, ast.Name) and each.id in second for each in ast.walk(function))
 
 
-ONLOOKERS = topic_beside("onlookers", _is_hooking)
+FILES_THAT_HOOK = topic_beside("onlookers", _is_hooking)
 """Which files of a folder register hooks that get arguments as they are passed."""

@@ -125,8 +125,8 @@ def _may_be_change(node: ast.AST) -> bool:
         is_of_part = name in known.MODULE_SETTINGS and isinstance(
             getattr(node.func, "value", None), ast.Attribute
         )
-        is_told_to = len(node.args) > known.IN_PLACE_AT.get(name, len(node.args))
-        return name in _CHANGING or name.endswith("_") or not name or is_of_part or is_told_to
+        changes_on_request = len(node.args) > known.IN_PLACE_AT.get(name, len(node.args))
+        return name in _CHANGING or name.endswith("_") or not name or is_of_part or changes_on_request
     return isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension, ast.Starred, ast.withitem, ast.Lambda))
 
 

@@ -26,7 +26,7 @@ from gclint.network.activation import bind_site, is_named_activation
 from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.signature import Kind, Parameter, Signature
+from gclint.network.evaluation.signature import Parameter, ParameterKind, Signature
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.search import RUNNING_METHODS
@@ -94,7 +94,7 @@ def reorder_forward(network: Network, block: ClassInfo, activations: frozenset[s
 def _new_order(signature: Signature, activations: frozenset[str]) -> list[Parameter] | Refusal:
     """Return the positional parameters, activations first as far as defaults allow."""
     positional = signature.positional
-    if any(parameter.kind is Kind.POSITIONAL_ONLY for parameter in positional):
+    if any(parameter.kind is ParameterKind.POSITIONAL_ONLY for parameter in positional):
         return Refusal("`forward` has positional-only parameters")
     is_activation = {
         parameter.name: parameter.name in activations or is_named_activation(parameter)

@@ -77,7 +77,7 @@ class SiteDefects:
         doubt = keyword_doubt(self.network, names)
         if isinstance(doubt, Refusal):
             return doubt
-        doubts = [*repaired.doubts, *((doubt,) if doubt else ()), *repaired.onlookers]
+        doubts = [*repaired.doubts, *((doubt,) if doubt else ()), *repaired.outside_doubts]
         blocks = dict.fromkeys(each.block for each in self.bindings)
         if self.keyword_activations:
             doubts += dict.fromkeys(nested_doubts(self.site.rows[0], self.bindings))

@@ -50,7 +50,7 @@ def _today(network: Network, block: UnprotectedBlock) -> Today:
         # Another class may have a stack of its own, and checkpoint nothing.
         if (
             site.owner not in by_branch
-            and network.standing(block.info, site) is None
+            and network.exclusion(block.info, site) is None
             and names_holding(network, site.owner, (block.info,))
             and not any(map(_calls_checkpoint, site.owner.mro))
         ):

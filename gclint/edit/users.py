@@ -13,19 +13,19 @@ from gclint.code.remembered import remembered
 from gclint.copies.generated import is_modular
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
-from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.modules import ModuleInfo
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import Function
+from gclint.network.evaluation.values import EvaluatedFunction
 from gclint.network.model import Network
 
 
 @remembered
-def users_naming(network: Network, names: frozenset[str]) -> tuple[Module, ...]:
+def users_naming(network: Network, names: frozenset[str]) -> tuple[ModuleInfo, ...]:
     """Return the other modules that import from a file, and name one of some attributes."""
     return tuple(_users(network, names))
 
 
-def _users(network: Network, names: Collection[str]) -> Iterator[Module]:
+def _users(network: Network, names: Collection[str]) -> Iterator[ModuleInfo]:
     project, classes = network.project, frozenset(network.module.classes)
     stem = module_word(network.file)
     key = f"{' '.join(sorted(names))}|{' '.join(sorted((stem, *classes)))}"
@@ -78,7 +78,7 @@ def module_word(file: SourceFile) -> str:
     return word if word.isidentifier() else ""
 
 
-def code_of(module: Module, is_named: Callable[[Definition], bool]) -> Iterator[tuple[str, Scope]]:
+def code_of(module: ModuleInfo, is_named: Callable[[Definition], bool]) -> Iterator[tuple[str, Scope]]:
     """Yield the methods and functions of a module for which something holds, with their names."""
     for info in module.classes.values():
         for method in info.methods():
@@ -87,7 +87,7 @@ def code_of(module: Module, is_named: Callable[[Definition], bool]) -> Iterator[
     for definition in module.file.outline.definitions:
         if not definition.is_class and not definition.indent and is_named(definition):
             for value in module.lookup(definition.name):
-                if isinstance(value, Function):
+                if isinstance(value, EvaluatedFunction):
                     yield definition.name, value.scope.enter(value, ())
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from gclint.edit.group import Group, sites_of
-from gclint.network.cacheless.comparison import Difference, difference
+from gclint.network.cacheless.comparison import CacheDifference, difference
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 
-_WORDS: Mapping[Difference, str] = {
-    Difference.ERROR: "the block, or the code around it, then raises an error that it does not raise now",
-    Difference.EFFECT: "the block, or the code around it, then does something else, or in another order",
-    Difference.RESULT: "the block, or the code around it, then computes something else",
-    Difference.UNKNOWN: "the block and the code around it are too long to follow what they then compute",
+_WORDS: Mapping[CacheDifference, str] = {
+    CacheDifference.ERROR: (
+        "the block, or the code around it, then raises an error that it does not raise now"
+    ),
+    CacheDifference.EFFECT: "the block, or the code around it, then does something else, or in another order",
+    CacheDifference.RESULT: "the block, or the code around it, then computes something else",
+    CacheDifference.UNKNOWN: "the block and the code around it are too long to follow what they then compute",
 }
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gclint.code.tree import blocks_of
 from gclint.code.walk import WITHS, arguments, dotted_name, is_constant
-from gclint.network.evaluation.body import Binding
+from gclint.network.evaluation.body import NameBinding
 from gclint.network.evaluation.scope import Scope
 
 _WITHOUT_GRADIENT = frozenset(("no_grad", "inference_mode"))
@@ -26,7 +26,7 @@ Condition = tuple[ast.expr, bool]
 class Assignment:
     """One way in which a name gets a value."""
 
-    binding: Binding
+    binding: NameBinding
     conditions: tuple[Condition, ...] = ()
     """The tests of the ``if`` statements around it."""
     records: bool = True
@@ -64,7 +64,7 @@ def assignments(scope: Scope, name: str) -> list[Assignment]:
     return [_assignment(scope, binding) for binding in scope.bindings(name)]
 
 
-def _assignment(scope: Scope, binding: Binding) -> Assignment:
+def _assignment(scope: Scope, binding: NameBinding) -> Assignment:
     whole = _whole(scope, binding.value)
     if not isinstance(whole, ast.stmt):
         return Assignment(binding)
@@ -113,7 +113,7 @@ def reaching(given: Sequence[Assignment], at: int | None) -> tuple[list[Assignme
     return [each for each in before if last is None or each.start >= last], last is not None
 
 
-def _replaces(statement: ast.stmt, binding: Binding) -> bool:
+def _replaces(statement: ast.stmt, binding: NameBinding) -> bool:
     inside = statement.body if isinstance(statement, WITHS) else [statement]
     return not binding.added and any(
         isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is binding.value for each in inside

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gclint.code.walk import Arg
-from gclint.network.evaluation.signature import Kind, Parameter, Signature
+from gclint.network.evaluation.signature import Parameter, ParameterKind, Signature
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Binding:
 def bind(args: Sequence[Arg], signature: Signature) -> Binding:
     """Match the arguments of a call, without the receiver, to parameters, without ``self``."""
     positional = signature.positional
-    collects = any(parameter.kind is Kind.VAR_POSITIONAL for parameter in signature.parameters)
-    collects_names = any(parameter.kind is Kind.VAR_KEYWORD for parameter in signature.parameters)
+    collects = any(parameter.kind is ParameterKind.VAR_POSITIONAL for parameter in signature.parameters)
+    collects_names = any(parameter.kind is ParameterKind.VAR_KEYWORD for parameter in signature.parameters)
     bound: list[BoundArgument] = []
     taken: set[str] = set()
     complete = True
@@ -69,7 +69,10 @@ def bind(args: Sequence[Arg], signature: Signature) -> Binding:
             position += 1
         elif arg.keyword is not None:
             parameter = signature.get(arg.keyword)
-            if parameter is not None and parameter.kind not in (Kind.NORMAL, Kind.KEYWORD_ONLY):
+            if parameter is not None and parameter.kind not in (
+                ParameterKind.NORMAL,
+                ParameterKind.KEYWORD_ONLY,
+            ):
                 parameter = None
             if parameter is None and not collects_names:
                 complete = False

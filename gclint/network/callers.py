@@ -13,9 +13,9 @@ from gclint.code.tree import DEFINITIONS
 from gclint.code.walk import Arg, arguments, is_super, text_of, walk
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo, may_have
-from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.modules import ModuleInfo
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import Bound, Instance
+from gclint.network.evaluation.values import EvaluatedMethod, Instance
 from gclint.network.holders import single_attributes
 from gclint.network.importers import given_importing
 from gclint.network.runsite import RunSite
@@ -37,7 +37,7 @@ class Caller:
 class Callers:
     """Finds the calls of methods in one file."""
 
-    def __init__(self, project: Project, module: Module, sites: Sequence[RunSite]) -> None:
+    def __init__(self, project: Project, module: ModuleInfo, sites: Sequence[RunSite]) -> None:
         """Prepare the search; the call ``sites`` of the file are not looked for again."""
         self._project = project
         self._module = module
@@ -100,7 +100,9 @@ class Callers:
         """Yield the calls of another method of the class, on ``self`` or on an attribute."""
         for scope, call in self._calls(frozenset((method,))):
             if any(
-                isinstance(value, Bound) and value.method == method and info in value.instance.info.mro
+                isinstance(value, EvaluatedMethod)
+                and value.method == method
+                and info in value.instance.info.mro
                 for value in scope.evaluate(call.func)
             ):
                 yield _caller(scope, call)
@@ -139,7 +141,7 @@ def _called_attribute(func: ast.expr) -> str | None:
 
 
 def _runs(value: object, kinds: set[ClassInfo]) -> bool:
-    if isinstance(value, Bound):
+    if isinstance(value, EvaluatedMethod):
         return value.method in RUNNING_METHODS and value.instance.info in kinds
     return isinstance(value, Instance) and value.info in kinds
 

@@ -15,8 +15,8 @@ from gclint.code.tree import DEFINITIONS
 from gclint.code.walk import assigned, dotted_name, last_name, text_of, walk, walk_scope
 from gclint.code.word_search import any_between
 from gclint.network.evaluation.classes import words_of
-from gclint.network.evaluation.modules import Module
-from gclint.network.evaluation.values import Function
+from gclint.network.evaluation.modules import ModuleInfo
+from gclint.network.evaluation.values import EvaluatedFunction
 from gclint.network.search import CHECKPOINT_METHODS
 
 # A text without any of these neither calls a checkpoint function nor passes one on.
@@ -46,7 +46,7 @@ def may_call_checkpoint(text: str) -> bool:
 
 
 @remembered
-def checkpoint_calls(module: Module) -> list[int]:
+def checkpoint_calls(module: ModuleInfo) -> list[int]:
     """Return the offsets at which a file calls a checkpoint function or passes one on, in order.
 
     Functions that call one, in the file or in those it imports from, count as well. Imports, comments,
@@ -63,7 +63,7 @@ def checkpoint_calls(module: Module) -> list[int]:
 
 
 @remembered
-def _direct(module: Module) -> list[int]:
+def _direct(module: ModuleInfo) -> list[int]:
     """Return the offsets of the names of checkpoint functions in the file itself, in order."""
     file, imported = module.file, _imported_functions(module)
     called: set[ast.AST] = set()
@@ -108,7 +108,7 @@ def _is_function(node: ast.Name | ast.Attribute, imported: frozenset[str], *, is
 
 
 @remembered
-def _imported_functions(module: Module) -> frozenset[str]:
+def _imported_functions(module: ModuleInfo) -> frozenset[str]:
     """Return the names under which a file imports functions from modules for checkpointing."""
     return frozenset(
         name.bound
@@ -119,7 +119,7 @@ def _imported_functions(module: Module) -> frozenset[str]:
     )
 
 
-def _own_names(module: Module) -> frozenset[str]:
+def _own_names(module: ModuleInfo) -> frozenset[str]:
     """Return the module-level names of a file whose definitions call a checkpoint function."""
     if _own_names not in module.facts:
         for each, names in _names_by_file(module).items():
@@ -127,10 +127,10 @@ def _own_names(module: Module) -> frozenset[str]:
     return cast("frozenset[str]", module.facts[_own_names])
 
 
-def _names_by_file(module: Module) -> dict[Module, set[str]]:
+def _names_by_file(module: ModuleInfo) -> dict[ModuleInfo, set[str]]:
     """Return those names for a file and all files whose functions it imports, which may import each other."""
-    found: dict[Module, set[str]] = {}
-    importers: defaultdict[Module, set[Module]] = defaultdict(set)
+    found: dict[ModuleInfo, set[str]] = {}
+    importers: defaultdict[ModuleInfo, set[ModuleInfo]] = defaultdict(set)
     waiting = [module]
     while waiting:
         each = waiting.pop()
@@ -150,7 +150,7 @@ def _names_by_file(module: Module) -> dict[Module, set[str]]:
 
 
 @remembered
-def _names_of_its_own(module: Module) -> set[str]:
+def _names_of_its_own(module: ModuleInfo) -> set[str]:
     file, direct = module.file, _direct(module)
     found = {name for name, start, end in _assigned(file) if any_between(direct, start, end)}
     functions = file.outline.functions.values()
@@ -167,7 +167,7 @@ def _assigned(file: SourceFile) -> Iterator[tuple[str, int, int]]:
                     yield target.id, *file.places.span(node)
 
 
-def _closed(module: Module, names: set[str]) -> set[str]:
+def _closed(module: ModuleInfo, names: set[str]) -> set[str]:
     """Return the names, the functions of the file that use one of them, and so on."""
     functions = list(module.file.outline.functions.values())
     while True:
@@ -178,18 +178,18 @@ def _closed(module: Module, names: set[str]) -> set[str]:
 
 
 @remembered
-def _functions_of_others(module: Module) -> list[tuple[Module, str, str]]:
+def _functions_of_others(module: ModuleInfo) -> list[tuple[ModuleInfo, str, str]]:
     """Return the functions that a file imports: the defining module, the name there, and the name here."""
     return [
         (value.scope.module, imported.name, imported.bound)
         for imported in module.file.outline.all_imported()
         if imported.name is not None and imported.bound[:1].islower()
         for value in module.lookup(imported.bound)
-        if isinstance(value, Function) and value.scope.module is not module
+        if isinstance(value, EvaluatedFunction) and value.scope.module is not module
     ]
 
 
-def _in_switch(module: Module, offset: int) -> bool:
+def _in_switch(module: ModuleInfo, offset: int) -> bool:
     """Return whether an offset is in a method with which users enable checkpointing."""
     return any(
         each.name in _SWITCHES and each.header <= offset < each.end
@@ -197,7 +197,7 @@ def _in_switch(module: Module, offset: int) -> bool:
     )
 
 
-def calls_between(module: Module, start: int, end: int) -> Iterator[int]:
+def calls_between(module: ModuleInfo, start: int, end: int) -> Iterator[int]:
     """Yield the offsets in a range of a file's text at which a checkpoint function is called."""
     calls = checkpoint_calls(module)
     for offset in calls[bisect_right(calls, start - 1) :]:

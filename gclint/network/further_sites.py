@@ -8,7 +8,7 @@ from gclint.code.lines import mentions
 from gclint.code.outline import Definition
 from gclint.code.walk import walk
 from gclint.network.evaluation.classes import ClassInfo, words_of
-from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.modules import ModuleInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
 from gclint.network.holders import held_classes
@@ -17,7 +17,7 @@ from gclint.network.search import Holders
 from gclint.observations import Observed
 
 
-def with_substitutes(module: Module, sites: Iterable[RunSite], holders: Holders) -> tuple[RunSite, ...]:
+def with_substitutes(module: ModuleInfo, sites: Iterable[RunSite], holders: Holders) -> tuple[RunSite, ...]:
     """Return the call sites of a file's own methods, with the blocks that subclasses in the file add."""
     found = list(sites)
     for info, base, method in _inherited(module, holders):
@@ -33,7 +33,7 @@ def with_substitutes(module: Module, sites: Iterable[RunSite], holders: Holders)
     return tuple(found)
 
 
-def foreign_sites(module: Module, holders: Holders) -> tuple[RunSite, ...]:
+def foreign_sites(module: ModuleInfo, holders: Holders) -> tuple[RunSite, ...]:
     """Return the call sites in other files that run blocks of this file, in methods its classes inherit."""
     found: list[RunSite] = []
     for info, base, method in _inherited(module, holders):
@@ -46,7 +46,7 @@ def foreign_sites(module: Module, holders: Holders) -> tuple[RunSite, ...]:
     return tuple(found)
 
 
-def _inherited(module: Module, holders: Holders) -> Iterator[tuple[ClassInfo, ClassInfo, Definition]]:
+def _inherited(module: ModuleInfo, holders: Holders) -> Iterator[tuple[ClassInfo, ClassInfo, Definition]]:
     """Yield inherited methods that use an attribute in which a class holds other blocks than its base.
 
     Each is a tuple of the class, the base that defines the method, and the method.
@@ -66,7 +66,7 @@ def _inherited(module: Module, holders: Holders) -> Iterator[tuple[ClassInfo, Cl
                     yield info, base, method
 
 
-def with_seen(module: Module, sites: Iterable[RunSite]) -> tuple[RunSite, ...]:
+def with_seen(module: ModuleInfo, sites: Iterable[RunSite]) -> tuple[RunSite, ...]:
     """Return the call sites of a file with the observations of runs, and those that only a run has seen."""
     found = list(sites)
     for observed in module.library.project.observations.of(module.file.path):
@@ -95,14 +95,14 @@ def _is_about(observed: Observed, site: RunSite) -> bool:
     return first == observed.first and observed.last in (first, last) and observed.columns in ((), columns)
 
 
-def _block(module: Module, observed: Observed) -> ClassInfo | None:
+def _block(module: ModuleInfo, observed: Observed) -> ClassInfo | None:
     """Return the class of the blocks that were run, if its file is available."""
     file = module.library.project.available(module.file, observed.definition)
     info = None if file is None else module.library.module(file).classes.get(observed.block)
     return info if info is not None and info.is_module else None
 
 
-def _new_site(module: Module, observed: Observed, info: ClassInfo) -> RunSite | None:
+def _new_site(module: ModuleInfo, observed: Observed, info: ClassInfo) -> RunSite | None:
     """Return the call site at which a run saw a block; None if it is not in a method, or not unique."""
     offset = module.file.line_starts[observed.first - 1]
     offset += len(module.file.line(observed.first)) - len(module.file.line(observed.first).lstrip())

@@ -28,11 +28,11 @@ from gclint.network.evaluation.body import Body, unstarred
 from gclint.network.evaluation.scope import Scope, is_property, parallel_iterables
 from gclint.network.evaluation.signature import method_signature
 from gclint.network.evaluation.values import (
-    Bound,
     Container,
-    External,
+    EvaluatedExternal,
+    EvaluatedFunction,
+    EvaluatedMethod,
     ExternalInstance,
-    Function,
     Instance,
     Value,
 )
@@ -47,7 +47,7 @@ _MAX_NAMES = 60
 _MAX_STEPS = 200
 _STATES = re.compile(r"(?:^|_)hidden_states?$|(?:^|_)attention_states$")
 _Path = tuple[int, ...]
-_Key = tuple["Place", str, _Path, bool]
+_Key = tuple["ExpressionPlace", str, _Path, bool]
 
 
 class Carries(Flag):
@@ -64,7 +64,7 @@ class Carries(Flag):
 
 
 @dataclass(frozen=True)
-class Place:
+class ExpressionPlace:
     """The place of an expression."""
 
     scope: Scope
@@ -73,7 +73,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Origin:
+class GradientOrigin:
     """An expression where a gradient originates: a parameter, or the output of a module with parameters."""
 
     scope: Scope
@@ -95,7 +95,7 @@ class Gradients:
         self._stops = False
         """Whether to stop as soon as a value may be ``UNKNOWN``."""
         self._entered: dict[tuple[Scope, ast.Call, Value], Scope | None] = {}
-        self._origins: dict[ast.expr, Origin] | None = None
+        self._origins: dict[ast.expr, GradientOrigin] | None = None
         """The origins that were met, if they are to be collected."""
 
     def at(self, site: RunSite, value: ast.expr, *, stops: bool = False) -> Carries:
@@ -104,7 +104,7 @@ class Gradients:
         self._stops = stops
         return self.of(place_of(site.scope, site.call), value)
 
-    def origins(self, site: RunSite, value: ast.expr) -> tuple[Origin, ...]:
+    def origins(self, site: RunSite, value: ast.expr) -> tuple[GradientOrigin, ...]:
         """Return the origins of the gradients that an argument of a call site carries, the nearest first."""
         # A new tracer, since this one would not visit again what it has already judged.
         tracer = Gradients(self.callers, self.named)
@@ -112,13 +112,13 @@ class Gradients:
         tracer.at(site, value)
         return tuple(tracer._origins.values())
 
-    def _begun(self, place: Place, node: ast.expr) -> Carries:
+    def _begun(self, place: ExpressionPlace, node: ast.expr) -> Carries:
         """Record an expression as the origin of a gradient, and return what it carries."""
         if self._origins is not None:
-            self._origins.setdefault(node, Origin(place.scope, node))
+            self._origins.setdefault(node, GradientOrigin(place.scope, node))
         return Carries.GRADIENT
 
-    def of(self, place: Place, value: ast.expr, path: _Path = ()) -> Carries:
+    def of(self, place: ExpressionPlace, value: ast.expr, path: _Path = ()) -> Carries:
         """Return what an expression carries, or what is at a path of indices in its result."""
         if isinstance(value, ast.Name):
             return self._name(place, value.id, path)
@@ -139,7 +139,7 @@ class Gradients:
         found = self._whole(place, value)
         return _items(found) if path else found
 
-    def _whole(self, place: Place, value: ast.expr) -> Carries:
+    def _whole(self, place: ExpressionPlace, value: ast.expr) -> Carries:
         """Return what an expression carries as a whole, without distinguishing its items."""
         if isinstance(value, ast.Attribute):
             return self._attribute(place, value)
@@ -161,7 +161,7 @@ class Gradients:
         constants = (ast.Compare, ast.Constant, ast.UnaryOp, ast.JoinedStr, ast.Lambda)
         return Carries.CONSTANT if isinstance(value, constants) else Carries.UNKNOWN
 
-    def _element(self, place: Place, value: ast.Tuple | ast.List, path: _Path) -> Carries:
+    def _element(self, place: ExpressionPlace, value: ast.Tuple | ast.List, path: _Path) -> Carries:
         """Return what an item of a list or tuple display carries."""
         before = value.elts[: path[0] + 1] if path[0] >= 0 else []
         if len(before) > path[0] >= 0 and not any(isinstance(each, ast.Starred) for each in before):
@@ -170,7 +170,7 @@ class Gradients:
 
     # -- names
 
-    def _name(self, place: Place, name: str, path: _Path) -> Carries:
+    def _name(self, place: ExpressionPlace, name: str, path: _Path) -> Carries:
         if name == place.scope.self_name:
             return Carries.CONSTANT
         key = place, name, path, self._stops
@@ -191,7 +191,7 @@ class Gradients:
             self._known[key] = found
         return found
 
-    def _bound(self, place: Place, name: str, path: _Path) -> Carries:
+    def _bound(self, place: ExpressionPlace, name: str, path: _Path) -> Carries:
         """Return what a name carries, over all assignments and arguments that reach the place."""
         key = place.scope, name
         if key not in self._given:
@@ -203,7 +203,7 @@ class Gradients:
         if is_replaced:
             pass  # The argument has been replaced.
         elif argument is not None:
-            found = self.of(Place(argument[0]), argument[1], path)
+            found = self.of(ExpressionPlace(argument[0]), argument[1], path)
         elif place.scope.parameters.has(name):
             found = self._parameter(place, name, path)
         elif not given:
@@ -218,13 +218,13 @@ class Gradients:
                 found |= self._assigned(place, each, path, filled)
         return found
 
-    def _assigned(self, place: Place, assignment: Assignment, path: _Path, filled: bool) -> Carries:
+    def _assigned(self, place: ExpressionPlace, assignment: Assignment, path: _Path, filled: bool) -> Carries:
         if any(self._is_dead(place, *condition) for condition in assignment.conditions):
             return Carries.NOTHING
         if not assignment.records:
             return Carries.CONSTANT
         binding = assignment.binding
-        place = Place(place.scope, None if place.at is None else assignment.start)
+        place = ExpressionPlace(place.scope, None if place.at is None else assignment.start)
         if binding.added:
             if filled:
                 item = self.of(place, binding.value, path[1:])
@@ -234,14 +234,14 @@ class Gradients:
             return self._iterated(place, binding.value, (*binding.path, *path))
         return self.of(place, binding.value, (*binding.path, *path))
 
-    def _iterated(self, place: Place, iterable: ast.expr, path: _Path) -> Carries:
+    def _iterated(self, place: ExpressionPlace, iterable: ast.expr, path: _Path) -> Carries:
         parallel = parallel_iterables(iterable)
         if parallel is None or not path:
             return self.of(place, iterable, (_ANY, *path))
         part = parallel[path[0]] if path[0] < len(parallel) else None
         return Carries.CONSTANT if part is None else self._iterated(place, part, path[1:])
 
-    def _is_dead(self, place: Place, test: ast.expr, holds: bool) -> bool:
+    def _is_dead(self, place: ExpressionPlace, test: ast.expr, holds: bool) -> bool:
         """Return whether a side of a condition is never reached, because a name is always None."""
         return any(
             all((key[0].scope, key[1]) != (place.scope, name) for key in self._open)
@@ -249,13 +249,13 @@ class Gradients:
             for name in names_needed(test, holds)
         )
 
-    def _free(self, place: Place, name: str, path: _Path) -> Carries:
+    def _free(self, place: ExpressionPlace, name: str, path: _Path) -> Carries:
         """Return what a name carries if the scope itself does not bind it."""
         if place.scope.parent is not None:
-            return self._name(Place(place.scope.parent), name, path)
+            return self._name(ExpressionPlace(place.scope.parent), name, path)
         return Carries.CONSTANT if place.scope.module.lookup(name) else Carries.UNKNOWN
 
-    def _parameter(self, place: Place, name: str, path: _Path) -> Carries:
+    def _parameter(self, place: ExpressionPlace, name: str, path: _Path) -> Carries:
         """Return what a parameter carries, according to the calls in the file."""
         default = place.scope.parameters.default(name)
         unpassed = Carries.UNKNOWN if default is None else self.of(place, default)
@@ -275,7 +275,7 @@ class Gradients:
             binding = bind(caller.args, signature)
             bound = binding.argument(name)
             if bound is not None:
-                found |= self.of(Place(caller.scope, caller.at), bound.arg.value, path)
+                found |= self.of(ExpressionPlace(caller.scope, caller.at), bound.arg.value, path)
             else:
                 found |= Carries.UNKNOWN if binding.unpacks_list else unpassed
         is_open = self.callers.may_be_elsewhere(place.scope.owner, method.name, only_users=bool(found))
@@ -286,7 +286,7 @@ class Gradients:
 
     # -- attributes and items
 
-    def _attribute(self, place: Place, node: ast.Attribute) -> Carries:
+    def _attribute(self, place: ExpressionPlace, node: ast.Attribute) -> Carries:
         name = node.attr
         if name in CUTTING_ATTRIBUTES or "config" in (dotted_name(node) or "").split("."):
             return Carries.CONSTANT
@@ -299,7 +299,7 @@ class Gradients:
             return _container(self._begun(place, node))
         if name == "weight" and any(map(is_learned_value, place.scope.evaluate(node.value))):
             return self._begun(place, node)
-        computed = [each for each in values if isinstance(each, Bound) and _is_property(each)]
+        computed = [each for each in values if isinstance(each, EvaluatedMethod) and _is_property(each)]
         if computed:
             return united(self._computed(place, each) for each in computed)
         if values or is_constant_buffer(place.scope, node):
@@ -308,20 +308,20 @@ class Gradients:
             return Carries.GRADIENT
         return Carries.UNKNOWN
 
-    def _computed(self, place: Place, called: Bound) -> Carries:
+    def _computed(self, place: ExpressionPlace, called: EvaluatedMethod) -> Carries:
         """Return what the value of a property carries."""
         inner = place.scope.enter_method(called.instance.info, called.method, ())
         if inner is None or place.scope.depth >= _MAX_DEPTH:
             return Carries.UNKNOWN
         return united(self.of(place_of(inner, value), value) for value in inner.returns())
 
-    def _all_of(self, place: Place, value: ast.expr) -> Carries:
+    def _all_of(self, place: ExpressionPlace, value: ast.expr) -> Carries:
         stops, self._stops = self._stops, False
         found = self.of(place, value)
         self._stops = stops
         return found
 
-    def _subscript(self, place: Place, node: ast.Subscript, path: _Path) -> Carries:
+    def _subscript(self, place: ExpressionPlace, node: ast.Subscript, path: _Path) -> Carries:
         index = node.slice
         if isinstance(index, ast.Constant) and type(index.value) is int:
             return self.of(place, node.value, (index.value, *path))
@@ -329,7 +329,7 @@ class Gradients:
 
     # -- calls
 
-    def _call(self, place: Place, call: ast.Call, path: _Path) -> Carries:
+    def _call(self, place: ExpressionPlace, call: ast.Call, path: _Path) -> Carries:
         method = call.func.attr if isinstance(call.func, ast.Attribute) else None
         if method in CUTTING_METHODS:
             return Carries.CONSTANT
@@ -345,28 +345,28 @@ class Gradients:
             return self.of(place, call.func.value) | self._arguments(place, call)
         return Carries.UNKNOWN
 
-    def _arguments(self, place: Place, call: ast.Call) -> Carries:
+    def _arguments(self, place: ExpressionPlace, call: ast.Call) -> Carries:
         return united(_items(self.of(place, arg.value)) for arg in arguments(call))
 
-    def _result(self, place: Place, call: ast.Call, called: Value, path: _Path) -> Carries:
+    def _result(self, place: ExpressionPlace, call: ast.Call, called: Value, path: _Path) -> Carries:
         """Return what a call carries if it calls ``called``."""
         if isinstance(called, Instance):
-            return self._module(place, call, Bound(called, "forward"), path)
-        if isinstance(called, Bound):
+            return self._module(place, call, EvaluatedMethod(called, "forward"), path)
+        if isinstance(called, EvaluatedMethod):
             if called.method in RUNNING_METHODS:
-                return self._module(place, call, Bound(called.instance, "forward"), path)
+                return self._module(place, call, EvaluatedMethod(called.instance, "forward"), path)
             return self._returned(place, call, called, path)
-        if isinstance(called, Function):
+        if isinstance(called, EvaluatedFunction):
             return self._returned(place, call, called, path)
         if isinstance(called, ExternalInstance):
             if is_learned_module(called.name):
                 return self._begun(place, call)
             return self._arguments(place, call) if hands_on(called.name) else Carries.UNKNOWN
-        if isinstance(called, External):
+        if isinstance(called, EvaluatedExternal):
             return self._external(place, call, called.name, path)
         return Carries.UNKNOWN
 
-    def _external(self, place: Place, call: ast.Call, name: str, path: _Path) -> Carries:
+    def _external(self, place: ExpressionPlace, call: ast.Call, name: str, path: _Path) -> Carries:
         if makes_constants(name):
             return Carries.CONSTANT
         given = arguments(call)
@@ -374,39 +374,45 @@ class Gradients:
             return self.of(place, given[0].value, path)
         return self._arguments(place, call) if hands_on(name) else Carries.UNKNOWN
 
-    def _module(self, place: Place, call: ast.Call, forward: Bound, path: _Path) -> Carries:
+    def _module(
+        self, place: ExpressionPlace, call: ast.Call, forward: EvaluatedMethod, path: _Path
+    ) -> Carries:
         """Return what the output of a module carries: the first item requires grad if it has parameters."""
         if all(each <= 0 for each in path) and is_learned_value(forward.instance):
             return self._begun(place, call)
         return self._returned(place, call, forward, path)
 
-    def _returned(self, place: Place, call: ast.Call, called: Bound | Function, path: _Path) -> Carries:
+    def _returned(
+        self, place: ExpressionPlace, call: ast.Call, called: EvaluatedMethod | EvaluatedFunction, path: _Path
+    ) -> Carries:
         """Return what the result of a function of the project carries in this call."""
         if is_unrecorded(called):
             return Carries.CONSTANT
         inner = self._enter(place, call, called)
         if inner is None:
             return Carries.UNKNOWN
-        if isinstance(called, Function) and isinstance(called.node, ast.Lambda):
-            return self.of(Place(inner), called.node.body, path)
+        if isinstance(called, EvaluatedFunction) and isinstance(called.node, ast.Lambda):
+            return self.of(ExpressionPlace(inner), called.node.body, path)
         returns = list(inner.returns())
         found = united(self.of(place_of(inner, value), value, path) for value in returns)
         return found if returns else Carries.UNKNOWN
 
-    def _enter(self, place: Place, call: ast.Call, called: Bound | Function) -> Scope | None:
+    def _enter(
+        self, place: ExpressionPlace, call: ast.Call, called: EvaluatedMethod | EvaluatedFunction
+    ) -> Scope | None:
         if place.scope.depth >= _MAX_DEPTH:
             return None
         key = place.scope, call, called
         if key not in self._entered:
             given = arguments(call)
-            if isinstance(called, Function):
+            if isinstance(called, EvaluatedFunction):
                 self._entered[key] = place.scope.enter(called, given)
             else:
                 self._entered[key] = place.scope.enter_method(called.instance.info, called.method, given)
         return self._entered[key]
 
 
-def _is_property(called: Bound) -> bool:
+def _is_property(called: EvaluatedMethod) -> bool:
     """Return whether a method is a property."""
     found = called.instance.info.find_method(called.method)
     return found is not None and is_property(found[1].function)
@@ -419,15 +425,15 @@ def _holds_parameters(value: Value) -> bool:
     return isinstance(value, ExternalInstance) and value.name in PARAMETERS
 
 
-def place_of(scope: Scope, node: ast.expr) -> Place:
+def place_of(scope: Scope, node: ast.expr) -> ExpressionPlace:
     """Return the place of an expression in the body of a scope."""
-    return Place(scope, statement_start(scope, node))
+    return ExpressionPlace(scope, statement_start(scope, node))
 
 
-def inside(place: Place, value: Comprehension) -> Place:
+def inside(place: ExpressionPlace, value: Comprehension) -> ExpressionPlace:
     """Return the place inside a comprehension at which its item is evaluated."""
     body = Body(place.scope.module.file, [value])
-    return Place(Scope(place.scope.module, body, parent=place.scope, depth=place.scope.depth))
+    return ExpressionPlace(Scope(place.scope.module, body, parent=place.scope, depth=place.scope.depth))
 
 
 def united(found: Iterable[Carries]) -> Carries:

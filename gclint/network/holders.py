@@ -12,9 +12,9 @@ from gclint.code.lines import normal
 from gclint.code.remembered import remembered
 from gclint.code.tree import statements_around
 from gclint.code.walk import arguments, called_name, statements_in, walk
-from gclint.network.evaluation.body import COMPUTED, COMPUTING, Binding, Body, collect_bindings
+from gclint.network.evaluation.body import COMPUTED, COMPUTING, Body, NameBinding, collect_bindings
 from gclint.network.evaluation.classes import ClassInfo, may_have
-from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.modules import ModuleInfo
 from gclint.network.evaluation.values import Container, Instance, Value, Values, list_of
 from gclint.network.traits import mixes_sequence
 
@@ -40,7 +40,7 @@ def holding_attributes(info: ClassInfo) -> Iterator[str]:
                 yield name
 
 
-def single_attributes(module: Module, names: Collection[str]) -> Iterator[str]:
+def single_attributes(module: ModuleInfo, names: Collection[str]) -> Iterator[str]:
     """Yield the attributes that a statement of a file sets to what creates one of these classes."""
     for attribute, called in _creations(module.file):
         if not called.isdisjoint(names):
@@ -50,7 +50,7 @@ def single_attributes(module: Module, names: Collection[str]) -> Iterator[str]:
 @remembered
 def _creations(file: SourceFile) -> tuple[tuple[str, frozenset[str]], ...]:
     """Return the attributes that statements of a file set, and the names of what their values call."""
-    found: defaultdict[str, list[Binding]] = defaultdict(list)
+    found: defaultdict[str, list[NameBinding]] = defaultdict(list)
     for statement, _ in () if file.tree is None else statements_around(file.tree.module.body):
         if isinstance(statement, (ast.Assign, ast.AnnAssign)):
             collect_bindings(found, statement)
@@ -62,7 +62,7 @@ def _creations(file: SourceFile) -> tuple[tuple[str, frozenset[str]], ...]:
     )
 
 
-def accessors(module: Module, names: Collection[str]) -> frozenset[str]:
+def accessors(module: ModuleInfo, names: Collection[str]) -> frozenset[str]:
     """Return the names of methods in a file that return an item of one of these attributes."""
     return frozenset(name for name, holders in _returning(module.file) if not holders.isdisjoint(names))
 
@@ -123,7 +123,7 @@ def _assigned_attributes(base: ClassInfo) -> frozenset[str]:
 
 
 @remembered
-def _layers(module: Module) -> frozenset[str]:
+def _layers(module: ModuleInfo) -> frozenset[str]:
     """Return the names of the checkpointing layers in a file."""
     return frozenset(name for name, info in module.classes.items() if info.is_checkpointing)
 

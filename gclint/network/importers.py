@@ -13,12 +13,12 @@ from gclint.code.project import Project
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.modules import Module, library_of
+from gclint.network.evaluation.modules import ModuleInfo, library_of
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.outside import FLAG
 
 
-def importers(project: Project, info: ClassInfo) -> Iterator[Module]:
+def importers(project: Project, info: ClassInfo) -> Iterator[ModuleInfo]:
     """Yield the modules that import a class by name."""
     for path in _importing(project, info.file, info.name):
         module = library_of(project).module(project.consult(info.file, path))
@@ -47,7 +47,7 @@ def _importing(project: Project, file: SourceFile, name: str) -> Iterator[Path]:
 
 
 @remembered
-def users(file: Module) -> tuple[Module, ...]:
+def users(file: ModuleInfo) -> tuple[ModuleInfo, ...]:
     """Return the modules that import any class of a module by name."""
     project = file.library.project
     found = (module for info in file.classes.values() for module in importers(project, info))

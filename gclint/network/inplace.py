@@ -29,7 +29,7 @@ _NOT_IN_TRAINING = re.compile(r"generat|^_?prepare_(?:model_)?inputs")
 
 
 @dataclass(frozen=True)
-class Change:
+class InPlaceChange:
     """A statement that changes the output of an embedding module in place."""
 
     file: SourceFile = field(repr=False)
@@ -62,7 +62,7 @@ def _has_own_lines(file: SourceFile, function: FunctionNode, statement: ast.stmt
     return not before.strip() and all(each.lineno != statement.end_lineno for each in others)
 
 
-def changes_in_place(network: Network) -> Iterator[Change]:
+def changes_in_place(network: Network) -> Iterator[InPlaceChange]:
     """Yield the statements in a file that change the output of a model's input embeddings in place.
 
     They raise where that output is a leaf that requires grad: the module's parameters are frozen, and the
@@ -85,7 +85,7 @@ def changes_in_place(network: Network) -> Iterator[Change]:
             if found and supports_checkpointing(owner):
                 file, function = network.file, method.function
                 for statement, name, module, source, others in found:
-                    yield Change(
+                    yield InPlaceChange(
                         file, function, statement, name, module.name, owner.name, source, owner, others
                     )
 
@@ -242,7 +242,7 @@ def changed_name(statement: ast.stmt) -> str | None:
     return next((each.id for each in found if isinstance(each, ast.Name)), None)
 
 
-def changes_seen(network: Network) -> Iterator[Change]:
+def changes_seen(network: Network) -> Iterator[InPlaceChange]:
     """Yield the statements in a file that raised in a run because they change a leaf in place."""
     file, rows = network.file, network.project.observations.changed(network.file.path)
     for definition in file.outline.definitions if rows else ():
@@ -261,7 +261,7 @@ def changes_seen(network: Network) -> Iterator[Change]:
                 and not _is_cloned(function, name, statement.lineno)
             ):
                 symbol = definition.name if parent is None else parent.name
-                yield Change(file, function, statement, name, None, symbol)
+                yield InPlaceChange(file, function, statement, name, None, symbol)
 
 
 def _is_cloned(function: FunctionNode, name: str, row: int) -> bool:

@@ -18,7 +18,13 @@ from gclint.network.assignments import stops_gradients
 from gclint.network.differentiable import is_learned_module
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import Bound, ExternalInstance, Function, Instance, Value
+from gclint.network.evaluation.values import (
+    EvaluatedFunction,
+    EvaluatedMethod,
+    ExternalInstance,
+    Instance,
+    Value,
+)
 from gclint.network.traits import is_learned
 
 
@@ -45,9 +51,9 @@ def is_frozen(scope: Scope, node: ast.Attribute) -> bool:
     return False
 
 
-def is_unrecorded(called: Bound | Function) -> bool:
+def is_unrecorded(called: EvaluatedMethod | EvaluatedFunction) -> bool:
     """Return whether a decorator keeps a function from recording gradients."""
-    if isinstance(called, Function):
+    if isinstance(called, EvaluatedFunction):
         return isinstance(called.node, FUNCTIONS) and _is_decorated(called.node)
     found = called.instance.info.find_method(called.method)
     return found is not None and is_decorated_unrecorded(found[1])

@@ -20,16 +20,16 @@ from gclint.code.remembered import remembered
 from gclint.copies.generated import is_modular, modeling_path, modular_path
 from gclint.copies.pairs import CopyPair, Region, Renaming, definition_region, header_region
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.modules import Library, Module
-from gclint.network.evaluation.values import External
+from gclint.network.evaluation.modules import Library, ModuleInfo
+from gclint.network.evaluation.values import EvaluatedExternal
 
 _STEM = re.compile(r"(?:modeling|modular)_")
 _MODELING = re.compile(r"\bmodeling_\w*")
-_MODULE = frozenset((External("torch.nn.Module"),))
+_MODULE = frozenset((EvaluatedExternal("torch.nn.Module"),))
 
 
 @dataclass(frozen=True)
-class Place:
+class ClassPlace:
     """The header of a class, or one of the methods that it defines."""
 
     info: ClassInfo
@@ -54,16 +54,16 @@ class Place:
         return definition_region(self.file, definition)
 
 
-def place_at(module: Module, offset: int) -> Place | None:
+def place_at(module: ModuleInfo, offset: int) -> ClassPlace | None:
     """Return the header or method at an offset; None for any other place."""
     for info in module.classes.values():
         definition = info.definition
         if definition.start <= offset < definition.end:
             for child in definition.methods():
                 if child.start <= offset < child.end:
-                    return Place(info, child.name)
+                    return ClassPlace(info, child.name)
             start, end = header_region(info.file, definition).spans[0]
-            return Place(info) if start <= offset < end else None
+            return ClassPlace(info) if start <= offset < end else None
     return None
 
 
@@ -79,7 +79,7 @@ class Lineage:
         """Read all modular files at once."""
         _ = self._naming
 
-    def source(self, place: Place) -> Place | None:
+    def source(self, place: ClassPlace) -> ClassPlace | None:
         """Return the place that a header or method is generated from; None if it is not generated."""
         if is_modular(place.file.path):
             return self._header_source(place.info) if place.method is None else None
@@ -91,11 +91,11 @@ class Lineage:
         if own is None:
             return _pulled(place, modular)
         if place.method is None:
-            return Place(own)
+            return ClassPlace(own)
         found = own.find_method(place.method)
-        return None if found is None else Place(found[0], place.method)
+        return None if found is None else ClassPlace(found[0], place.method)
 
-    def twin(self, place: Place) -> CopyPair | None:
+    def copy_pair(self, place: ClassPlace) -> CopyPair | None:
         """Return a generated header or method together with its source."""
         source = self.source(place)
         if source is not None and source.method is None and is_modular(source.file.path):
@@ -106,7 +106,7 @@ class Lineage:
         renaming = _renaming(source, place) if is_other else Renaming()
         return CopyPair(source.region, place.region, renaming, is_copy=False)
 
-    def _header_source(self, own: ClassInfo) -> Place | None:
+    def _header_source(self, own: ClassInfo) -> ClassPlace | None:
         """Return the header of another model that the generator uses for a class of a modular file, if any.
 
         This is the parent's header. How it treats further bases (``nn.Module`` has no effect) depends on
@@ -120,16 +120,16 @@ class Lineage:
         names = (name for name, base in zip(own.base_names, own.bases, strict=True) if base is not parent)
         further = {name for name in names if own.module.resolve(name) != _MODULE}
         if not further:
-            return Place(parent)
+            return ClassPlace(parent)
         generated = self._module(modeling_path(own.file.path))
         info = None if generated is None else generated.classes.get(own.name)
         taken = set() if info is None else {*info.base_names} & {*parent.base_names} - further
-        return Place(parent) if taken else None
+        return ClassPlace(parent) if taken else None
 
-    def _folder(self, place: Place) -> Path:
+    def _folder(self, place: ClassPlace) -> Path:
         return self._library.project.location(place.file.path.parent)
 
-    def heirs(self, place: Place) -> Iterator[Place]:
+    def inheriting(self, place: ClassPlace) -> Iterator[ClassPlace]:
         """Yield the places in generated files that are generated from this one."""
         wanted = place.region.spans
         for modular in self._followers(place.file):
@@ -137,16 +137,20 @@ class Lineage:
             if generated is None or modular_path(generated.file) is None:
                 continue
             for info in generated.classes.values():
-                heir = Place(info, place.method)
-                if place.method is not None and heir.definition is None:
+                subclass = ClassPlace(info, place.method)
+                if place.method is not None and subclass.definition is None:
                     continue
                 if not _may_follow(info, modular, place.info):
                     continue
-                twin = self.twin(heir)
-                if twin is not None and twin.source.file is place.file and twin.source.spans == wanted:
-                    yield heir
+                copy_pair = self.copy_pair(subclass)
+                if (
+                    copy_pair is not None
+                    and copy_pair.source.file is place.file
+                    and copy_pair.source.spans == wanted
+                ):
+                    yield subclass
 
-    def _followers(self, file: SourceFile) -> Iterator[Module]:
+    def _followers(self, file: SourceFile) -> Iterator[ModuleInfo]:
         """Yield the modular files that import from a file, or the file itself if it is one."""
         if is_modular(file.path):
             yield self._library.module(file)
@@ -168,7 +172,7 @@ class Lineage:
                 found[name].append(modular.file)
         return found
 
-    def _module(self, path: Path) -> Module | None:
+    def _module(self, path: Path) -> ModuleInfo | None:
         try:
             return self._library.module(self._library.project.file(path))
         except (OSError, UnreadableFile):
@@ -186,7 +190,7 @@ FOLLOWERS = Topic("followers", lambda file, name: is_modular(file.path) and name
 """Asks which given modular files import from a modeling file of this name."""
 
 
-def _may_follow(info: ClassInfo, modular: Module, origin: ClassInfo) -> bool:
+def _may_follow(info: ClassInfo, modular: ModuleInfo, origin: ClassInfo) -> bool:
     """Return whether a generated class may come from ``origin``, by its name."""
     own = modular.classes.get(info.name)
     if own is None:
@@ -194,26 +198,26 @@ def _may_follow(info: ClassInfo, modular: Module, origin: ClassInfo) -> bool:
     return own is origin or any(name.rpartition(".")[2] == origin.name for name in own.base_names)
 
 
-def _pulled(place: Place, modular: Module) -> Place | None:
+def _pulled(place: ClassPlace, modular: ModuleInfo) -> ClassPlace | None:
     """Return what a class comes from that the modular file does not name."""
     for own_prefix, prefix, parent in _families(modular):
         name = place.info.name
         if name.startswith(own_prefix):
             info = parent.classes.get(prefix + name.removeprefix(own_prefix))
             if info is not None and (place.method is None or info.definition.method(place.method)):
-                return Place(info, place.method)
+                return ClassPlace(info, place.method)
     # A class whose name does not contain that of a model keeps its name.
     for _, _, parent in _families(modular):
         info = parent.classes.get(place.info.name)
         if info is not None:
-            return Place(info, place.method)
+            return ClassPlace(info, place.method)
     return None
 
 
 @remembered
-def _families(modular: Module) -> tuple[tuple[str, str, Module], ...]:
+def _families(modular: ModuleInfo) -> tuple[tuple[str, str, ModuleInfo], ...]:
     """Return the model's name, the parent's name and module of a modular file, the most frequent first."""
-    found: Counter[tuple[str, str, Module]] = Counter()
+    found: Counter[tuple[str, str, ModuleInfo]] = Counter()
     for own in modular.classes.values():
         for base in own.bases:
             if isinstance(base, ClassInfo) and base.file is not own.file:
@@ -233,7 +237,7 @@ def _common_suffix(one: str, other: str) -> str:
     return suffix[capital.start() :] if capital else ""
 
 
-def _renaming(source: Place, derived: Place) -> Renaming:
+def _renaming(source: ClassPlace, derived: ClassPlace) -> Renaming:
     """Return the renaming that the generator applies to code from another model's file."""
     suffix = _common_suffix(derived.info.name, source.info.name)
     old, new = source.info.name.removesuffix(suffix), derived.info.name.removesuffix(suffix)

@@ -22,18 +22,18 @@ from gclint.network.activation import ACTIVATION_NAMES
 from gclint.network.callers import Callers
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, may_have
 from gclint.network.evaluation.modules import library_of
-from gclint.network.further_sites import foreign_sites, with_seen, with_substitutes
-from gclint.network.gradient import Gradients
-from gclint.network.holders import accessors, holding_attributes, single_attributes
-from gclint.network.runsite import RunSite, run_sites
-from gclint.network.search import Holders
-from gclint.network.standing import (
-    Standing,
+from gclint.network.exclusion import (
+    Exclusion,
     disqualified,
     needs_no_layer,
     outside_of_trunks,
     without_model,
 )
+from gclint.network.further_sites import foreign_sites, with_seen, with_substitutes
+from gclint.network.gradient import Gradients
+from gclint.network.holders import accessors, holding_attributes, single_attributes
+from gclint.network.runsite import RunSite, run_sites
+from gclint.network.search import Holders
 from gclint.network.support import supports_checkpointing
 from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.releases import Releases
@@ -200,14 +200,14 @@ class Network:
                         trunks.setdefault(info, []).append(site)
         return checkpointed, trunks
 
-    def standing(self, info: ClassInfo, site: RunSite) -> Standing | None:
+    def exclusion(self, info: ClassInfo, site: RunSite) -> Exclusion | None:
         """Return why a class that a call runs is not an unprotected block; None if it is."""
         found = disqualified(info, site)
         if found is None and not site.checkpointed:
             found = needs_no_layer(info, site) or self._sheltered(info, site)
         found = found or self._unused(site)
         if found is None and self.checkpointing_module is None:
-            return Standing.NO_BASE_CLASS
+            return Exclusion.NO_BASE_CLASS
         return found
 
     def reasons(self, info: ClassInfo, sites: Collection[RunSite]) -> tuple[str, ...]:
@@ -215,33 +215,33 @@ class Network:
         if any(block.info is info for block in self.unprotected_blocks):
             return ()
         if not info.is_module:
-            return () if info.resolved else (Standing.UNKNOWN_BASE.of(info, None),)
-        found = [(self.standing(info, site), site) for site in sites if info in site.blocks]
-        words = [standing.of(info, site) for standing, site in found if standing is not None]
+            return () if info.resolved else (Exclusion.UNKNOWN_BASE.of(info, None),)
+        found = [(self.exclusion(info, site), site) for site in sites if info in site.blocks]
+        words = [exclusion.of(info, site) for exclusion, site in found if exclusion is not None]
         # Calls of lists of such classes are not examined, so they are not among the call sites.
         if not info.is_checkpointing and info.resolved and not mixes_sequence(info):
-            words.append(Standing.NO_MIXER.of(info, None))
+            words.append(Exclusion.NO_MIXER.of(info, None))
         if not found:
             if info.is_checkpointing:
-                words.append(Standing.LAYER.of(info, None))
+                words.append(Exclusion.LAYER.of(info, None))
             words.append(f"no call in this file runs `{info.name}` as part of a stack")
         return tuple(dict.fromkeys(words))
 
-    def _sheltered(self, info: ClassInfo, site: RunSite) -> Standing | None:
+    def _sheltered(self, info: ClassInfo, site: RunSite) -> Exclusion | None:
         """Return why a block of a trunk is not needed: something around or inside it is checkpointed."""
         # What runs blocks may itself be recomputed, as a block or a part of one.
         layers = (info for info in self.module.classes.values() if info.is_checkpointing)
         if any(site.owner in info.all_parts for info in {*layers, *chain(*self._candidates)}):
-            return Standing.WITHIN_BLOCK
-        return Standing.HOLDS_LAYERS if self._holds_layers(info, self._candidates[0]) else None
+            return Exclusion.WITHIN_BLOCK
+        return Exclusion.HOLDS_LAYERS if self._holds_layers(info, self._candidates[0]) else None
 
-    def _unused(self, site: RunSite) -> Standing | None:
+    def _unused(self, site: RunSite) -> Exclusion | None:
         """Return why checkpointing cannot be enabled for a call, or is done around it."""
         found = without_model(site)
         # The call may be in a block, stacked elsewhere in the file, that checkpoints one part.
         if found is None and site.checkpointed and not site.loops:
             is_inside = any(site.owner in info.all_parts for info in self._stacked)
-            return Standing.WITHIN_BLOCK if is_inside else None
+            return Exclusion.WITHIN_BLOCK if is_inside else None
         return found
 
     @cached_property

@@ -11,7 +11,7 @@ from gclint.code.walk import dotted_name, is_docstring, is_super
 from gclint.network.activation import is_constant
 from gclint.network.construction import flag_settings
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.modules import ModuleInfo
 from gclint.network.evaluation.signature import method_signature
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.index import subclasses
@@ -88,7 +88,7 @@ def old_overrides(models: Iterable[ClassInfo]) -> tuple[OldOverride, ...]:
     return tuple(found)
 
 
-def own_overrides(module: Module) -> tuple[OldOverride, ...]:
+def own_overrides(module: ModuleInfo) -> tuple[OldOverride, ...]:
     """Return the overrides that a file defines."""
     return tuple(
         override

@@ -24,7 +24,14 @@ from gclint.network.assignments import stops_gradients
 from gclint.network.dataflow import carried_names, flowing
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import Bound, External, Function, Instance, Values, items_of
+from gclint.network.evaluation.values import (
+    EvaluatedExternal,
+    EvaluatedFunction,
+    EvaluatedMethod,
+    Instance,
+    Values,
+    items_of,
+)
 from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
 from gclint.network.wrapped import unwrap, written_arguments
 from gclint.observations import Observed
@@ -48,7 +55,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Place:
+class CallPlace:
     """What is around a call in a method."""
 
     loops: tuple[Loop, ...] = ()
@@ -90,10 +97,10 @@ class RunSite:
     args: tuple[Arg, ...]
     """The arguments that reach the block."""
     blocks: tuple[ClassInfo, ...]
-    place: Place = field(repr=False)
+    place: CallPlace = field(repr=False)
     checkpointed: bool = False
     """Whether the call goes through a checkpoint function instead of running the block itself."""
-    function: Function | None = None
+    function: EvaluatedFunction | None = None
     """The inner function of the method that is called or checkpointed, and that runs the blocks."""
     outcome: tuple[ast.expr, ...] = ()
     """What a wrapper function does with the output of a checkpointed block: see ``Wrapped``."""
@@ -193,7 +200,7 @@ def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset(
     sites = [
         site
         for root in (() if scope.body is None else scope.body.roots)
-        for call, place in _calls(root, Place())
+        for call, place in _calls(root, CallPlace())
         for site in (_checkpointed(scope, call, place, search) or _plain(scope, call, place, search),)
         if site is not None
     ]
@@ -216,11 +223,11 @@ def calls_as_sites(scope: Scope, offset: int, blocks: tuple[ClassInfo, ...]) -> 
     row = scope.module.file.places.row(offset)
     for root in () if scope.body is None else scope.body.roots:
         if isinstance(root, ast.stmt) and root.lineno <= row <= (root.end_lineno or root.lineno):
-            for call, place in _calls(root, Place()):
+            for call, place in _calls(root, CallPlace()):
                 yield _assumed(scope, call, place, blocks)
 
 
-def _assumed(scope: Scope, call: ast.Call, place: Place, blocks: tuple[ClassInfo, ...]) -> RunSite:
+def _assumed(scope: Scope, call: ast.Call, place: CallPlace, blocks: tuple[ClassInfo, ...]) -> RunSite:
     given = arguments(call)
     checkpointed = bool(given) and is_checkpoint_function(scope, call.func)
     wrapped = unwrap(scope, given[0].value, _passed_on(scope, given)) if checkpointed else None
@@ -240,7 +247,7 @@ def _is_option(arg: Arg) -> bool:
     return arg.keyword in _CHECKPOINT_OPTIONS
 
 
-def _calls(node: ast.AST, place: Place) -> Iterator[tuple[ast.Call, Place]]:
+def _calls(node: ast.AST, place: CallPlace) -> Iterator[tuple[ast.Call, CallPlace]]:
     """Yield the calls in a node and their places, without those in nested functions and classes."""
     inner = place
     if isinstance(node, _NEW_SCOPES):
@@ -266,18 +273,20 @@ def _calls(node: ast.AST, place: Place) -> Iterator[tuple[ast.Call, Place]]:
     yield from _calls_in(children(node), inner)
 
 
-def _calls_in(nodes: Iterable[ast.AST], place: Place) -> Iterator[tuple[ast.Call, Place]]:
+def _calls_in(nodes: Iterable[ast.AST], place: CallPlace) -> Iterator[tuple[ast.Call, CallPlace]]:
     for node in nodes:
         yield from _calls(node, place)
 
 
-def _plain(scope: Scope, call: ast.Call, place: Place, search: Search) -> RunSite | None:
+def _plain(scope: Scope, call: ast.Call, place: CallPlace, search: Search) -> RunSite | None:
     """Return the site of ``layer(...)`` or ``layer.forward(...)``."""
     if not may_be_block(call.func, search):
         return None
     values = scope.evaluate(call.func)
     receiver, given = call.func, arguments(call)
-    bound = [value for value in values if isinstance(value, Bound) and value.method in RUNNING_METHODS]
+    bound = [
+        value for value in values if isinstance(value, EvaluatedMethod) and value.method in RUNNING_METHODS
+    ]
     function = scope.local_function(call.func.id, call.func) if isinstance(call.func, ast.Name) else None
     if function is not None:
         blocks = _run_inside(scope, function, given, search)
@@ -296,7 +305,7 @@ def _plain(scope: Scope, call: ast.Call, place: Place, search: Search) -> RunSit
     return RunSite(scope, call, receiver, given, blocks, place) if blocks else None
 
 
-def _checkpointed(scope: Scope, call: ast.Call, place: Place, search: Search) -> RunSite | None:
+def _checkpointed(scope: Scope, call: ast.Call, place: CallPlace, search: Search) -> RunSite | None:
     """Return the site of a call of a checkpoint function."""
     given = arguments(call)
     if not given or given[0].star or not is_checkpoint_function(scope, call.func):
@@ -317,13 +326,15 @@ def _checkpointed(scope: Scope, call: ast.Call, place: Place, search: Search) ->
 
 
 def _run_inside(
-    scope: Scope, function: Function, args: Sequence[Arg], search: Search
+    scope: Scope, function: EvaluatedFunction, args: Sequence[Arg], search: Search
 ) -> tuple[ClassInfo, ...]:
     """Return the blocks that an inner function runs if it is called with these arguments."""
     return in_order({info for site in _sites_inside(scope, function, args, search) for info in site.blocks})
 
 
-def _sites_inside(scope: Scope, function: Function, args: Sequence[Arg], search: Search) -> list[RunSite]:
+def _sites_inside(
+    scope: Scope, function: EvaluatedFunction, args: Sequence[Arg], search: Search
+) -> list[RunSite]:
     inner = scope.enter(function, args)
     return run_sites(inner, search.holders, search.aliases) if inner.depth <= _MAX_NESTING else []
 
@@ -349,13 +360,16 @@ def is_checkpoint_function(scope: Scope, func: ast.expr) -> bool:
     if name is None or "checkpoint" not in name:
         return False
     return any(
-        isinstance(value, External) and value.name in _CHECKPOINT_FUNCTIONS for value in scope.evaluate(func)
+        isinstance(value, EvaluatedExternal) and value.name in _CHECKPOINT_FUNCTIONS
+        for value in scope.evaluate(func)
     )
 
 
 def _instances(values: Values) -> tuple[ClassInfo, ...]:
     found = {value.info for value in values if isinstance(value, Instance)}
-    bound = (value for value in values if isinstance(value, Bound) and value.method in RUNNING_METHODS)
+    bound = (
+        value for value in values if isinstance(value, EvaluatedMethod) and value.method in RUNNING_METHODS
+    )
     found.update(value.instance.info for value in bound)
     return in_order(info for info in found if info.is_module)
 

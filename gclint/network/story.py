@@ -9,9 +9,9 @@ from gclint.code.file import SourceFile
 from gclint.code.outline import Definition
 from gclint.code.tokens import shortened
 from gclint.finding import StoryStep
-from gclint.network.evaluation.body import Binding
+from gclint.network.evaluation.body import NameBinding
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.evaluation.signature import Kind, listed_parameters
+from gclint.network.evaluation.signature import ParameterKind, listed_parameters
 from gclint.network.gradient import Gradients
 from gclint.network.holders import held_classes, holding_attributes
 from gclint.network.runsite import RunSite
@@ -71,7 +71,7 @@ def _fillings(base: ClassInfo, name: str, owner: ClassInfo, block: ClassInfo) ->
         yield node_step(base.file, binding.value, what)
 
 
-def _bindings(base: ClassInfo, name: str) -> Iterator[tuple[str, Binding]]:
+def _bindings(base: ClassInfo, name: str) -> Iterator[tuple[str, NameBinding]]:
     """Yield the bindings of an attribute in a class's own methods, with the code of its name there."""
     for method in base.methods():
         scope = base.scope(method)
@@ -135,7 +135,7 @@ def parameter_steps(block: ClassInfo, name: str, message: str) -> Iterator[Story
 def header_steps(file: SourceFile, method: Definition, name: str, message: str) -> Iterator[StoryStep]:
     """Yield the step for a parameter in the header of a method, if it has one of that name."""
     for arg, kind, _ in listed_parameters(method.function.args):
-        if arg.arg == name and kind is not Kind.VAR_KEYWORD:
+        if arg.arg == name and kind is not ParameterKind.VAR_KEYWORD:
             start = file.places.start(arg)
             yield StoryStep(file.path, start, start + len(name), message)
 

@@ -12,7 +12,7 @@ from gclint.code.tree import DEFINITIONS
 from gclint.code.walk import children, dotted_name, text_of
 from gclint.facts import matching
 from gclint.network.evaluation.classes import ClassInfo, words_of
-from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.modules import ModuleInfo
 from gclint.network.importers import users
 
 _ALL = "__all__"
@@ -71,7 +71,7 @@ def flag(model: ClassInfo) -> bool | None:
     return False if model.is_model else None
 
 
-def _models_holding(owner: ClassInfo, module: Module) -> Iterator[ClassInfo]:
+def _models_holding(owner: ClassInfo, module: ModuleInfo) -> Iterator[ClassInfo]:
     for info in module.classes.values():
         if is_like_a_model(info) and (owner in info.mro or any(owner in part.mro for part in info.all_parts)):
             yield info
@@ -97,7 +97,7 @@ def _reaching(owner: ClassInfo) -> frozenset[str] | None:
 
 
 @remembered
-def _words_outside(module: Module) -> frozenset[str]:
+def _words_outside(module: ModuleInfo) -> frozenset[str]:
     """Return the names in the code of a file outside of definitions, and its texts."""
     tree = module.file.tree
     statements = () if tree is None else (each for each in tree.module.body if not _makes_nothing(each))
@@ -129,7 +129,7 @@ def _makes_nothing(statement: ast.stmt) -> bool:
     return isinstance(call, ast.Call) and (dotted_name(call.func) or "").startswith(f"{_ALL}.")
 
 
-def _siblings(module: Module) -> Iterator[Module]:
+def _siblings(module: ModuleInfo) -> Iterator[ModuleInfo]:
     path = module.file.path
     for sibling in matching(path.parent, "mod*ing_*.py") + matching(path.parent, "modular_*.py"):
         other = sibling.name != path.name

@@ -158,8 +158,10 @@ def _of_owner(project: Project, owner: ClassInfo, legacy: Sequence[RunSite]) -> 
         yield from _settings(project, owner)
         yield from _without_support(owner, legacy)
     models = models_running(owner)
-    for heir in dict.fromkeys(heir for model in models for heir in (model, *subclasses(project, model))):
-        yield from _overrides(heir)
+    for subclass in dict.fromkeys(
+        subclass for model in models for subclass in (model, *subclasses(project, model))
+    ):
+        yield from _overrides(subclass)
     for switch in outside_switches(project, owner.file):
         if not switch.is_complete and _reaches(project, switch, owner, legacy=bool(legacy)):
             what = f"`{one_line(switch.receiver)}.{FLAG}`, which is set {{where}}, enables it"
@@ -167,8 +169,8 @@ def _of_owner(project: Project, owner: ClassInfo, legacy: Sequence[RunSite]) -> 
 
 
 def _settings(project: Project, owner: ClassInfo) -> Iterator[OtherSwitch]:
-    heirs = ((heir, heir) for heir in subclasses(project, owner))
-    for info, base in (*((owner, base) for base in owner.mro), *heirs):
+    inheriting = ((subclass, subclass) for subclass in subclasses(project, owner))
+    for info, base in (*((owner, base) for base in owner.mro), *inheriting):
         for setting in own_flag_settings(info, base):
             if not setting.is_librarys:
                 value = one_line(setting.code)

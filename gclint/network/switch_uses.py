@@ -39,7 +39,7 @@ class _Use:
 def uses_of(override: OldOverride) -> Iterator[str]:
     """Yield the places, in words, that refer to an override or to one that may be it."""
     project, model = override.model.module.library.project, override.model
-    kin = {base for heir in (model, *subclasses(project, model)) for base in heir.mro}
+    kin = {base for subclass in (model, *subclasses(project, model)) for base in subclass.mro}
     for path in _files(project, model.file):
         file = project.consult(model.file, path)
         for use in _uses(file):

@@ -11,7 +11,7 @@ from gclint.code.walk import last_name, walk
 from gclint.finding import Applicability, Edit, Fix, Refusal, StoryStep
 from gclint.model.scripts import PACKAGES, Done, Script, is_literally, only_returned
 from gclint.model.values import Returned, Value
-from gclint.network.explaining.places import Spot
+from gclint.network.explaining.places import CodeToExplain
 from gclint.releases import FIRST_NON_REENTRANT, Releases
 
 ENABLED = ("gradient_checkpointing", "activation_checkpointing")
@@ -121,10 +121,10 @@ def trains_otherwise(script: Script) -> bool:
     return any(_is_trainer(name) and node not in known for node, name in script.calls)
 
 
-def is_at(spot: Spot, done: Done) -> bool:
+def is_at(explained: CodeToExplain, done: Done) -> bool:
     """Return whether what a script does is at a place."""
     start, end = done.file.places.span(done.node)
-    return start < spot.end and spot.start < end
+    return start < explained.end and explained.start < end
 
 
 def step(done: Done, message: str) -> StoryStep:

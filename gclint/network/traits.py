@@ -12,7 +12,7 @@ from gclint.code.tree import DEFINITIONS
 from gclint.code.walk import FUNCTIONS, called_name, dotted_name, is_constant, last_name, text_of, walk
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo, may_have, words_of
-from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.modules import ModuleInfo
 from gclint.network.evaluation.signature import listed_parameters
 
 _MIXING_WORDS = names(
@@ -97,7 +97,7 @@ def is_learned(info: ClassInfo) -> bool:
     return any(_is_learned_layer(base.module, name) for base in classes for name in _called(base))
 
 
-def _is_learned_layer(module: Module, name: str) -> bool:
+def _is_learned_layer(module: ModuleInfo, name: str) -> bool:
     """Return whether a layer has parameters, by its name or those of its bases outside of the project."""
     own = module.classes.get(name)
     bases = () if own is None else own.external_bases
@@ -142,7 +142,7 @@ def _uses_statistics(info: ClassInfo) -> bool:
 
 
 @remembered
-def _tables_with_statistics(module: Module) -> frozenset[str]:
+def _tables_with_statistics(module: ModuleInfo) -> frozenset[str]:
     """Return the module-level names, except classes, whose definitions mention such layers."""
     tree, text = module.file.tree, module.file.text
     if tree is None or not any(each in text for each in _ABOUT_STATISTICS):

@@ -11,7 +11,7 @@ from gclint.code.project import Project
 from gclint.code.walk import arguments, dotted_name, is_super
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
-from gclint.network.evaluation.values import External
+from gclint.network.evaluation.values import EvaluatedExternal
 
 
 def unknown_bases(project: Project) -> tuple[str, ...]:
@@ -57,5 +57,5 @@ def _unknown(info: ClassInfo) -> set[str]:
     """Return the names of the class's bases in transformers whose code is not available."""
     if info.is_module:
         return set()  # Its other bases show what it is.
-    names = (base.name for base in info.bases if isinstance(base, External))
+    names = (base.name for base in info.bases if isinstance(base, EvaluatedExternal))
     return {name.rpartition(".")[2] for name in names if name.partition(".")[0] == LIBRARY}

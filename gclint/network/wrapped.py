@@ -18,7 +18,7 @@ from gclint.code.walk import (
     walk_scope,
 )
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import External, Function, Values
+from gclint.network.evaluation.values import EvaluatedExternal, EvaluatedFunction, Values
 from gclint.network.search import RUNNING_METHODS
 
 
@@ -47,7 +47,9 @@ def unwrap(scope: Scope, target: ast.expr, args: Sequence[Arg]) -> Wrapped | Non
         return wrapped if wrapped is not None and own.isdisjoint(names_in(wrapped.receiver)) else None
     if isinstance(target, ast.Call):
         functions, made = scope.evaluate(target.func), arguments(target)
-        if any(isinstance(value, External) and value.name == "functools.partial" for value in functions):
+        if any(
+            isinstance(value, EvaluatedExternal) and value.name == "functools.partial" for value in functions
+        ):
             if made and all(arg.keyword is not None or arg.star == "**" for arg in made[1:]):
                 return unwrap(scope, made[0].value, (*args, *made[1:]))
             return None
@@ -65,7 +67,7 @@ def _custom_forward(functions: Values, made: Sequence[Arg], args: Sequence[Arg])
     if len(made) != 1 or len(functions) != 1:
         return None
     (function,) = functions
-    if not isinstance(function, Function) or not isinstance(function.node, FUNCTIONS):
+    if not isinstance(function, EvaluatedFunction) or not isinstance(function.node, FUNCTIONS):
         return None
     outer = function.node
     if len(outer.args.args) != 1:

@@ -130,12 +130,12 @@ def _document(explanation: PlaceExplanation) -> dict[str, object]:
 
 
 def _code_object(explanation: PlaceExplanation, code: ExplainedCode) -> dict[str, object]:
-    spot = code.spot
+    explained = code.explained
     return {
-        "kind": spot.kind.value,
-        "name": spot.name,
+        "kind": explained.kind.value,
+        "name": explained.name,
         "headline": code.headline,
-        "location": _location(explanation.project, explanation.file.path, spot.start),
+        "location": _location(explanation.project, explanation.file.path, explained.start),
         **{section.name: _facts(explanation, section.facts) for section in code.sections},
         "rules": [_opinion_object(explanation, each) for each in code.opinions],
     }

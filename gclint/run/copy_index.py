@@ -31,7 +31,7 @@ from gclint.facts import entries, matching, search
 from gclint.finding import Applicability, Edit, Finding, Fix, InheritedDefect, Refusal
 from gclint.level import Level
 from gclint.network.evaluation.modules import library_of
-from gclint.network.lineage import Lineage, Place, place_at
+from gclint.network.lineage import ClassPlace, Lineage, place_at
 
 _MODELS = "models"
 _NOT_CARRIED = "this code is generated from different code in {}: repair that file, then regenerate this one"
@@ -55,7 +55,7 @@ class CopyIndex:
         self.paired_files: set[Path] = set()
         """The files on both sides of the pairs that edits were found to change."""
         self._pairs: dict[Path, list[CopyPair]] = {}
-        self._pairs_by_place: dict[Place, list[CopyPair]] = {}
+        self._pairs_by_place: dict[ClassPlace, list[CopyPair]] = {}
 
     def scan(self) -> None:
         """Ask all files at once: later, only some of them are read."""
@@ -138,8 +138,8 @@ class CopyIndex:
             if place is not None:
                 known = self._pairs_by_place.get(place)
                 if known is None:
-                    places = [place, *self.lineage.heirs(place)]
-                    pairs = (self.lineage.twin(each) for each in places)
+                    places = [place, *self.lineage.inheriting(place)]
+                    pairs = (self.lineage.copy_pair(each) for each in places)
                     known = self._pairs_by_place[place] = [pair for pair in pairs if pair is not None]
                 yield from known
 
@@ -161,10 +161,10 @@ _Piece = tuple[Path, str, str | None]
 class _Moved:
     """The findings of one kind that belong to the same header or method."""
 
-    target: Place
+    target: ClassPlace
     groups: dict[tuple[Path, _Piece], list[Finding]] = field(default_factory=dict)
     """By the place where they were found, in the order of the text."""
-    places: dict[Finding, Place] = field(default_factory=dict)
+    places: dict[Finding, ClassPlace] = field(default_factory=dict)
 
 
 def attribute(project: Project, findings: Sequence[Finding], lineage: Lineage) -> list[Finding]:
@@ -194,7 +194,7 @@ def may_belong_elsewhere(project: Project, finding: Finding) -> bool:
     return finding.class_elsewhere is not None or is_modular(file.path) or modular_path(file) is not None
 
 
-def _found_at(project: Project, finding: Finding) -> Place | None:
+def _found_at(project: Project, finding: Finding) -> ClassPlace | None:
     """Return the place of a finding that may belong to another file; None for all others."""
     library = library_of(project)
     if finding.class_elsewhere is not None:
@@ -205,11 +205,11 @@ def _found_at(project: Project, finding: Finding) -> Place | None:
     return place_at(library.module(project.file(finding.path)), finding.start)
 
 
-def _target(project: Project, place: Place, lineage: Lineage) -> Place | None:
+def _target(project: Project, place: ClassPlace, lineage: Lineage) -> ClassPlace | None:
     """Return the last place in a chain of sources that is in one of the given files."""
     target = None
     seen = set()
-    following: Place | None = place
+    following: ClassPlace | None = place
     while following is not None and following not in seen:
         seen.add(following)
         if following.file.path in project.given:
@@ -218,7 +218,9 @@ def _target(project: Project, place: Place, lineage: Lineage) -> Place | None:
     return target
 
 
-def _without_source(project: Project, finding: Finding, place: Place | None, lineage: Lineage) -> Finding:
+def _without_source(
+    project: Project, finding: Finding, place: ClassPlace | None, lineage: Lineage
+) -> Finding:
     """Return a finding that stays where it is, without a fix if that would be undone by the generator."""
     source = None if place is None else lineage.source(place)
     if source is None or source.file.path in project.given:
@@ -229,7 +231,7 @@ def _without_source(project: Project, finding: Finding, place: Place | None, lin
     return finding.refused(f"this file is generated from {name}: repair that file, then regenerate this one")
 
 
-def _piece(place: Place) -> _Piece:
+def _piece(place: ClassPlace) -> _Piece:
     return place.file.path, place.info.name, place.method
 
 
@@ -295,13 +297,15 @@ def _merge(project: Project, several: _Moved, natives: Sequence[Finding], lineag
     return result
 
 
-def _span(target: Place, finding: Finding, place: Place, lineage: Lineage) -> tuple[int, int] | None:
+def _span(
+    target: ClassPlace, finding: Finding, place: ClassPlace, lineage: Lineage
+) -> tuple[int, int] | None:
     """Return the span of a finding in the source of its place."""
     if target.method is None:
         return target.info.definition.heading
     start, end = finding.start, finding.end
     while place != target:
-        pair = lineage.twin(place)
+        pair = lineage.copy_pair(place)
         source = lineage.source(place)
         if pair is None or source is None:
             return None

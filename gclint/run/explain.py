@@ -13,7 +13,7 @@ from gclint.code.suppressions import Ignore
 from gclint.copies.generated import is_modular, modeling_path, modular_path
 from gclint.finding import Finding, Position
 from gclint.network.explaining.facts import Section
-from gclint.network.explaining.places import Kind, Spot, spots_at
+from gclint.network.explaining.places import CodeToExplain, PlaceKind, code_at
 from gclint.network.explaining.understanding import headline, sections
 from gclint.network.model import Network
 from gclint.rule import CommentRule, Rule, ignored_codes
@@ -48,7 +48,7 @@ class Opinion:
 class ExplainedCode:
     """One thing at a place."""
 
-    spot: Spot
+    explained: CodeToExplain
     headline: str
     sections: tuple[Section, ...]
     opinions: tuple[Opinion, ...]
@@ -123,10 +123,10 @@ class Explainer:
         else:
             start += len(file.line(place.row)) - len(file.line(place.row).lstrip())
         explained = []
-        for spot in spots_at(network, start, end, is_exact=bool(place.column)):
-            opinions = tuple(self._opinion(rule, spot, start, end) for rule in self._rules)
+        for code in code_at(network, start, end, is_exact=bool(place.column)):
+            opinions = tuple(self._opinion(rule, code, start, end) for rule in self._rules)
             explained.append(
-                ExplainedCode(spot, headline(network, spot), tuple(sections(network, spot)), opinions)
+                ExplainedCode(code, headline(network, code), tuple(sections(network, code)), opinions)
             )
         assumed = self._project.assumed(file)
         return PlaceExplanation(
@@ -140,7 +140,7 @@ class Explainer:
             tuple(notes),
         )
 
-    def _opinion(self, rule: Rule, spot: Spot, start: int, end: int) -> Opinion:
+    def _opinion(self, rule: Rule, explained: CodeToExplain, start: int, end: int) -> Opinion:
         """Return what a rule says about the code at ``[start, end)``."""
         found, raw = (
             tuple(
@@ -148,7 +148,7 @@ class Explainer:
                 for each in findings
                 if each.code == rule.code
                 and each.path == self._file.path
-                and _is_about(each, spot, start, end)
+                and _is_about(each, explained, start, end)
             )
             for findings in (self._reported, self._raw)
         )
@@ -165,14 +165,14 @@ class Explainer:
             elsewhere = tuple(each for each in own if self._stands_for(each, raw))
             return Opinion(rule, RuleOutcome.ELSEWHERE, (), elsewhere or raw)
         pending = [each for each in self._pending if each.code == rule.code]
-        parts = [self._part(each) for each in pending if _is_about(each, spot, start, end)]
+        parts = [self._part(each) for each in pending if _is_about(each, explained, start, end)]
         if parts:
             return Opinion(rule, RuleOutcome.SILENT, tuple(dict.fromkeys(parts)))
         has_run = rule.code in self._verdict.ran or rule.code in self._ignored
         if not has_run and not isinstance(rule, CommentRule):
             return Opinion(rule, RuleOutcome.CRASHED, tuple(each.message for each in self._verdict.problems))
         try:
-            reasons = tuple(dict.fromkeys(rule.silence(self._network, spot)))
+            reasons = tuple(dict.fromkeys(rule.silence(self._network, explained)))
         except (Exception, SystemExit) as error:
             return Opinion(
                 rule, RuleOutcome.CRASHED, (crash(self._file.path, rule.code, error, rule).message,)
@@ -205,13 +205,13 @@ class Explainer:
                 yield ignore, tuple(filter(ignore.suppresses, (*self._raw, *self._pending)))
 
 
-def _is_about(finding: Finding, spot: Spot, start: int, end: int) -> bool:
+def _is_about(finding: Finding, explained: CodeToExplain, start: int, end: int) -> bool:
     """Return whether a finding is about what stands at a place, or in one of its call sites."""
     if finding.start < max(end, start + 1) and start < finding.end:
         return True
-    if spot.kind is Kind.CLASS and spot.start <= finding.start < spot.end:
+    if explained.kind is PlaceKind.CLASS and explained.start <= finding.start < explained.end:
         return True
-    if any(finding.start == info.definition.header for info in spot.classes):
+    if any(finding.start == info.definition.header for info in explained.classes):
         return True
-    sites = (site for site in spot.sites if site.scope.module.file.path == finding.path)
+    sites = (site for site in explained.sites if site.scope.module.file.path == finding.path)
     return any(first <= finding.start < last for first, last in (site.span(site.call) for site in sites))

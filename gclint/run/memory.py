@@ -23,7 +23,7 @@ from gclint.code.suppressions import Suppressions
 from gclint.edit.leftover import CHECKPOINTING
 from gclint.edit.modes import MODES
 from gclint.edit.patched import REPLACING
-from gclint.edit.receivers import ONLOOKERS
+from gclint.edit.receivers import FILES_THAT_HOOK
 from gclint.edit.replaced import HOOKING, MENTIONING
 from gclint.edit.signature import NAMING
 from gclint.edit.switching import COMPUTING
@@ -56,7 +56,7 @@ _TOPICS = {
         NAMING,
         REPLACING,
         MENTIONING,
-        ONLOOKERS,
+        FILES_THAT_HOOK,
         SWITCHES,
         SWITCH_USES,
         USING,

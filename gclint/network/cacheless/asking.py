@@ -6,7 +6,7 @@ from functools import cache
 
 from gclint.code.packages import LIBRARY
 from gclint.network.cacheless.terms import Term, constant_of
-from gclint.network.evaluation.values import ClassValue, External, ModuleValue, Values
+from gclint.network.evaluation.values import ClassValue, EvaluatedExternal, ModuleValue, Values
 
 _RANDOM = ("dropout", "rand", "bernoulli", "multinomial", "normal", "poisson", "gumbel", "rrelu", "attention")
 """What the names of torch's operations contain that draw random numbers."""
@@ -101,8 +101,8 @@ def members_of(kinds: Values, name: str) -> Values:
     """Return what modules and classes have under a name."""
     found: set[object] = set()
     for each in kinds:
-        if isinstance(each, External):
-            found.add(External(f"{each.name}.{name}"))
+        if isinstance(each, EvaluatedExternal):
+            found.add(EvaluatedExternal(f"{each.name}.{name}"))
         elif isinstance(each, ModuleValue):
             found |= each.module.member(name, each.name)
         elif isinstance(each, ClassValue):

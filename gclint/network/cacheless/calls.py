@@ -12,9 +12,16 @@ from gclint.network.cacheless.asking import full_name, is_known, is_mixed, is_ra
 from gclint.network.cacheless.empty import CONVERTING
 from gclint.network.cacheless.functions import Functions
 from gclint.network.cacheless.items import Arguments
-from gclint.network.cacheless.state import Frame
+from gclint.network.cacheless.state import TermFrame
 from gclint.network.cacheless.terms import TESTS, Term, constant_of
-from gclint.network.evaluation.values import Bound, ClassValue, External, ExternalInstance, Function, Instance
+from gclint.network.evaluation.values import (
+    ClassValue,
+    EvaluatedExternal,
+    EvaluatedFunction,
+    EvaluatedMethod,
+    ExternalInstance,
+    Instance,
+)
 
 _PURE = tensors.FRESH | tensors.VIEWS | tensors.FUNCTIONAL | tensors.METHODS_ONLY_READ | known.READING_METHODS
 _GIVING_TENSORS = (
@@ -27,7 +34,7 @@ _SEEING_NAMES = names("locals vars dir eval exec")
 _BUILTINS = names("enumerate zip sorted reversed list tuple dict set")
 
 
-class Calls(Functions):
+class CallTerms(Functions):
     """Follows what calls give."""
 
     def call(self, function: Term, given: Arguments, node: ast.AST) -> Term:
@@ -51,7 +58,7 @@ class Calls(Functions):
         output = self._output(kinds, given)
         if output is not None:
             return output
-        if function.op == "method" and isinstance(kind := kinds[0], Bound):
+        if function.op == "method" and isinstance(kind := kinds[0], EvaluatedMethod):
             return self.run_method(kind.instance.info, kind.method, function.args[0], given)  # type: ignore[arg-type]
         return self._call_one_of(function, kinds, given, node)
 
@@ -78,11 +85,15 @@ class Calls(Functions):
                 lambda: self._call_one_of(function, [first], given, node),
                 lambda: self._call_one_of(function, others, given, node),
             )
-        if isinstance(first, Function) and first.scope.parent is None and isinstance(first.node, FUNCTIONS):
-            return self.enter_function(first.node, Frame(first.scope.module), given, function)
+        if (
+            isinstance(first, EvaluatedFunction)
+            and first.scope.parent is None
+            and isinstance(first.node, FUNCTIONS)
+        ):
+            return self.enter_function(first.node, TermFrame(first.scope.module), given, function)
         if isinstance(first, Instance) and first.info.is_module:
             return self.run_method(first.info, "forward", function, given)
-        if isinstance(first, (External, ExternalInstance)):
+        if isinstance(first, (EvaluatedExternal, ExternalInstance)):
             return self.call_external(first, function, given, node)
         return self.unknown(function, given)
 
@@ -114,7 +125,7 @@ class Calls(Functions):
         return self.unknown(self.terms("attribute", base, name), given)
 
     def call_external(
-        self, what: External | ExternalInstance, function: Term, given: Arguments, node: ast.AST
+        self, what: EvaluatedExternal | ExternalInstance, function: Term, given: Arguments, node: ast.AST
     ) -> Term:
         """Return what a function of another package gives, or a module of one."""
         name = what.name

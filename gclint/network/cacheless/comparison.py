@@ -13,13 +13,14 @@ from gclint.code.outline import Definition
 from gclint.code.walk import Arg
 from gclint.model import known
 from gclint.model.cache_values import ARGUMENT, DROPPED
+from gclint.model.objects import TooLong
 from gclint.network.cacheless.asking import is_known
 from gclint.network.cacheless.items import Arguments
-from gclint.network.cacheless.state import Dead, Frame, Path, TooLong
+from gclint.network.cacheless.state import Dead, Path, TermFrame
 from gclint.network.cacheless.statements import Statements
 from gclint.network.cacheless.terms import Term, Terms
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.signature import Kind, listed_parameters
+from gclint.network.evaluation.signature import ParameterKind, listed_parameters
 from gclint.network.evaluation.values import Instance
 from gclint.network.outside import FLAG
 from gclint.network.runsite import RunSite
@@ -28,7 +29,7 @@ from gclint.verify.worker.vocabulary import USE_CACHE
 _TAKEN_AWAY = DROPPED | {USE_CACHE}
 
 
-class Difference(Enum):
+class CacheDifference(Enum):
     """What is otherwise without a cache than with an empty one."""
 
     ERROR = "raises an error"
@@ -54,12 +55,12 @@ class _Run(Statements):
         self, info: ClassInfo, method: Definition, owner: ClassInfo, given: Mapping[str, Term]
     ) -> Outcome:
         """Follow a method with some arguments, and anything for the others."""
-        frame = Frame(owner.module, owner)
+        frame = TermFrame(owner.module, owner)
         left = dict(given)
         for index, (parameter, kind, _) in enumerate(listed_parameters(method.function.args)):
             name = parameter.arg
             value = left.pop(name, self.terms("argument", name))
-            if kind is Kind.VAR_KEYWORD:
+            if kind is ParameterKind.VAR_KEYWORD:
                 value = self.terms("dict", self.terms("place", name), (value,), tuple(sorted(left.items())))
             elif index == 0:
                 self.kinds[value] = frozenset((Instance(info),))
@@ -74,7 +75,7 @@ class _Run(Statements):
 # -- a method and its blocks
 
 
-def difference(info: ClassInfo, sites: Iterable[RunSite]) -> Difference | None:
+def difference(info: ClassInfo, sites: Iterable[RunSite]) -> CacheDifference | None:
     """Return what becomes otherwise if the base class takes the cache away from a block.
 
     Args:
@@ -91,7 +92,7 @@ def difference(info: ClassInfo, sites: Iterable[RunSite]) -> Difference | None:
             if found is not None:
                 return found
     except (TooLong, RecursionError):
-        return Difference.UNKNOWN
+        return CacheDifference.UNKNOWN
     return None
 
 
@@ -107,7 +108,7 @@ class _Caller:
     """Its calls of the block."""
 
 
-def _alone_at(info: ClassInfo, sites: Iterable[RunSite]) -> Difference | None:
+def _alone_at(info: ClassInfo, sites: Iterable[RunSite]) -> CacheDifference | None:
     for given in dict.fromkeys(_taken_away(info, site) for site in sites):
         found = alone(info, given)
         if found is not None:
@@ -115,7 +116,7 @@ def _alone_at(info: ClassInfo, sites: Iterable[RunSite]) -> Difference | None:
     return None
 
 
-def _around(info: ClassInfo, caller: _Caller) -> Difference | None:
+def _around(info: ClassInfo, caller: _Caller) -> CacheDifference | None:
     terms = Terms()
     passed = _passed(terms, info, caller)
     missed = _alone_at(info, (each for each in caller.sites if each not in passed))
@@ -302,7 +303,7 @@ def _taken_away(info: ClassInfo, site: RunSite) -> frozenset[str]:
     return frozenset((names | {arg.keyword or "" for arg in site.args}) & _TAKEN_AWAY)
 
 
-def alone(info: ClassInfo, given: Collection[str]) -> Difference | None:
+def alone(info: ClassInfo, given: Collection[str]) -> CacheDifference | None:
     """Return what a block does otherwise without its cache, whatever runs it."""
     found = info.find_method("forward")
     caches, has_flag = sorted(DROPPED.intersection(given)), USE_CACHE in given
@@ -325,15 +326,15 @@ def alone(info: ClassInfo, given: Collection[str]) -> Difference | None:
 # -- comparing
 
 
-def compared(with_cache: Outcome, without: Outcome) -> Difference | None:
+def compared(with_cache: Outcome, without: Outcome) -> CacheDifference | None:
     """Return what differs between two runs, apart from caches that are returned."""
     if with_cache.value is None:
         return None  # It does not run with one either.
     if without.value is None or without.raised - with_cache.raised:
-        return Difference.ERROR
+        return CacheDifference.ERROR
     if with_cache.log is not without.log:
-        return Difference.EFFECT
-    return None if _is_same(with_cache.value, without.value) else Difference.RESULT
+        return CacheDifference.EFFECT
+    return None if _is_same(with_cache.value, without.value) else CacheDifference.RESULT
 
 
 def _is_same(one: Term, other: Term) -> bool:

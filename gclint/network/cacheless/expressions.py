@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gclint.network.cacheless.asking import is_length
-from gclint.network.cacheless.calls import Calls
+from gclint.network.cacheless.calls import CallTerms
 from gclint.network.cacheless.items import Arguments
 from gclint.network.cacheless.terms import TESTS, Term, constant_of
 
@@ -60,7 +60,7 @@ _NEVER_NONE = frozenset(
 )
 
 
-class Expressions(Calls):
+class ExpressionTerms(CallTerms):
     """Follows what expressions compute."""
 
     def value(self, node: ast.expr) -> Term:

@@ -10,12 +10,12 @@ from gclint.model import known
 from gclint.network.cacheless.asking import is_known
 from gclint.network.cacheless.empty import EmptyCaches
 from gclint.network.cacheless.items import Arguments
-from gclint.network.cacheless.state import Dead, Exit, Frame
+from gclint.network.cacheless.state import Dead, Exit, TermFrame
 from gclint.network.cacheless.terms import Part, Term, Terms
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.modules import Module
-from gclint.network.evaluation.signature import Kind, listed_parameters
-from gclint.network.evaluation.values import External, Instance
+from gclint.network.evaluation.modules import ModuleInfo
+from gclint.network.evaluation.signature import ParameterKind, listed_parameters
+from gclint.network.evaluation.values import EvaluatedExternal, Instance
 from gclint.verify.worker.vocabulary import USE_CACHE
 
 _DEEPEST = 12
@@ -28,7 +28,7 @@ class Functions(EmptyCaches):
     def __init__(self, terms: Terms) -> None:
         """Start before anything is defined."""
         super().__init__(terms)
-        self.functions: dict[Term, tuple[FunctionNode | ast.Lambda, Frame]] = {}
+        self.functions: dict[Term, tuple[FunctionNode | ast.Lambda, TermFrame]] = {}
         """What functions define, with where they do so."""
 
     def call_super(self, name: str, given: Arguments) -> Term:
@@ -42,7 +42,7 @@ class Functions(EmptyCaches):
             for base in behind:
                 method = base.definition.method(name)
                 if method is not None:
-                    inner = Frame(base.module, base)
+                    inner = TermFrame(base.module, base)
                     whole = given._replace(positional=(receiver, *given.positional))
                     return self.enter_function(method.function, inner, whole, receiver)
         return self.unknown(self.terms("super", receiver, name), given)
@@ -56,7 +56,7 @@ class Functions(EmptyCaches):
         self.kinds.setdefault(receiver, frozenset((Instance(info),)))
         is_static = any(dotted_name(each) == "staticmethod" for each in method.function.decorator_list)
         whole = given if is_static else given._replace(positional=(receiver, *given.positional))
-        return self.enter_function(method.function, Frame(owner.module, owner), whole, receiver)
+        return self.enter_function(method.function, TermFrame(owner.module, owner), whole, receiver)
 
     def unknown(self, function: Term, given: Arguments) -> Term:
         """Return what something gives that is not known, and may do anything with what it gets."""
@@ -101,10 +101,10 @@ class Functions(EmptyCaches):
         given = given._replace(
             named=tuple({**dict(self._defaults(function, given)), **dict(given.named)}.items())
         )
-        return self.enter_function(node, Frame(around.module, around.owner, around), given, function)
+        return self.enter_function(node, TermFrame(around.module, around.owner, around), given, function)
 
     def enter_function(
-        self, node: FunctionNode | ast.Lambda, frame: Frame, given: Arguments, function: Term
+        self, node: FunctionNode | ast.Lambda, frame: TermFrame, given: Arguments, function: Term
     ) -> Term:
         """Follow a function, and return what it gives."""
         if (
@@ -115,7 +115,7 @@ class Functions(EmptyCaches):
             return self.unknown(self.terms("unfollowed", node, function), given)
         return self.followed(node, frame)
 
-    def followed(self, node: FunctionNode | ast.Lambda, frame: Frame) -> Term:
+    def followed(self, node: FunctionNode | ast.Lambda, frame: TermFrame) -> Term:
         """Follow a function whose parameters are bound, and return what it gives."""
         self.frames.append(frame)
         path = self.path
@@ -137,30 +137,32 @@ class Functions(EmptyCaches):
         return self.settle(whole.value)
 
     @staticmethod
-    def _is_plain(node: FunctionNode | ast.Lambda, module: Module) -> bool:
+    def _is_plain(node: FunctionNode | ast.Lambda, module: ModuleInfo) -> bool:
         """Tell whether a function is what it is written as, and runs when it is called."""
         if isinstance(node, ast.Lambda):
             return True
         for each in node.decorator_list:
             name = dotted_name(each.func if isinstance(each, ast.Call) else each) or ""
-            found = module.resolve(name) or (External(name),)
-            if not all(isinstance(one, External) and is_known(one.name, _DECORATORS) for one in found):
+            found = module.resolve(name) or (EvaluatedExternal(name),)
+            if not all(
+                isinstance(one, EvaluatedExternal) and is_known(one.name, _DECORATORS) for one in found
+            ):
                 return False
         return not _runs_later(node, module)
 
-    def _bound(self, node: FunctionNode | ast.Lambda, frame: Frame, given: Arguments) -> bool:
+    def _bound(self, node: FunctionNode | ast.Lambda, frame: TermFrame, given: Arguments) -> bool:
         """Bind arguments to parameters; tell whether that is possible."""
         if any(each.op == "unpacked" for each in given.positional):
             return False
         waiting, named = list(given.positional), dict(given.named)
         for parameter, kind, default in listed_parameters(node.args):
             name = parameter.arg
-            if kind is Kind.VAR_POSITIONAL:
+            if kind is ParameterKind.VAR_POSITIONAL:
                 frame.names[name], waiting = self.terms("tuple", tuple(waiting)), []
-            elif kind is Kind.VAR_KEYWORD:
+            elif kind is ParameterKind.VAR_KEYWORD:
                 frame.names[name] = self.terms("dict", self.place(node), given.rest, tuple(named.items()))
                 named = {}
-            elif waiting and kind is not Kind.KEYWORD_ONLY:
+            elif waiting and kind is not ParameterKind.KEYWORD_ONLY:
                 frame.names[name] = waiting.pop(0)
             elif name in named:
                 frame.names[name] = named.pop(name)
@@ -175,7 +177,7 @@ class Functions(EmptyCaches):
         return not waiting and not named
 
 
-def _runs_later(node: FunctionNode, module: Module) -> bool:
+def _runs_later(node: FunctionNode, module: ModuleInfo) -> bool:
     """Tell whether a function is a generator or a coroutine."""
     tree = module.file.tree
     facts: dict[object, object] = {} if tree is None else tree.facts

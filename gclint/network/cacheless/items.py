@@ -18,10 +18,17 @@ from gclint.network.cacheless.asking import (
     takes_first,
     undoes,
 )
-from gclint.network.cacheless.state import Frame, Ways
+from gclint.network.cacheless.state import TermFrame, Ways
 from gclint.network.cacheless.terms import TESTS, Term, Terms, constant_of
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.values import NOTHING, Bound, External, Instance, Values, items_of
+from gclint.network.evaluation.values import (
+    NOTHING,
+    EvaluatedExternal,
+    EvaluatedMethod,
+    Instance,
+    Values,
+    items_of,
+)
 
 _FIGURES = names("shape dtype device ndim is_cuda layout training")
 _COUNTED = frozenset(("tuple", "list", "listed"))
@@ -84,7 +91,7 @@ class Items(Ways):
 
     def named(self, name: str) -> Term:
         """Return what a name stands for."""
-        frame: Frame | None = self.frame
+        frame: TermFrame | None = self.frame
         while frame is not None:
             if name in frame.names:
                 return self.settle(frame.names[name])
@@ -92,7 +99,7 @@ class Items(Ways):
         module = self.frame.module
         found = self.terms("global", module.file.path, name)
         if found not in self.kinds:
-            self.kinds[found] = module.lookup(name) or frozenset((External(name),))
+            self.kinds[found] = module.lookup(name) or frozenset((EvaluatedExternal(name),))
         return found
 
     def attribute(self, base: Term, name: str) -> Term:
@@ -127,7 +134,7 @@ class Items(Ways):
         if any((dotted_name(each) or "").endswith("property") for each in function.decorator_list):
             return self.run_method(kind.info, name, base, Arguments())
         found = self.terms("method", base, name)
-        self.kinds[found] = frozenset((Bound(kind, name),))
+        self.kinds[found] = frozenset((EvaluatedMethod(kind, name),))
         return found
 
     def kinds_of(self, term: Term) -> Values:
@@ -140,7 +147,9 @@ class Items(Ways):
             return any(self.is_of_table(each) for each in function.args[1:])  # type: ignore[arg-type]
         base = function.args[0] if function.op in ("item", "attribute") else None
         kinds = self.kinds_of(base) if isinstance(base, Term) else NOTHING
-        return any(isinstance(each, External) and is_known(each.name, known.TABLES) for each in kinds)
+        return any(
+            isinstance(each, EvaluatedExternal) and is_known(each.name, known.TABLES) for each in kinds
+        )
 
     def each_of(self, term: Term, follow: Callable[[Term], Term]) -> Term:
         """Follow what is done with each of the things that a choice is between."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gclint.code.walk import walk
 from gclint.model import known
-from gclint.network.cacheless.expressions import Expressions
+from gclint.network.cacheless.expressions import ExpressionTerms
 from gclint.network.cacheless.state import Dead, Exit
 from gclint.network.cacheless.terms import Term, Terms
 
@@ -41,7 +41,7 @@ class _Loop:
         return terms("loop", self.node, self.iterated, result, needed, self.breaks)
 
 
-class Loops(Expressions):
+class Loops(ExpressionTerms):
     """Follows what loops do."""
 
     def __init__(self, terms: Terms) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from gclint.model.objects import TooLong
 from gclint.network.cacheless.terms import Term, Terms
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.evaluation.modules import Module
+from gclint.network.evaluation.modules import ModuleInfo
 
 Path: TypeAlias = "tuple[tuple[Term, bool], ...]"
 """Tests with what came out of them."""
@@ -18,10 +19,6 @@ _MOST_STEPS = 20_000
 
 class Dead(Exception):
     """Nothing behind this is run: it returned, raised an error, or left a loop."""
-
-
-class TooLong(Exception):
-    """The code is too long to follow."""
 
 
 class Exit(NamedTuple):
@@ -44,13 +41,13 @@ class State(NamedTuple):
 
 
 @dataclass(eq=False)
-class Frame:
+class TermFrame:
     """The names of a function."""
 
-    module: Module
+    module: ModuleInfo
     owner: ClassInfo | None = None
     """The class whose method it is."""
-    parent: Frame | None = None
+    parent: TermFrame | None = None
     names: dict[str, Term] = field(default_factory=dict)
     exits: list[Exit] = field(default_factory=list)
     loops: list[list[Exit]] = field(default_factory=list)
@@ -63,7 +60,7 @@ class Ways:
     def __init__(self, terms: Terms) -> None:
         """Start with nothing done."""
         self.terms = terms
-        self.frames: list[Frame] = []
+        self.frames: list[TermFrame] = []
         self.held: dict[tuple[Term, str], Term] = {}
         self.log = terms("start")
         self.path: Path = ()
@@ -72,7 +69,7 @@ class Ways:
         self._steps = 0
 
     @property
-    def frame(self) -> Frame:
+    def frame(self) -> TermFrame:
         """The function that is being followed."""
         return self.frames[-1]
 

@@ -9,7 +9,7 @@ from gclint.code.walk import dotted_name
 from gclint.network.cacheless.loops import Loops
 from gclint.network.cacheless.state import Dead, Exit
 from gclint.network.cacheless.terms import Term
-from gclint.network.evaluation.values import External
+from gclint.network.evaluation.values import EvaluatedExternal
 
 
 class Statements(Loops):
@@ -90,13 +90,13 @@ class Statements(Loops):
     def _follow_import(self, node: ast.Import) -> None:
         for each in node.names:
             found = self.terms("import", each.name)
-            self.kinds[found] = frozenset((External(each.name),))
+            self.kinds[found] = frozenset((EvaluatedExternal(each.name),))
             self.frame.names[(each.asname or each.name).partition(".")[0]] = found
 
     def _follow_importfrom(self, node: ast.ImportFrom) -> None:
         for each in node.names:
             found = self.terms("import", node.module, node.level, each.name)
-            self.kinds[found] = frozenset((External(f"{node.module}.{each.name}"),))
+            self.kinds[found] = frozenset((EvaluatedExternal(f"{node.module}.{each.name}"),))
             self.frame.names[each.asname or each.name] = found
 
     # -- ways

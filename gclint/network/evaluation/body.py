@@ -35,7 +35,7 @@ BINDING_KINDS = frozenset(
 
 
 @dataclass(frozen=True)
-class Binding:
+class NameBinding:
     """One way in which a name gets a value."""
 
     value: ast.expr
@@ -110,7 +110,7 @@ class Body:
                 yield from walk_scope(root)
 
     @property
-    def bindings(self) -> Mapping[str, Sequence[Binding]]:
+    def bindings(self) -> Mapping[str, Sequence[NameBinding]]:
         """The bindings by name; the key of an attribute is ``self.name``."""
         return self._bound[0]
 
@@ -120,8 +120,8 @@ class Body:
         return self._bound[1]
 
     @cached_property
-    def _bound(self) -> tuple[Mapping[str, Sequence[Binding]], Mapping[str, Sequence[FunctionNode]]]:
-        collected: defaultdict[str, list[Binding]] = defaultdict(list)
+    def _bound(self) -> tuple[Mapping[str, Sequence[NameBinding]], Mapping[str, Sequence[FunctionNode]]]:
+        collected: defaultdict[str, list[NameBinding]] = defaultdict(list)
         functions: defaultdict[str, list[FunctionNode]] = defaultdict(list)
         for node in self.own_nodes:
             if type(node) in BINDING_KINDS:
@@ -135,48 +135,48 @@ class Body:
         return (node for node in self.nodes if isinstance(node, ast.Call))
 
 
-def collect_bindings(collected: defaultdict[str, list[Binding]], node: ast.AST) -> None:
+def collect_bindings(collected: defaultdict[str, list[NameBinding]], node: ast.AST) -> None:
     """Record the bindings that a node itself makes."""
     if isinstance(node, ast.Call):
         _bind_addition(collected, node)
     elif isinstance(node, ast.Assign):
         for target in node.targets:
-            _bind(collected, target, Binding(node.value))
+            _bind(collected, target, NameBinding(node.value))
     elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
         if node.value is not None:
-            _bind(collected, node.target, Binding(node.value))
+            _bind(collected, node.target, NameBinding(node.value))
     elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
-        _bind(collected, node.target, Binding(node.iter, iterated=True))
+        _bind(collected, node.target, NameBinding(node.iter, iterated=True))
     elif isinstance(node, ast.withitem) and isinstance(node.optional_vars, ast.Name):
-        _bind(collected, node.optional_vars, Binding(node.context_expr))
+        _bind(collected, node.optional_vars, NameBinding(node.context_expr))
 
 
-def _bind(collected: defaultdict[str, list[Binding]], target: ast.expr, binding: Binding) -> None:
+def _bind(collected: defaultdict[str, list[NameBinding]], target: ast.expr, binding: NameBinding) -> None:
     """Record the bindings of the names in an assignment target."""
     if isinstance(target, ast.Name):
         collected[target.id].append(binding)
     elif isinstance(target, (ast.Tuple, ast.List)):
         for index, element in enumerate(target.elts):
-            inner = Binding(binding.value, (*binding.path, index), binding.iterated)
+            inner = NameBinding(binding.value, (*binding.path, index), binding.iterated)
             _bind(collected, unstarred(element), inner)
     elif isinstance(target, ast.Subscript):
         key = _container_key(target.value)
         if key is not None:
-            collected[key].append(Binding(binding.value, binding.path, binding.iterated, added=True))
+            collected[key].append(NameBinding(binding.value, binding.path, binding.iterated, added=True))
     elif isinstance(target, ast.Attribute):
         key = _container_key(target)
         if key is not None:
             collected[key].append(binding)
 
 
-def _bind_addition(collected: defaultdict[str, list[Binding]], call: ast.Call) -> None:
+def _bind_addition(collected: defaultdict[str, list[NameBinding]], call: ast.Call) -> None:
     """Record ``name.append(value)`` and similar calls, and ``setattr(self, …, value)``."""
     given = [*(unstarred(each) for each in call.args), *(each.value for each in call.keywords)]
     if isinstance(call.func, ast.Name) and call.func.id == "setattr" and len(given) == 3:
         holder = _container_key(given[0])
         if holder is not None:
             name = text_of(given[1])
-            collected[f"{holder}.{COMPUTED if name is None else name}"].append(Binding(given[2]))
+            collected[f"{holder}.{COMPUTED if name is None else name}"].append(NameBinding(given[2]))
         return
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in ADDING_METHODS or not given:
         return
@@ -185,11 +185,11 @@ def _bind_addition(collected: defaultdict[str, list[Binding]], call: ast.Call) -
         return
     method, value = call.func.attr, given[-1]
     if method in _NAMING and "." not in key:
-        collected[f"{key}.{COMPUTED}"].append(Binding(value))
+        collected[f"{key}.{COMPUTED}"].append(NameBinding(value))
     elif method in ("extend", "update"):
-        collected[key].append(Binding(value))
+        collected[key].append(NameBinding(value))
     else:
-        collected[key].append(Binding(value, added=True))
+        collected[key].append(NameBinding(value, added=True))
 
 
 def _container_key(node: ast.AST) -> str | None:

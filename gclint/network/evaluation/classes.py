@@ -24,7 +24,7 @@ from gclint.network.evaluation.values import (
     NOTHING,
     ClassValue,
     Container,
-    External,
+    EvaluatedExternal,
     Instance,
     Value,
     Values,
@@ -32,7 +32,7 @@ from gclint.network.evaluation.values import (
 )
 
 if TYPE_CHECKING:
-    from gclint.network.evaluation.modules import Module
+    from gclint.network.evaluation.modules import ModuleInfo
 
 CHECKPOINTING_BASE = "GradientCheckpointingLayer"
 _LONGEST_LINE = 200
@@ -42,7 +42,7 @@ _LONGEST_LINE = 200
 class ClassInfo:
     """A class of the project."""
 
-    def __init__(self, module: Module, definition: Definition) -> None:
+    def __init__(self, module: ModuleInfo, definition: Definition) -> None:
         """Describe the class with this definition."""
         self.module = module
         self.definition = definition
@@ -67,11 +67,11 @@ class ClassInfo:
         return self.definition.bases
 
     @cached_property
-    def bases(self) -> tuple[ClassInfo | External | None, ...]:
+    def bases(self) -> tuple[ClassInfo | EvaluatedExternal | None, ...]:
         """The bases; None for one that cannot be resolved."""
-        resolved: list[ClassInfo | External | None] = []
+        resolved: list[ClassInfo | EvaluatedExternal | None] = []
         for name in self.base_names:
-            values = [v for v in self.module.resolve(name) if isinstance(v, (ClassValue, External))]
+            values = [v for v in self.module.resolve(name) if isinstance(v, (ClassValue, EvaluatedExternal))]
             value = values[0] if len(values) == 1 else None
             resolved.append(value.info if isinstance(value, ClassValue) else value)
         return tuple(resolved)
@@ -92,7 +92,9 @@ class ClassInfo:
     @cached_property
     def external_bases(self) -> frozenset[str]:
         """The full names of all direct and indirect bases outside the project."""
-        return frozenset(base.name for info in self.mro for base in info.bases if isinstance(base, External))
+        return frozenset(
+            base.name for info in self.mro for base in info.bases if isinstance(base, EvaluatedExternal)
+        )
 
     @cached_property
     def resolved(self) -> bool:
@@ -158,7 +160,7 @@ class ClassInfo:
         found = self.find_method(name)
         return None if found is None else self.scope(found[1], found[0].module)
 
-    def scope(self, method: Definition, module: Module | None = None) -> Scope:
+    def scope(self, method: Definition, module: ModuleInfo | None = None) -> Scope:
         """Return the scope of a method definition, with ``self`` an instance of this class."""
         where = module or self.module
         return where.library.scope(self, method, where)
@@ -228,10 +230,12 @@ class ClassInfo:
             family = _common_prefix(value.info.name, base.name)
             suffix = value.info.name[len(family) :]
             modules = [info for info in self.module.classes.values() if info.is_module]
-            heirs = [info for info in modules if value.info in info.bases]
-            heirs = heirs or [info for info in modules if family and suffix and info.name.endswith(suffix)]
-            if len(heirs) == 1:
-                return Instance(heirs[0])
+            inheriting = [info for info in modules if value.info in info.bases]
+            inheriting = inheriting or [
+                info for info in modules if family and suffix and info.name.endswith(suffix)
+            ]
+            if len(inheriting) == 1:
+                return Instance(inheriting[0])
         return value
 
     def class_attribute(self, name: str) -> Values:

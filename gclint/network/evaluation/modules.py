@@ -24,8 +24,8 @@ from gclint.network.evaluation.signature import Parameters
 from gclint.network.evaluation.values import (
     NOTHING,
     ClassValue,
-    External,
-    Function,
+    EvaluatedExternal,
+    EvaluatedFunction,
     ModuleValue,
     Value,
     Values,
@@ -46,22 +46,22 @@ class Library:
     def __init__(self, project: Project) -> None:
         """Describe the current files of ``project``."""
         self.project = project
-        self._modules: dict[Path, Module] = {}
+        self._modules: dict[Path, ModuleInfo] = {}
         self._scopes: OrderedDict[tuple[ClassInfo, Definition], Scope] = OrderedDict()
         self._exports: dict[Path, Exports] = {}
 
-    def module(self, file: SourceFile) -> Module:
+    def module(self, file: SourceFile) -> ModuleInfo:
         """Return the module of a file."""
         known = self._modules.get(file.path)
         if known is None or known.file is not file:
-            known = self._modules[file.path] = Module(self, file)
+            known = self._modules[file.path] = ModuleInfo(self, file)
         return known
 
     def exports(self, folder: Path) -> Exports:
         """Return the model classes that the transformers package in ``folder`` exports."""
         return self._exports.setdefault(folder, Exports(folder))
 
-    def scope(self, owner: ClassInfo, method: Definition, module: Module) -> Scope:
+    def scope(self, owner: ClassInfo, method: Definition, module: ModuleInfo) -> Scope:
         """Return the scope of a method that ``owner`` defines or inherits.
 
         Only the most recent scopes are cached, since syntax trees are large.
@@ -94,7 +94,7 @@ def library_of(project: Project) -> Library:
     return library
 
 
-class Module:
+class ModuleInfo:
     """A module: the values of a file's module-level names."""
 
     def __init__(self, library: Library, file: SourceFile) -> None:
@@ -150,8 +150,8 @@ class Module:
         if name in outline.classes:
             return frozenset((ClassValue(self.classes[name]),))
         if name in outline.functions:
-            return frozenset((Function(outline.functions[name].function, Scope(self, None)),))
-        builtin = frozenset((External(name),)) if name in _BUILTINS else NOTHING
+            return frozenset((EvaluatedFunction(outline.functions[name].function, Scope(self, None)),))
+        builtin = frozenset((EvaluatedExternal(name),)) if name in _BUILTINS else NOTHING
         return self._imported(name) or self._assigned(name) or builtin
 
     def resolve(self, dotted: str) -> Values:
@@ -161,8 +161,8 @@ class Module:
         for part in rest:
             found: set[Value] = set()
             for value in values:
-                if isinstance(value, External):
-                    found.add(External(f"{value.name}.{part}"))
+                if isinstance(value, EvaluatedExternal):
+                    found.add(EvaluatedExternal(f"{value.name}.{part}"))
                 elif isinstance(value, ModuleValue):
                     found |= value.module.member(part, value.name)
             values = frozenset(found)
@@ -171,7 +171,7 @@ class Module:
     def member(self, name: str, own_name: str) -> Values:
         """Return the values that another file gets if it imports ``name`` from this module, ``own_name``."""
         full = f"{own_name}.{name}" if own_name else name
-        external: Values = frozenset((External(full),))
+        external: Values = frozenset((EvaluatedExternal(full),))
         if name in (MODEL_BASE, CHECKPOINTING_BASE):
             own = self.classes.get(name)
             return external if own is None or not own.is_namesake else frozenset((ClassValue(own),))
@@ -213,7 +213,7 @@ class Module:
         if imported.name is None:
             return self._imported_module(imported)
         full = f"{imported.module}.{imported.name}" if imported.module else imported.name
-        external = frozenset((External(full),))
+        external = frozenset((EvaluatedExternal(full),))
         # The two essential base classes are not looked up; other packages may have a `PreTrainedModel`.
         is_known = imported.name == CHECKPOINTING_BASE or (
             imported.name == MODEL_BASE and (self.is_library or imported.module.startswith("transformers"))
@@ -234,7 +234,7 @@ class Module:
         if not self.is_library:
             file = self.library.project.module(self.file, imported.module, 0)
         if file is None or file is self.file:
-            return frozenset((External(imported.module),))
+            return frozenset((EvaluatedExternal(imported.module),))
         return frozenset((ModuleValue(self.library.module(file), imported.module),))
 
     def _starred(self, name: str) -> Values:

@@ -18,9 +18,9 @@ from gclint.code.walk import (
     children,
     walk_scope,
 )
-from gclint.network.evaluation.body import BINDING_KINDS, Binding, collect_bindings
+from gclint.network.evaluation.body import BINDING_KINDS, NameBinding, collect_bindings
 
-Entry: TypeAlias = "Binding | FunctionNode | None"
+Entry: TypeAlias = "NameBinding | FunctionNode | None"
 """A binding or function that may reach a place; None stands for the value before the code runs."""
 _Live: TypeAlias = "frozenset[Entry]"
 _DEAD: _Live = frozenset()
@@ -42,7 +42,7 @@ class Reaching:
         """Follow ``name`` through the nodes of a body, which are in the order of the text."""
         self._name = name
         self._places: defaultdict[ast.AST, _Live] = defaultdict(frozenset)
-        self._additions: list[tuple[Binding, _Live]] = []
+        self._additions: list[tuple[NameBinding, _Live]] = []
         self._loops = 0
         live: _Live = frozenset((None,))
         for node in nodes:
@@ -160,9 +160,9 @@ class Reaching:
 
     # -- bindings
 
-    def _own(self, node: ast.AST) -> list[Binding]:
+    def _own(self, node: ast.AST) -> list[NameBinding]:
         """Return the bindings of the name that this node itself makes."""
-        collected: defaultdict[str, list[Binding]] = defaultdict(list)
+        collected: defaultdict[str, list[NameBinding]] = defaultdict(list)
         collect_bindings(collected, node)
         return collected.get(self._name, [])
 

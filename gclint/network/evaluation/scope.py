@@ -22,17 +22,17 @@ from gclint.code.walk import (
     dotted_name,
     text_of,
 )
-from gclint.network.evaluation.body import COMPUTED, Binding, Body, unstarred
+from gclint.network.evaluation.body import COMPUTED, Body, NameBinding, unstarred
 from gclint.network.evaluation.reaching import Entry, Reaching
 from gclint.network.evaluation.signature import Parameters
 from gclint.network.evaluation.values import (
     NOTHING,
-    Bound,
     ClassValue,
     Container,
-    External,
+    EvaluatedExternal,
+    EvaluatedFunction,
+    EvaluatedMethod,
     ExternalInstance,
-    Function,
     Instance,
     ModuleValue,
     Values,
@@ -43,7 +43,7 @@ from gclint.network.evaluation.values import (
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.classes import ClassInfo
-    from gclint.network.evaluation.modules import Module
+    from gclint.network.evaluation.modules import ModuleInfo
 
 _MAX_DEPTH = 4
 _CONTAINERS = names(
@@ -65,7 +65,7 @@ class Scope:
 
     def __init__(
         self,
-        module: Module,
+        module: ModuleInfo,
         body: Body | None,
         *,
         owner: ClassInfo | None = None,
@@ -109,7 +109,7 @@ class Scope:
         """Return the expression that a parameter receives in the call that led here, with its scope."""
         return self._arguments.get(name)
 
-    def bindings(self, name: str) -> Sequence[Binding]:
+    def bindings(self, name: str) -> Sequence[NameBinding]:
         """Return the bindings of a name, or of an attribute (``self.layers``), in this scope itself."""
         return () if self.body is None else self.body.bindings.get(name, ())
 
@@ -117,14 +117,14 @@ class Scope:
         """Return whether this scope itself binds a name."""
         return self.body is not None and (name in self.body.bindings or name in self.body.functions)
 
-    def local_function(self, name: str, at: ast.AST | None = None) -> Function | None:
+    def local_function(self, name: str, at: ast.AST | None = None) -> EvaluatedFunction | None:
         """Return the function that this scope defines as ``name`` and that reaches the place ``at``."""
         entries = self._entries(name, at)
         if entries:
             reaching = [entry for entry in entries if isinstance(entry, FUNCTIONS)]
-            return Function(reaching[0], self) if len(reaching) == 1 else None
+            return EvaluatedFunction(reaching[0], self) if len(reaching) == 1 else None
         functions = () if self.body is None else self.body.functions.get(name, ())
-        return Function(functions[-1], self) if functions else None
+        return EvaluatedFunction(functions[-1], self) if functions else None
 
     # -- names
 
@@ -158,10 +158,10 @@ class Scope:
     def _entry_values(self, name: str, entries: frozenset[Entry]) -> Values:
         found: set[object] = set()
         for entry in entries:
-            if isinstance(entry, Binding):
+            if isinstance(entry, NameBinding):
                 found |= self._binding_values(entry) or self._handed_through(name, entry)
             elif entry is not None:
-                found.add(Function(entry, self))
+                found.add(EvaluatedFunction(entry, self))
             else:
                 found |= self._given(name)
         return merge_containers(found)
@@ -174,7 +174,7 @@ class Scope:
         default = self.parameters.default(name) if self.parameters.has(name) else None
         return NOTHING if default is None else self.evaluate(default)
 
-    def _handed_through(self, name: str, binding: Binding) -> Values:
+    def _handed_through(self, name: str, binding: NameBinding) -> Values:
         """Return the previous values of a name that an unknown function wraps: ``layer = wrap(layer)``."""
         if binding.iterated or not isinstance(binding.value, ast.Call):
             return NOTHING
@@ -204,7 +204,7 @@ class Scope:
         finally:
             self._open.discard(name)
 
-    def _binding_values(self, binding: Binding) -> Values:
+    def _binding_values(self, binding: NameBinding) -> Values:
         if binding.added:
             return list_of(self.evaluate(binding.value))
         value, path = binding.value, binding.path
@@ -274,7 +274,7 @@ class Scope:
         if isinstance(node, ast.NamedExpr):
             return self.evaluate(node.value)
         if isinstance(node, ast.Lambda):
-            return frozenset((Function(node, self),))
+            return frozenset((EvaluatedFunction(node, self),))
         return NOTHING
 
     def _display(self, node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> Values:
@@ -294,8 +294,8 @@ class Scope:
     def _attribute(self, node: ast.Attribute) -> Values:
         found: set[object] = set()
         for value in self.evaluate(node.value):
-            if isinstance(value, External):
-                found.add(External(f"{value.name}.{node.attr}"))
+            if isinstance(value, EvaluatedExternal):
+                found.add(EvaluatedExternal(f"{value.name}.{node.attr}"))
             elif isinstance(value, ModuleValue):
                 found |= value.module.member(node.attr, value.name)
             elif isinstance(value, Instance):
@@ -318,7 +318,7 @@ class Scope:
             given = NOTHING if inner is None else inner.returned()
             if any(isinstance(value, Container) for value in given):
                 return given
-        return frozenset((Bound(instance, name),))
+        return frozenset((EvaluatedMethod(instance, name),))
 
     def _call(self, node: ast.Call) -> Values:
         func, given = node.func, arguments(node)
@@ -332,12 +332,12 @@ class Scope:
         for value in self.evaluate(func):
             if isinstance(value, ClassValue):
                 found.add(Instance(value.info))
-            elif isinstance(value, External):
+            elif isinstance(value, EvaluatedExternal):
                 found |= self._external_call(value.name, given)
-            elif isinstance(value, Function):
+            elif isinstance(value, EvaluatedFunction):
                 found |= self.call_function(value, given)
             # The output of a block is not a block.
-            elif isinstance(value, Bound) and value.method not in ("__call__", "forward"):
+            elif isinstance(value, EvaluatedMethod) and value.method not in ("__call__", "forward"):
                 inner = self.enter_method(value.instance.info, value.method, given)
                 found |= NOTHING if inner is None else inner.returned()
         return frozenset(found)  # type: ignore[arg-type]
@@ -372,10 +372,10 @@ class Scope:
         keywords = tuple(arg for arg in given[1:] if arg.keyword is not None or arg.star == "**")
         found: set[object] = set()
         for value in self.evaluate(given[0].value):
-            if isinstance(value, Bound):
-                found.add(Bound(value.instance, value.method, value.keywords + keywords))
+            if isinstance(value, EvaluatedMethod):
+                found.add(EvaluatedMethod(value.instance, value.method, value.keywords + keywords))
             elif isinstance(value, Instance):
-                found.add(Bound(value, "__call__", keywords))
+                found.add(EvaluatedMethod(value, "__call__", keywords))
             else:
                 found.add(value)
         return frozenset(found)  # type: ignore[arg-type]
@@ -395,7 +395,7 @@ class Scope:
             depth=self.depth + 1,
         )
 
-    def call_function(self, function: Function, args: Sequence[Arg]) -> Values:
+    def call_function(self, function: EvaluatedFunction, args: Sequence[Arg]) -> Values:
         """Return the possible values of calling ``function`` with these arguments."""
         if self.depth > _MAX_DEPTH:
             return NOTHING
@@ -403,7 +403,7 @@ class Scope:
         node = function.node
         return inner.evaluate(node.body) if isinstance(node, ast.Lambda) else inner.returned()
 
-    def enter(self, function: Function, args: Sequence[Arg]) -> Scope:
+    def enter(self, function: EvaluatedFunction, args: Sequence[Arg]) -> Scope:
         """Return the scope of a function's body in a call from this scope."""
         node = function.node
         params = Parameters(node.args)

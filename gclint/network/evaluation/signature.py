@@ -13,7 +13,7 @@ from gclint.code.outline import Definition, Text
 from gclint.code.walk import FunctionNode, children
 
 
-class Kind(Enum):
+class ParameterKind(Enum):
     """How arguments can be passed to a parameter."""
 
     POSITIONAL_ONLY = "positional-only"
@@ -28,14 +28,14 @@ class Parameter:
     """One parameter; ``default`` is its code, ``annotation`` the words in it."""
 
     name: str
-    kind: Kind = Kind.NORMAL
+    kind: ParameterKind = ParameterKind.NORMAL
     default: str | None = None
     annotation: str | None = None
 
     @property
     def positional(self) -> bool:
         """Whether an argument can be passed by position."""
-        return self.kind in (Kind.POSITIONAL_ONLY, Kind.NORMAL)
+        return self.kind in (ParameterKind.POSITIONAL_ONLY, ParameterKind.NORMAL)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Signature:
         return names.index(name) if name in names else None
 
 
-_VARIABLE = (Kind.VAR_POSITIONAL, Kind.VAR_KEYWORD)
+_VARIABLE = (ParameterKind.VAR_POSITIONAL, ParameterKind.VAR_KEYWORD)
 _SIGNATURES: WeakKeyDictionary[Definition, Signature | None] = WeakKeyDictionary()
 """The signatures that have been read, as long as their definitions exist."""
 
@@ -75,24 +75,24 @@ def method_signature(method: Definition) -> Signature | None:
 def function_signature(file: Text, function: FunctionNode) -> Signature | None:
     """Return the signature of a function that has only ordinary parameters; None for any other."""
     found = tuple(_parameters(file, function.args))
-    return Signature(found) if all(each.kind is Kind.NORMAL for each in found) else None
+    return Signature(found) if all(each.kind is ParameterKind.NORMAL for each in found) else None
 
 
-def listed_parameters(args: ast.arguments) -> Iterator[tuple[ast.arg, Kind, ast.expr | None]]:
+def listed_parameters(args: ast.arguments) -> Iterator[tuple[ast.arg, ParameterKind, ast.expr | None]]:
     """Yield the parameters of a function in the order of the text, each with its default."""
     ordered = [
-        *((arg, Kind.POSITIONAL_ONLY) for arg in args.posonlyargs),
-        *((arg, Kind.NORMAL) for arg in args.args),
+        *((arg, ParameterKind.POSITIONAL_ONLY) for arg in args.posonlyargs),
+        *((arg, ParameterKind.NORMAL) for arg in args.args),
     ]
     defaults = [*[None] * (len(ordered) - len(args.defaults)), *args.defaults]
     for (arg, kind), default in zip(ordered, defaults, strict=True):
         yield arg, kind, default
     if args.vararg is not None:
-        yield args.vararg, Kind.VAR_POSITIONAL, None
+        yield args.vararg, ParameterKind.VAR_POSITIONAL, None
     for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
-        yield arg, Kind.KEYWORD_ONLY, default
+        yield arg, ParameterKind.KEYWORD_ONLY, default
     if args.kwarg is not None:
-        yield args.kwarg, Kind.VAR_KEYWORD, None
+        yield args.kwarg, ParameterKind.VAR_KEYWORD, None
 
 
 def _parameters(file: Text, args: ast.arguments) -> Iterator[Parameter]:
@@ -143,5 +143,5 @@ class Parameters:
         return {arg.arg: default for arg, kind, default in self._listed if kind not in _VARIABLE}
 
     @property
-    def _listed(self) -> Iterator[tuple[ast.arg, Kind, ast.expr | None]]:
+    def _listed(self) -> Iterator[tuple[ast.arg, ParameterKind, ast.expr | None]]:
         return iter(()) if self._args is None else listed_parameters(self._args)

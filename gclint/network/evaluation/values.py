@@ -11,7 +11,7 @@ from gclint.code.walk import Arg, FunctionNode
 
 if TYPE_CHECKING:
     from gclint.network.evaluation.classes import ClassInfo
-    from gclint.network.evaluation.modules import Module
+    from gclint.network.evaluation.modules import ModuleInfo
     from gclint.network.evaluation.scope import Scope
 
 
@@ -30,7 +30,7 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class External:
+class EvaluatedExternal:
     """Something from outside the project, with its full name, such as ``torch.nn.Linear``."""
 
     name: str
@@ -40,7 +40,7 @@ class External:
 class ModuleValue:
     """A module or package whose file is available, with its full name."""
 
-    module: Module
+    module: ModuleInfo
     name: str
 
 
@@ -59,7 +59,7 @@ class Container:
 
 
 @dataclass(frozen=True)
-class Bound:
+class EvaluatedMethod:
     """A bound method, with the keyword arguments of a ``partial``."""
 
     instance: Instance
@@ -68,7 +68,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Function:
+class EvaluatedFunction:
     """A function whose body is available, with the scope that it was defined in."""
 
     node: FunctionNode | ast.Lambda
@@ -76,7 +76,14 @@ class Function:
 
 
 Value: TypeAlias = (
-    ClassValue | Instance | External | ModuleValue | ExternalInstance | Container | Bound | Function
+    ClassValue
+    | Instance
+    | EvaluatedExternal
+    | ModuleValue
+    | ExternalInstance
+    | Container
+    | EvaluatedMethod
+    | EvaluatedFunction
 )
 Values: TypeAlias = "frozenset[Value]"
 

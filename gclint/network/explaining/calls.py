@@ -11,11 +11,11 @@ from gclint.network.activation import CACHE_NAME, SiteBinding, bind_site, is_con
 from gclint.network.binding import BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import Container, External, ExternalInstance, Instance
+from gclint.network.evaluation.values import Container, EvaluatedExternal, ExternalInstance, Instance
+from gclint.network.exclusion import Exclusion
 from gclint.network.explaining.facts import Fact
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
-from gclint.network.standing import Standing
 from gclint.network.story import gradient_steps
 from gclint.network.switch import names_checkpointing
 from gclint.network.traits import mixes_sequence
@@ -163,14 +163,14 @@ def why_no_site(call: tuple[Scope, ast.Call]) -> str:
     modules = [value.info for value in values if isinstance(value, Instance) and value.info.is_module]
     if modules:
         info = modules[0]
-        reason = "it is the only one" if mixes_sequence(info) else Standing.NO_MIXER.of(info, None)
+        reason = "it is the only one" if mixes_sequence(info) else Exclusion.NO_MIXER.of(info, None)
         return f"it runs `{info.name}`, which is not in a stack of blocks: {reason}"
     if any(isinstance(value, Container) for value in values):
         return "it calls a list or sequence of modules, none of which is a block"
     for value in values:
         if isinstance(value, ExternalInstance):
             return f"it runs a {value.name}, which is not a class of the project"
-        if isinstance(value, External):
+        if isinstance(value, EvaluatedExternal):
             return f"it calls {value.name}, which is not a class of the project"
     if values:
         return "it calls a method, function or class, not a block"

@@ -10,8 +10,15 @@ from gclint.code.outline import ImportStatement
 from gclint.code.packages import LIBRARY
 from gclint.network.construction import flag_settings
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
-from gclint.network.evaluation.modules import Module
-from gclint.network.evaluation.values import ClassValue, Container, External, Function, ModuleValue
+from gclint.network.evaluation.modules import ModuleInfo
+from gclint.network.evaluation.values import (
+    ClassValue,
+    Container,
+    EvaluatedExternal,
+    EvaluatedFunction,
+    ModuleValue,
+)
+from gclint.network.exclusion import Exclusion
 from gclint.network.explaining.facts import Fact, class_place
 from gclint.network.holders import held_classes
 from gclint.network.importers import users
@@ -19,7 +26,6 @@ from gclint.network.model import Network
 from gclint.network.outside import FLAG
 from gclint.network.override import old_overrides
 from gclint.network.runsite import RunSite
-from gclint.network.standing import Standing
 from gclint.network.story import stack_steps
 from gclint.network.support import SUPPORT, flag, models_running
 from gclint.network.switch import other_switch
@@ -64,7 +70,7 @@ def _place(name: str, user: ClassInfo) -> tuple[Path, int] | None:
     return None if file is None or definition is None else (file.path, definition.header)
 
 
-def _outside(name: str, base: External | None, user: ClassInfo, *, is_at_hand: bool) -> str:
+def _outside(name: str, base: EvaluatedExternal | None, user: ClassInfo, *, is_at_hand: bool) -> str:
     """Return what is known of a base whose code was not read, or why it was not read."""
     last = name.rpartition(".")[2] if base is None else base.name.rpartition(".")[2]
     known = _MEANINGS.get(last)
@@ -94,11 +100,11 @@ def names_given(network: Network, statement: ImportStatement) -> Iterator[Fact]:
             if isinstance(value, ClassValue):
                 bases = bases_of(value.info)
                 yield Fact(f"`{name.bound}` is a class", place, (bases,))
-            elif isinstance(value, External):
+            elif isinstance(value, EvaluatedExternal):
                 yield Fact(f"`{name.bound}` is {value.name}, whose code was not examined", place)
             elif isinstance(value, ModuleValue):
                 yield Fact(f"`{name.bound}` is the module {value.name}", (value.module.file.path, 0))
-            elif isinstance(value, Function):
+            elif isinstance(value, EvaluatedFunction):
                 yield Fact(f"`{name.bound}` is a function", place)
             else:
                 yield Fact(f"`{name.bound}` could not be resolved", place)
@@ -127,7 +133,7 @@ def stacks_of(info: ClassInfo, sites: tuple[RunSite, ...]) -> tuple[Fact, ...]:
     )
 
 
-def _holders(module: Module, info: ClassInfo) -> Iterator[Fact]:
+def _holders(module: ModuleInfo, info: ClassInfo) -> Iterator[Fact]:
     """Yield the attributes of the classes of a file that hold instances of ``info``."""
     for owner in module.classes.values():
         # A class that inherits from ``info`` only looks as if it created one.
@@ -147,7 +153,7 @@ def _held(owner: ClassInfo, info: ClassInfo) -> Iterator[Fact]:
         if not any(isinstance(value, Container) and info in held_classes(value.items) for value in values):
             yield Fact(f"{held} is a single `{info.name}`, not a stack", place)
         elif not info.is_checkpointing and not mixes_sequence(info):
-            reason = Standing.NO_MIXER.of(info, None)
+            reason = Exclusion.NO_MIXER.of(info, None)
             yield Fact(f"{held} is a list of `{info.name}`, whose calls are not examined: {reason}", place)
         else:
             yield Fact(f"{held} is a list of `{info.name}`, and no call of its items was found", place)
@@ -180,7 +186,7 @@ def stacks_in(network: Network) -> tuple[Fact, ...]:
     return tuple({(fact.text, fact.place): fact for fact in facts}.values())
 
 
-_MODELS_TOLD = 3
+_MODELS_NAMED = 3
 
 
 def switches_of(network: Network, owner: ClassInfo, sites: tuple[RunSite, ...]) -> tuple[Fact, ...]:
@@ -194,11 +200,11 @@ def _models(owner: ClassInfo) -> Iterator[Fact]:
         yield Fact(
             f"no transformers model was found that contains `{owner.name}`, so nothing enables checkpointing"
         )
-    for model in models[:_MODELS_TOLD]:
+    for model in models[:_MODELS_NAMED]:
         held = f"`{model.name}` is the model" if model is owner else f"the model `{model.name}` contains it"
         yield Fact(f"{held} and {_support(model)}", class_place(model))
-    if len(models) > _MODELS_TOLD:
-        more = len(models) - _MODELS_TOLD
+    if len(models) > _MODELS_NAMED:
+        more = len(models) - _MODELS_NAMED
         yield Fact(f"{more} more model{' contains' if more == 1 else 's contain'} it")
 
 

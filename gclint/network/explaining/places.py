@@ -21,7 +21,7 @@ from gclint.network.runsite import RunSite
 _IDENTIFIER = re.compile(r"\w+")
 
 
-class Kind(Enum):
+class PlaceKind(Enum):
     """The kinds of code that can be explained."""
 
     CLASS = "class"
@@ -36,10 +36,10 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Spot:
+class CodeToExplain:
     """A piece of code at a place, with the classes and call sites that it is about."""
 
-    kind: Kind
+    kind: PlaceKind
     name: str
     start: int
     end: int
@@ -54,10 +54,10 @@ class Spot:
     imported: ImportStatement | None = None
 
 
-def spots_at(network: Network, start: int, end: int, *, is_exact: bool) -> list[Spot]:
-    """Return what is at ``[start, end)``, a line of a file's text: at least one spot.
+def code_at(network: Network, start: int, end: int, *, is_exact: bool) -> list[CodeToExplain]:
+    """Return what is at ``[start, end)``, a line of a file's text: at least one thing.
 
-    With ``is_exact`` it is a single character, which selects one of several spots on a line.
+    With ``is_exact`` it is a single character, which selects one of several things on a line.
     """
     finder = _Finder(network, start, end)
     if is_exact:
@@ -65,9 +65,9 @@ def spots_at(network: Network, start: int, end: int, *, is_exact: bool) -> list[
         found += [*finder.imports(), *finder.loops(), *finder.stacks(), *finder.headers()]
         return [found[0] if found else finder.around()]
     for group in (finder.imports, finder.headers, finder.loops, finder.sites, finder.stacks):
-        spots = group()
-        if spots:
-            return spots
+        several = group()
+        if several:
+            return several
     # The outermost call is what the line does; a column selects an inner one.
     return finder.calls()[:1] or [finder.around()]
 
@@ -86,7 +86,7 @@ class _Finder:
     def _touches(self, start: int, end: int) -> bool:
         return start < self._end and self._start < end
 
-    def named(self) -> list[Spot]:
+    def named(self) -> list[CodeToExplain]:
         """Return the class whose name is here."""
         for name, start in self._names():
             if start <= self._start < start + len(name):
@@ -113,10 +113,12 @@ class _Finder:
             elif isinstance(node, ast.Attribute) and node.end_lineno == row:
                 yield node.attr, file.places.end(node) - len(node.attr)
 
-    def _of_class(self, info: ClassInfo, start: int, end: int) -> Spot:
-        return Spot(Kind.CLASS, info.name, start, end, (info,), sites_of(self._network, info), owner=info)
+    def _of_class(self, info: ClassInfo, start: int, end: int) -> CodeToExplain:
+        return CodeToExplain(
+            PlaceKind.CLASS, info.name, start, end, (info,), sites_of(self._network, info), owner=info
+        )
 
-    def headers(self) -> list[Spot]:
+    def headers(self) -> list[CodeToExplain]:
         """Return the classes whose decorators or headers are here."""
         return [
             self._of_class(info, info.definition.header, info.definition.end)
@@ -124,15 +126,17 @@ class _Finder:
             if self._touches(info.definition.start, info.definition.header_end)
         ]
 
-    def imports(self) -> list[Spot]:
+    def imports(self) -> list[CodeToExplain]:
         """Return the import statement here."""
         return [
-            Spot(Kind.IMPORT, each.text.split("\n")[0].strip(), each.start, each.end, imported=each)
+            CodeToExplain(
+                PlaceKind.IMPORT, each.text.split("\n")[0].strip(), each.start, each.end, imported=each
+            )
             for each in self._network.file.outline.imports
             if self._touches(each.start, each.end)
         ]
 
-    def sites(self) -> list[Spot]:
+    def sites(self) -> list[CodeToExplain]:
         """Return the call sites here, the innermost last."""
         found = []
         for site in every_site(self._network):
@@ -141,10 +145,14 @@ class _Finder:
             start, end = site.span(site.call)
             if self._touches(start, end):
                 place = site.source(site.receiver), start, end
-                found.append(Spot(Kind.CALL_SITE, *place, site.blocks, (site,), self._function, site.owner))
-        return sorted(found, key=lambda spot: spot.start - spot.end)
+                found.append(
+                    CodeToExplain(
+                        PlaceKind.CALL_SITE, *place, site.blocks, (site,), self._function, site.owner
+                    )
+                )
+        return sorted(found, key=lambda explained: explained.start - explained.end)
 
-    def loops(self) -> list[Spot]:
+    def loops(self) -> list[CodeToExplain]:
         """Return the loops around call sites whose headers are here."""
         found: dict[tuple[int, int], list[RunSite]] = {}
         for site in every_site(self._network):
@@ -154,8 +162,8 @@ class _Finder:
                 if site.scope.module.file is self._network.file and self._touches(start, end):
                     found.setdefault((start, end), []).append(site)
         return [
-            Spot(
-                Kind.LOOP,
+            CodeToExplain(
+                PlaceKind.LOOP,
                 f"the loop over `{sites[0].source(_iterated(sites[0]))}`",
                 start,
                 end,
@@ -176,7 +184,7 @@ class _Finder:
             if self._touches(*scope.span(statement)):
                 yield scope, statement
 
-    def stacks(self) -> list[Spot]:
+    def stacks(self) -> list[CodeToExplain]:
         """Return the attributes to which modules are assigned here."""
         found = []
         for scope, statement in self._statements():
@@ -189,16 +197,18 @@ class _Finder:
                 classes = tuple(sorted(held_classes(values), key=lambda info: info.name))
                 if classes or any(map(is_list_of_others, values)):
                     is_stack = any(isinstance(value, Container) for value in values)
-                    kind = Kind.STACK if is_stack else Kind.ATTRIBUTE
+                    kind = PlaceKind.STACK if is_stack else PlaceKind.ATTRIBUTE
                     sites = tuple(
                         site
                         for site in every_site(self._network, {info.name for info in classes})
                         if not {*site.blocks}.isdisjoint(classes)
                     )
-                    found.append(Spot(kind, name, start, end, classes, sites, self._function, self._owner))
+                    found.append(
+                        CodeToExplain(kind, name, start, end, classes, sites, self._function, self._owner)
+                    )
         return found
 
-    def calls(self) -> list[Spot]:
+    def calls(self) -> list[CodeToExplain]:
         """Return the calls here that are not call sites, the innermost last."""
         found = []
         for scope, statement in self._statements():
@@ -206,19 +216,21 @@ class _Finder:
                 if isinstance(call, ast.Call) and self._touches(*scope.span(call)):
                     place = scope.source(call.func), *scope.span(call)
                     own = self._function, self._owner
-                    found.append(Spot(Kind.CALL, *place, (), (), *own, call=(scope, call)))
-        return sorted(found, key=lambda spot: spot.start - spot.end)
+                    found.append(CodeToExplain(PlaceKind.CALL, *place, (), (), *own, call=(scope, call)))
+        return sorted(found, key=lambda explained: explained.start - explained.end)
 
-    def around(self) -> Spot:
-        """Return the class or function around the place, or a spot for the module."""
+    def around(self) -> CodeToExplain:
+        """Return the class or function around the place, or what stands for the module."""
         if self._owner is not None:
             definition = self._owner.definition
-            spot = self._of_class(self._owner, definition.header, definition.end)
-            return replace(spot, method=self._function)
+            explained = self._of_class(self._owner, definition.header, definition.end)
+            return replace(explained, method=self._function)
         function = self._function
         if function is not None:
-            return Spot(Kind.FUNCTION, function.name, function.header, function.end, method=function)
-        return Spot(Kind.OTHER, "", self._start, self._end)
+            return CodeToExplain(
+                PlaceKind.FUNCTION, function.name, function.header, function.end, method=function
+            )
+        return CodeToExplain(PlaceKind.OTHER, "", self._start, self._end)
 
 
 def is_list_of_others(value: object) -> bool:

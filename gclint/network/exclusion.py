@@ -12,7 +12,7 @@ from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.network.untrained import Untrained, untrained
 
 
-class Standing(Enum):
+class Exclusion(Enum):
     """A reason to leave a class as it is; ``{block}``, ``{owner}`` and ``{cache}`` are replaced by names."""
 
     LAYER = f"`{{block}}` is already a `{CHECKPOINTING_BASE}`"
@@ -47,52 +47,52 @@ class Standing(Enum):
     def of(self, info: ClassInfo, site: RunSite | None) -> str:
         """Return the reason as text, for a class and the call site that runs it."""
         owner = info.name if site is None else site.owner.name
-        cache = requires_cache(info) if self is Standing.NEEDS_CACHE else None
+        cache = requires_cache(info) if self is Exclusion.NEEDS_CACHE else None
         text: str = self.value
         return text.format(block=info.name, owner=owner, cache=cache)
 
 
-def disqualified(info: ClassInfo, site: RunSite) -> Standing | None:
+def disqualified(info: ClassInfo, site: RunSite) -> Exclusion | None:
     """Return why a class needs no change, independent of its call sites."""
     if info.is_checkpointing:
-        return Standing.LAYER
+        return Exclusion.LAYER
     if not info.resolved:
-        return Standing.UNKNOWN_BASE
+        return Exclusion.UNKNOWN_BASE
     # A model that another one calls once is not a block, but one that a loop runs may be.
-    return Standing.MODEL if info.is_model and not site.loops else None
+    return Exclusion.MODEL if info.is_model and not site.loops else None
 
 
-def outside_of_trunks(info: ClassInfo, site: RunSite) -> Standing | None:
+def outside_of_trunks(info: ClassInfo, site: RunSite) -> Exclusion | None:
     """Return why a call does not run a class as a block of a trunk, as far as the code shows."""
     if not site.is_trunk:
-        return Standing.NOT_FED_BACK if site.loops else Standing.NOT_IN_A_LOOP
+        return Exclusion.NOT_FED_BACK if site.loops else Exclusion.NOT_IN_A_LOOP
     if not mixes_sequence(info):
-        return Standing.NO_MIXER
-    return Standing.MIXER if is_named_as_mixer(info) else None
+        return Exclusion.NO_MIXER
+    return Exclusion.MIXER if is_named_as_mixer(info) else None
 
 
-def needs_no_layer(info: ClassInfo, site: RunSite) -> Standing | None:
+def needs_no_layer(info: ClassInfo, site: RunSite) -> Exclusion | None:
     """Return why a class that a plain call runs is not a block of a trunk, or is correct as it is."""
     outside = outside_of_trunks(info, site)
     if outside is not None and info not in site.left_out:
         return outside
     idle = untrained(site)
     if idle is not None:
-        return Standing(idle.value)
+        return Exclusion(idle.value)
     # A block that must fill a cache in training cannot be recomputed, so it must not be checkpointed.
     if fills_cache(site, info):
-        return Standing.FILLS_CACHE
-    return None if requires_cache(info) is None else Standing.NEEDS_CACHE
+        return Exclusion.FILLS_CACHE
+    return None if requires_cache(info) is None else Exclusion.NEEDS_CACHE
 
 
-def without_model(site: RunSite) -> Standing | None:
+def without_model(site: RunSite) -> Exclusion | None:
     """Return why no model that supports checkpointing runs the block at a call site; None if one does.
 
     A model supports checkpointing if it declares that, or makes a checkpointed call.
     """
     if site.checkpointed:
-        return None if is_run_by_a_model(site.owner) else Standing.NO_MODEL
+        return None if is_run_by_a_model(site.owner) else Exclusion.NO_MODEL
     # A run only sees calls in models that support checkpointing.
     if site.left_out or supports_checkpointing(site.owner):
         return None
-    return Standing.NO_SUPPORT if is_run_by_a_model(site.owner) else Standing.NO_MODEL
+    return Exclusion.NO_SUPPORT if is_run_by_a_model(site.owner) else Exclusion.NO_MODEL
