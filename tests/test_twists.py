@@ -625,8 +625,31 @@ _TOLD = {
         "ToyLayer()",
     ),
     "a class": (_ONE, "ToyLayer.gradient_checkpointing", "ToyLayer.forward"),
+    "a protocol": (_ONE, "isinstance(layer, Flagged)", "isinstance(hidden_states, Flagged)"),
+    "a hook": (_ONE, "isinstance(layer, Hooked)", "isinstance(layer, Plain)"),
 }
 """What asks for what becomes different, and for what does not."""
+_KINDS_ASKED = """
+from abc import ABC
+from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Flagged(Protocol):
+    gradient_checkpointing: bool
+
+
+class Plain(ABC):
+    pass
+
+
+class Hooked(ABC):
+    @classmethod
+    def __subclasshook__(cls, other):
+        return hasattr(other, "gradient_checkpointing")
+
+
+"""
 
 
 @pytest.mark.parametrize("name", _TOLD)
@@ -635,7 +658,7 @@ def test_what_asks_for_what_becomes_different(name: str, tmp_path: Path) -> None
     returned = f"{_ATTENDED}, self.attention(hidden_states)" if body is _SEVERAL else _ATTENDED
     imports = "from transformers.modeling_layers import GradientCheckpointingLayer\n"
     wrong, right = (
-        applicability(tmp_path, toy(block(returned), model(body.format(each)), imports=imports))
+        applicability(tmp_path, toy(_KINDS_ASKED, block(returned), model(body.format(each)), imports=imports))
         for each in asked
     )
     assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)

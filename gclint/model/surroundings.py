@@ -785,6 +785,10 @@ class Surroundings(Freezing):
             for each in waiting.pop().things:
                 if isinstance(each, External) and each.name.endswith(_LAYER):
                     return True
+                if isinstance(each, Unknown) and self._is_block_or_class(call.positional[0]):
+                    return True
+                if isinstance(each, Class) and self.decides_itself(each):
+                    return True
                 if isinstance(each, (Fixed, Box)) and id(each) not in met:
                     met.add(id(each))
                     waiting.append(self.item(of(each)))
