@@ -66,7 +66,7 @@ class Compiled(Surroundings):
         given = (
             each
             for decorator in getattr(function.node, "decorator_list", ())
-            if isinstance(decorator, ast.Call) and last_name(decorator.func) == _METHOD
+            if isinstance(decorator, ast.Call)  # By whatever name it is imported.
             for each in decorator.keywords
         )
         return function.node in self._one_graph or any(

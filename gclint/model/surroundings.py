@@ -128,8 +128,8 @@ _OF_LAYERS = frozenset(("gradient_checkpointing", "_gradient_checkpointing_func"
 """The attributes that the base class gives to a block."""
 OF_TYPES = frozenset(("__base__", "__bases__", "__mro__", "mro", "__subclasses__"))
 """The attributes of a class that tell its bases, or are told by them."""
-_OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__", "__wrapped__", "__func__"))
-"""What tells a function from what wraps it, as releases from 5.23 do with ``forward``."""
+_OF_FUNCTIONS = names("__code__ __defaults__ __kwdefaults__ __closure__ __globals__ __wrapped__ __func__")
+"""What tells a function from what wraps it, as releases from 5.23 do with ``forward``, or changes it."""
 _SOURCES = names(
     "inspect.getsource inspect.getsourcelines inspect.getfullargspec inspect.getmro inspect.getattr_static"
 )
