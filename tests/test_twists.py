@@ -131,6 +131,12 @@ _TWISTS = {
         gives="hidden_states, y.detach()",
         right_gives="hidden_states, y",
     ),
+    "computed mask": _Twist(
+        "y = 1 - mask",
+        "y = 1 - hidden_states",
+        gives="hidden_states, y",
+        right_gives="hidden_states, y",
+    ),
     "any error": _Twist(
         "try:\n    mask = mask * 2\nexcept (ValueError, Exception):\n    pass",
         "try:\n    mask = mask * 2\nexcept (ValueError, KeyError):\n    pass",
@@ -404,6 +410,12 @@ class ToyCached(nn.Module):
 
 
 """
+_LENGTH = """
+def length(cache):
+    return 0 if cache is None else cache.get_seq_length()
+
+
+"""
 _WITH_CACHE = "hidden_states, mask=None, past_key_values=None, use_cache=None"
 _FILLING = """
 if use_cache and past_key_values is None:
@@ -414,6 +426,7 @@ return BaseModelOutputWithPast(last_hidden_state=hidden_states, past_key_values=
 """
 _MADE = "past_key_values = DynamicCache()\n"
 _RUN_MODEL = "out = self.model(hidden_states, mask, past_key_values=past_key_values, use_cache=use_cache)\n"
+_SCALED = "hidden_states = out[0] * n"
 _AFTER = {
     "a length": (
         f"{_RUN_MODEL}hidden_states = out[0] * out.past_key_values.get_seq_length()",
@@ -434,6 +447,22 @@ _AFTER = {
     "its truth": (
         f"{_RUN_MODEL}if out.past_key_values:\n    hidden_states = out[0]",
         f"{_RUN_MODEL}if out.past_key_values is not None:\n    hidden_states = out[0]",
+    ),
+    "what users pass": (
+        f"{_RUN_MODEL}n = 1\nif past_key_values is not None:\n    n = len(past_key_values.layers)\n{_SCALED}",
+        f"{_RUN_MODEL}n = 1\nif past_key_values is not None:\n    n = 2\n{_SCALED}",
+    ),
+    "what users ask for": (
+        f"{_RUN_MODEL}n = past_key_values.get_seq_length() if use_cache else 1\nhidden_states = out[0] * n",
+        f"{_RUN_MODEL}n = hidden_states.shape[1] if use_cache else 1\nhidden_states = out[0] * n",
+    ),
+    "under another name": (
+        f"{_RUN_MODEL}n = 1\nif (kept := past_key_values) is not None:\n    n = len(kept.layers)\n{_SCALED}",
+        f"{_RUN_MODEL}n = 1\nif (kept := past_key_values) is not None:\n    n = 2\n{_SCALED}",
+    ),
+    "by a function": (
+        f"{_RUN_MODEL}hidden_states = out[0] * length(past_key_values)",
+        f"{_RUN_MODEL}hidden_states = out[0] * length(None)",
     ),
     "its items": (
         f"{_RUN_MODEL}for each in out.past_key_values:\n    hidden_states = hidden_states + each[0].mean()",
@@ -468,6 +497,7 @@ def test_what_reads_a_cache_that_blocks_no_longer_fill(name: str, tmp_path: Path
             tmp_path,
             toy(
                 _CACHED,
+                _LENGTH,
                 layer,
                 inner,
                 model(each, name="ToyHead", takes=_WITH_CACHE, init="self.model = ToyModel(config)"),
@@ -511,6 +541,139 @@ def test_what_other_code_puts_into_blocks(statement: str, tmp_path: Path, *, is_
         return applicability(tmp_path, f"{text}\n\n{code}")
 
     assert (said(statement), said(_GIVEN[statement])) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+_WHOLE = {
+    "model that is made": (
+        "def prepare(config):\n    model = ToyModel(config)\n    {}(model)",
+        "anything.prune",
+        "print",
+    ),
+    "model that is loaded": (
+        "def prepare(path):\n    model = ToyModel.from_pretrained(path)\n    {}(model)",
+        "anything.prune",
+        "peft.get_peft_model",
+    ),
+    "part": (
+        "def change(each):\n    {}(each)\n\n\ndef prepare(model):\n    model.apply(change)",
+        "anything.prune",
+        "print",
+    ),
+}
+"""What gives whole models, or each part in turn, to something unknown, and to what does no harm."""
+
+
+@pytest.mark.parametrize("name", _WHOLE)
+def test_what_something_unknown_does_to_whole_models(name: str, tmp_path: Path) -> None:
+    code, *functions = _WHOLE[name]
+    text = toy(block(_ATTENDED), model(LOOP))
+    imports = "import anything\nimport peft\nfrom modeling_toy import ToyModel\n\n\n"
+    wrong, right = (
+        applicability(tmp_path, text, {"train.py": f"{imports}{code.format(each)}\n"}) for each in functions
+    )
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+_WHOLE_GRAPH = "fullgraph=True"
+_RUN_LAYERS = f"@torch.compile({{}})\ndef run(self, hidden_states, mask=None):\n    {_indented(LOOP)}"
+_COMPILED = {
+    "object": (f"{STACK}\nself.compile({{}})", LOOP, ""),
+    "stack": (
+        f"{STACK}\nself.layers = nn.ModuleList([torch.compile(e, {{}}) for e in self.layers])",
+        LOOP,
+        "",
+    ),
+    "method": (
+        f"{STACK}\nself.quick = torch.compile(self.run, {{}})",
+        LOOP,
+        _RUN_LAYERS[_RUN_LAYERS.find("def") :],
+    ),
+    "function that is made first": (f"{STACK}\ntorch.compile({{}})(self.forward)", LOOP, ""),
+    "decorator": (STACK, "hidden_states = self.run(hidden_states, mask)", _RUN_LAYERS),
+}
+"""What compiles a block or what runs it: statements where the model is made, those of it, and methods."""
+
+
+@pytest.mark.parametrize("name", _COMPILED)
+def test_what_is_compiled_as_one_graph(name: str, tmp_path: Path) -> None:
+    init, body, more = _COMPILED[name]
+    wrong, right = (
+        applicability(
+            tmp_path,
+            toy(block(_ATTENDED), model(body, init=init.format(option), more=more.format(option))),
+        )
+        for option in (_WHOLE_GRAPH, "dynamic=True")
+    )
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+def test_a_part_of_a_block_is_compiled_as_one_graph(tmp_path: Path) -> None:
+    layer = block(_ATTENDED, init=f"self.attention.compile({_WHOLE_GRAPH})")
+    assert applicability(tmp_path, toy(layer, model(LOOP))) is Applicability.SAFE
+
+
+_SEVERAL = "for layer in self.layers:\n    hidden_states, gate = layer(hidden_states, mask)\n    y = {}"
+_ONE = "for layer in self.layers:\n    hidden_states = layer(hidden_states, mask)\n    y = {}"
+_TOLD = {
+    "whether it requires grad": (_SEVERAL, "gate.requires_grad", "gate.is_cuda"),
+    "whether what is computed with it does": (_SEVERAL, "(gate * 2).requires_grad", "(gate * 2).is_cuda"),
+    "whether it is a leaf": (_SEVERAL, "getattr(gate, 'is_leaf')", "getattr(gate, 'is_cuda')"),
+    "what has computed it": (_ONE, "hidden_states.grad_fn", "hidden_states.requires_grad"),
+    "a pattern": (
+        _ONE.replace("y = {}", "match layer:\n        case {}:\n            pass"),
+        "GradientCheckpointingLayer()",
+        "ToyLayer()",
+    ),
+    "a class": (_ONE, "ToyLayer.gradient_checkpointing", "ToyLayer.forward"),
+    "a protocol": (_ONE, "isinstance(layer, Flagged)", "isinstance(hidden_states, Flagged)"),
+    "a hook": (_ONE, "isinstance(layer, Hooked)", "isinstance(layer, Plain)"),
+}
+"""What asks for what becomes different, and for what does not."""
+_KINDS_ASKED = """
+from abc import ABC
+from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Flagged(Protocol):
+    gradient_checkpointing: bool
+
+
+class Plain(ABC):
+    pass
+
+
+class Hooked(ABC):
+    @classmethod
+    def __subclasshook__(cls, other):
+        return hasattr(other, "gradient_checkpointing")
+
+
+"""
+
+
+@pytest.mark.parametrize("name", _TOLD)
+def test_what_asks_for_what_becomes_different(name: str, tmp_path: Path) -> None:
+    body, *asked = _TOLD[name]
+    returned = f"{_ATTENDED}, self.attention(hidden_states)" if body is _SEVERAL else _ATTENDED
+    imports = "from transformers.modeling_layers import GradientCheckpointingLayer\n"
+    wrong, right = (
+        applicability(tmp_path, toy(_KINDS_ASKED, block(returned), model(body.format(each)), imports=imports))
+        for each in asked
+    )
+    assert (wrong, right) == (Applicability.UNSAFE, Applicability.SAFE)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [("__mro__", Applicability.UNSAFE), ("__name__", Applicability.SAFE)]
+)
+def test_what_a_script_asks_of_types(asked: str, expected: Applicability, tmp_path: Path) -> None:
+    script = (
+        "from modeling_toy import ToyLayer\n\n\ndef kinds(model):\n"
+        f"    return [type(each).{asked} for each in model.modules() if isinstance(each, ToyLayer)]\n"
+    )
+    text = toy(block(_ATTENDED), model(LOOP))
+    assert applicability(tmp_path, text, {"train.py": script}) is expected
 
 
 _ROOT = "class Root(nn.Module{}):\n    def __init_subclass__(cls, **further):\n        {}\n"

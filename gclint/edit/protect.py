@@ -166,8 +166,8 @@ _UNKNOWN: tuple[tuple[str, _Doubts], ...] = (
         "the code around such a block changes in place what it was given or holds, gives that to something "
         "unknown, changes settings that it is run with, reads a cache that it fills, or asks for what "
         "becomes different in a checkpointing layer; it runs the block in a context manager of its own, in a "
-        "`try`, or inside of a transform; or it passes it an iterator, a function around a gradient, or "
-        "nothing that requires grad",
+        "`try`, or inside of a transform, or compiles it as one graph; or it passes it an iterator, a "
+        "function around a gradient, or nothing that requires grad",
         _of_new(lambda network, group: surrounding_doubts(network, group.blocks)),
     ),
 )

@@ -42,6 +42,10 @@ _WORDS: Mapping[Matter, str] = {
         "`{what}` on {where} reads a cache after the blocks have run, and they put nothing into it while "
         "checkpointing"
     ),
+    Matter.ONE_GRAPH: (
+        "`{what}` on {where} compiles a block, or runs one that is compiled, as one graph (`fullgraph`), and "
+        "reentrant checkpointing breaks that"
+    ),
     Matter.AMBIENT: (
         "`{what}` on {where} may change settings that blocks are run with, and they are recomputed later"
     ),

@@ -9,11 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from gclint.code.walk import last_name, walk
 from gclint.model import known
+from gclint.model.compiled import Compiled
 from gclint.model.frames import Frame
 from gclint.model.notes import Kind, Root, quoted
 from gclint.model.spaces import Spaces
-from gclint.model.surroundings import Block, Matter, Surroundings
+from gclint.model.surroundings import Block, Matter
 from gclint.model.values import Call, Class, Function, Value, with_roots
 from gclint.releases import EVER_NEUTRALISED
 from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
@@ -25,7 +27,7 @@ _LOOKING = frozenset(("isinstance", "type", "id", "hasattr", "getattr", "print")
 """Functions that see nothing of what is in a cache."""
 
 
-class Emptied(Surroundings):
+class Emptied(Compiled):
     """Follows the code around blocks, and takes note of what reads caches that they have filled."""
 
     def __init__(self, spaces: Spaces, *, is_quiet: bool = False, most_steps: int) -> None:
@@ -35,6 +37,8 @@ class Emptied(Surroundings):
         """The functions that run blocks themselves."""
         self._caching: set[Block] = set()
         """The blocks that get a cache."""
+        self._before: frozenset[Block] = frozenset()
+        """What has filled a cache that the function gets which is followed."""
 
     # -- what is a cache, which no block is said to hold for that
 
@@ -68,23 +72,34 @@ class Emptied(Surroundings):
 
     def _filled_by(self, values: Iterable[Value], frame: Frame) -> frozenset[Block]:
         """Return what has filled values in this function, or in those that it has called."""
-        is_asked = not self._inside and self.stack and self.stack[-1] not in self._runners
-        if not is_asked or not any(_CACHE in each.roots for each in values):
+        return self._filling(frame) if any(_CACHE in each.roots for each in values) else frozenset()
+
+    def _filling(self, frame: Frame) -> frozenset[Block]:
+        """Return what has filled caches in this function, or in those that it has called."""
+        if self._inside or not self.stack or self.stack[-1] in self._runners:
             return frozenset()
-        return frozenset(each for blocks, _ in self._held(frame) for each in blocks & self._caching)
+        return self._before.union(each for blocks, _ in self._held(frame) for each in blocks & self._caching)
 
     def _see_reading(self, values: Iterable[Value], node: ast.AST, frame: Frame) -> None:
         blocks = self._filled_by(values, frame)
         if blocks:
             self.see(Matter.EMPTIED, quoted(node), node, frame, blocks)
 
+    def entry(self, function: Function, call: Call, owner: Class | None) -> object:
+        """Return what is the same for calls of which following one is enough."""
+        return super().entry(function, call, owner), self._before
+
     def enter(
         self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
     ) -> Value:
         """Follow a function, which may run the blocks once more with what they have filled."""
-        blocks = self._filled_by(call.all(), frame)
-        found = super().enter(function, call, node, frame, owner)
-        again = blocks & self._summaries[self.entry(function, call, owner)].runs if blocks else blocks
+        outer, self._before = self._before, self._filled_by(call.all(), frame)
+        try:
+            found = super().enter(function, call, node, frame, owner)
+            runs = self._summaries[self.entry(function, call, owner)].runs if self._before else set()
+            again = self._before & runs
+        finally:
+            self._before = outer
         if again:
             self.see(Matter.EMPTIED, quoted(node), node, frame, again)
         return found
@@ -102,6 +117,16 @@ class Emptied(Surroundings):
         if not self._inside and self._caching:
             self._see_reading((self.quietly(node.value, frame),), node, frame)
         return super()._value_subscript(node, frame)
+
+    def decide(self, test: ast.expr, frame: Frame) -> bool | None:
+        """Return whether a test holds: one for a cache that blocks have filled may, as users pass one."""
+        decided = super().decide(test, frame)
+        is_whole = isinstance(test, (ast.BoolOp, ast.UnaryOp))  # Its parts are decided by themselves.
+        if decided is None or is_whole or not self._filling(frame):
+            return decided
+        asked = [each for each in walk(test) if isinstance(each, ast.expr)]
+        is_cache = any(_CACHE in self.quietly(each, frame).roots for each in asked)
+        return None if is_cache or USE_CACHE in map(last_name, asked) else decided
 
     def iterate(self, value: Value, node: ast.AST, frame: Frame) -> Value:
         """Return what a loop over a value goes over."""

@@ -30,7 +30,6 @@ from gclint.model.values import (
     Fixed,
     Function,
     Imported,
-    Object,
     Setting,
     Value,
     join,
@@ -314,9 +313,8 @@ class Interpreter(Expressions):
     def _matched(self, kind: Value, subject: Value, pattern: ast.MatchClass, frame: Frame) -> Iterator[Value]:
         """Yield the attributes that a pattern of a class reads."""
         self.instances_asked(kind, pattern, frame)
-        objects = Value(frozenset(each for each in subject.things if isinstance(each, Object)), subject.roots)
         for each in pattern.kwd_attrs:
-            yield self.attribute(objects, each, pattern, frame, is_optional=True)
+            yield self.attribute(subject, each, pattern, frame, is_optional=True)
 
     def _follow_for(self, node: ast.For, frame: Frame) -> None:
         iterated = self.value(node.iter, frame)

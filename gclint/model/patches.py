@@ -7,12 +7,14 @@ block, or while a file is imported.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set
 from typing import NamedTuple
 
 from gclint.code.file import SourceFile
+from gclint.code.naming import names_model
 from gclint.code.outline import ImportedName
 from gclint.code.remembered import remembered
 from gclint.code.walk import FUNCTIONS, children, last_name, text_of, walk
@@ -30,6 +32,12 @@ CLASS = "__class__"
 """The attribute by which an object becomes one of another class, with other parts."""
 _GOING_OVER = frozenset(("modules", "named_modules", "children", "named_children"))
 """The methods of a module that give its parts."""
+_APPLIED = re.compile(r"\.apply\(\s*(\w+)")
+"""Matches what a method of modules calls with each part, whose name it captures."""
+_MAKING = frozenset(("from_pretrained", "from_config", "_from_config"))
+"""The methods of a class of models that make one."""
+_TRAINING = frozenset(("accelerate", "deepspeed", "peft", "transformers", "trl"))
+"""Packages whose functions make whole models ready for training."""
 _RELIED_ON = KNOWN | frozenset(
     (
         "builtins",
@@ -229,10 +237,12 @@ def _is_filling(node: ast.AST) -> bool:
 
 
 def _given(file: SourceFile) -> Iterator[Part]:
-    """Yield the parts of something that functions of other packages get outside of classes."""
+    """Yield the parts, or whole models, that functions of other packages get outside of classes."""
+    applied = frozenset(_APPLIED.findall(file.text))
     imports = {each.bound: each for each in file.outline.all_imported() if not each.level}
     waiting: list[tuple[ast.AST, bool]] = [] if file.tree is None else [(file.tree.module, False)]
     parts: dict[str, str] = {}
+    models: set[str] = set()
     while waiting:
         node, is_inside = waiting.pop()
         if isinstance(node, (ast.For, ast.comprehension)):
@@ -241,10 +251,15 @@ def _given(file: SourceFile) -> Iterator[Part]:
             names = [ANY_PART] if is_call else [path[-1] for _, path in _chain(source) if path]
             bound = (each.id for each in walk(node.target) if isinstance(each, ast.Name))
             parts |= {each: name for each in bound for name in names}
+        elif isinstance(node, FUNCTIONS) and getattr(node, "name", "") in applied:
+            parts |= {each.arg: ANY_PART for each in node.args.args}
+        elif isinstance(node, ast.Assign) and _loads_model(node.value):
+            models |= {each.id for each in node.targets if isinstance(each, ast.Name)}
         elif isinstance(node, ast.Call) and _may_change_parts(node, imports):
             for each in (*node.args, *(one.value for one in node.keywords)):
                 for root, path in _chain(each):
-                    name = path[-1] if path else parts.get(root)
+                    is_model = root in models and not _prepares(node, imports)
+                    name = path[-1] if path else parts.get(root, ANY_PART if is_model else None)
                     if root not in imports and name is not None:
                         yield Part(quoted(node), _row(node), name, not is_inside, is_given=True)
         inner = is_inside or isinstance(node, FUNCTIONS)
@@ -252,6 +267,21 @@ def _given(file: SourceFile) -> Iterator[Part]:
         waiting += [
             (each, inner) for each in reversed([*children(node)]) if not isinstance(each, ast.ClassDef)
         ]
+
+
+def _prepares(node: ast.Call, imports: Mapping[str, ImportedName]) -> bool:
+    """Tell whether a call is of a function of a package that makes models ready for training."""
+    return any(imports[root].module.partition(".")[0] in _TRAINING for root, _ in _chain(node.func))
+
+
+def _loads_model(node: ast.expr) -> bool:
+    """Tell whether something is a call that loads a model, which no code shows that is followed."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr in _MAKING
+        and names_model(last_name(function.value), is_librarys=True)
+    )
 
 
 def _may_change_parts(node: ast.Call, imports: Mapping[str, ImportedName]) -> bool:

@@ -337,10 +337,13 @@ class Protocols(Objects):
         """Follow what runs when something is asked whether it is of a class."""
         for each in self.inside(kinds):
             for thing in each.things:
-                if isinstance(thing, Class) and (
-                    self.has_metaclass(thing) or self.find(thing, "__subclasshook__")
-                ):
+                if isinstance(thing, Class) and self.decides_itself(thing):
                     self.note(f"asks for a `{thing.node.name}` in a way of its own", node, frame)
+
+    def decides_itself(self, kind: Class) -> bool:
+        """Tell whether code of a class, or the attributes that it names, decide which objects are of it."""
+        is_protocol = "typing.Protocol" in self.line(kind)
+        return is_protocol or self.has_metaclass(kind) or self.find(kind, "__subclasshook__") is not None
 
 
 def _is_special(name: str) -> bool:

@@ -249,8 +249,7 @@ def _behind(thing: Thing) -> Iterator[Thing]:
 
 def _is_detached(thing: Thing) -> bool:
     """Tell whether something is a tensor that requires no grad, or a mask that was given."""
-    is_mask = isinstance(thing, Unknown) and thing.is_argument and "mask" in thing.what
-    return is_mask or (isinstance(thing, Tensor) and thing.is_constant)
+    return isinstance(thing, (Tensor, Unknown)) and thing.is_constant
 
 
 def _is_held(value: Value) -> bool:
@@ -316,4 +315,5 @@ def _given(name: str) -> Value:
         return of(Constant(False))
     if name in EVER_NEUTRALISED:
         return NONE
-    return of(Unknown(f"the argument `{name}`", is_argument=True), roots=(Root(Kind.INPUT, name),))
+    given = Unknown(f"the argument `{name}`", is_argument=True, is_constant="mask" in name)
+    return of(given, roots=(Root(Kind.INPUT, name),))

@@ -58,6 +58,7 @@ from gclint.model.values import (
     Method,
     Object,
     Partial,
+    Plain,
     Setting,
     Super,
     Tensor,
@@ -127,12 +128,16 @@ _OF_LAYERS = frozenset(("gradient_checkpointing", "_gradient_checkpointing_func"
 """The attributes that the base class gives to a block."""
 OF_TYPES = frozenset(("__base__", "__bases__", "__mro__", "mro", "__subclasses__"))
 """The attributes of a class that tell its bases, or are told by them."""
-_OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__", "__wrapped__", "__func__"))
-"""What tells a function from what wraps it, as releases from 5.23 do with ``forward``."""
+_OF_FUNCTIONS = names("__code__ __defaults__ __kwdefaults__ __closure__ __globals__ __wrapped__ __func__")
+"""What tells a function from what wraps it, as releases from 5.23 do with ``forward``, or changes it."""
 _SOURCES = names(
     "inspect.getsource inspect.getsourcelines inspect.getfullargspec inspect.getmro inspect.getattr_static"
 )
 """Functions that look at a class or function itself, and not at what it wraps."""
+_TELLING = names("grad_fn output_nr")
+"""The attributes of a tensor that tell what has computed it, which is a checkpoint then."""
+_TELLING_OF_SEVERAL = names("requires_grad is_leaf")
+"""The attributes that tell whether it requires grad: all that a reentrant checkpoint returns does."""
 _ASKING = names("dir hasattr isinstance issubclass type")
 _LAYER = "GradientCheckpointingLayer"
 
@@ -150,6 +155,7 @@ class Matter(str, Enum):
     DIFFERENTIATED = "runs a backward pass of its own"
     ASKED = "asks for what becomes different in a checkpointing layer"
     EMPTIED = "reads a cache after blocks were to fill it"
+    ONE_GRAPH = "compiles a block, or what runs it, as one graph"
     AMBIENT = "may change the settings that blocks are run with"
 
 
@@ -217,6 +223,8 @@ class Surroundings(Freezing):
         """The attributes that statements may read."""
         self._objects: defaultdict[frozenset[Block], set[Object]] = defaultdict(set)
         """The objects that were run of these classes."""
+        self._returns_several = False
+        """Whether a block returns more than its hidden states."""
 
     def is_block(self, receivers: Iterable[Value]) -> bool:
         """Tell whether values may be objects of a block."""
@@ -339,6 +347,7 @@ class Surroundings(Freezing):
             result, mine = self._summarised(function, without_roots(call), node, frame, owner)
         finally:
             self._inside -= 1
+        self._returns_several |= any(isinstance(each, (Fixed, Box)) for each in result.things)
         # What it changes in place of what it is given, other blocks may have been given, too.
         for (root, objects), around in mine.changed.items():
             for each in roots.get(root, ()) if root != OWN and around.matter is Matter.CHANGED else ():
@@ -776,14 +785,28 @@ class Surroundings(Freezing):
             for each in waiting.pop().things:
                 if isinstance(each, External) and each.name.endswith(_LAYER):
                     return True
+                if isinstance(each, Unknown) and self._is_block_or_class(call.positional[0]):
+                    return True
+                if isinstance(each, Class) and self.decides_itself(each):
+                    return True
                 if isinstance(each, (Fixed, Box)) and id(each) not in met:
                     met.add(id(each))
                     waiting.append(self.item(of(each)))
         return False
 
+    def _matched(self, kind: Value, subject: Value, pattern: ast.MatchClass, frame: Frame) -> Iterator[Value]:
+        if self._asks("isinstance", Call((subject, kind))):
+            self.see(Matter.ASKED, quoted(pattern), pattern, frame, self._classes(subject))
+        yield from super()._matched(kind, subject, pattern, frame)
+
     def _may_be_block(self, value: Value) -> bool:
-        kinds = [of(Object(each)) for each in value.things if isinstance(each, Class)]
-        return self.is_block((value, *kinds)) or any(isinstance(each, Unknown) for each in value.things)
+        # The type of what is not known is plain.
+        is_unknown = any(isinstance(each, (Unknown, Plain)) for each in value.things)
+        return is_unknown or self._is_block_or_class(value)
+
+    def _is_block_or_class(self, value: Value) -> bool:
+        kinds = (of(Object(each)) for each in value.things if isinstance(each, Class))
+        return self.is_block((value, *kinds))
 
     def look_at_module(self, frame: Frame) -> None:
         """Take note of what code outside of functions asks for, which is run where a module is imported."""
@@ -800,7 +823,7 @@ class Surroundings(Freezing):
     ) -> Value:
         """Return an attribute, and take note if it is one that a checkpointing layer has."""
         if (
-            (name in _OF_LAYERS and self.is_block((value,)))
+            (name in _OF_LAYERS and self._is_block_or_class(value))
             or (name in OF_TYPES and self._may_be_block(value))
             or (name in _OF_FUNCTIONS and any(isinstance(each, (Function, Bound)) for each in value.things))
         ):
@@ -811,6 +834,9 @@ class Surroundings(Freezing):
             and any(isinstance(each, (Tensor, Unknown)) for each in value.things)
         ):
             self.see(Matter.DIFFERENTIATED, quoted(node), node, frame)
+        is_telling = name in _TELLING or (name in _TELLING_OF_SEVERAL and self._returns_several)
+        if is_telling and not self._inside and any(isinstance(each, Tensor) for each in value.things):
+            self.see(Matter.ASKED, quoted(node), node, frame)
         if name in _ENTERING and not all(isinstance(each, (Object, Super)) for each in value.things):
             self._set(node, frame)
         found = super().attribute(value, name, node, frame, is_optional=is_optional)
