@@ -363,8 +363,11 @@ def test_a_model_that_was_changed_is_not_built_anew(
     assert "which cannot be sent" in text
 
 
-def test_data_that_can_be_read_once_are_still_there(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = made.Stream()
+@pytest.mark.parametrize("kind", ["Stream", "Yielding"])
+def test_data_that_can_be_read_once_are_still_there(
+    made: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = getattr(made, kind)()
     trainer = made.of_text(use_reentrant=False, data=data, max_steps=2)
     assert "note: the data can be read only once" in gclint.check(trainer).text
     with monkeypatch.context() as patched:

@@ -191,3 +191,10 @@ class Stream(torch.utils.data.IterableDataset):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self.left
+
+
+class Yielding(Stream):
+    """The same, read by a generator: each call of ``iter`` returns another one."""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        yield from self.left
