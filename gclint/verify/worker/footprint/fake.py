@@ -84,7 +84,8 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.operations += 1
-        if self._most is not None and self.operations > self._most:
+        # Where torch asks for a device or a size, an exception would end the process.
+        if self._most is not None and self.operations > self._most and torch.Tag.pointwise in func.tags:
             raise TooManyOperations
         # Without a GPU, memory cannot be pinned.
         kwargs = {name: each for name, each in (kwargs or {}).items() if name != "pin_memory"}
