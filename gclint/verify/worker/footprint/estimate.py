@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -27,7 +26,7 @@ from gclint.verify.worker.estimates import (
 )
 from gclint.verify.worker.examination.tensors import move
 from gclint.verify.worker.footprint.building import CannotEstimate, Trainee, in_a_line, trainee_of
-from gclint.verify.worker.footprint.extrapolation import SHORT, Steps
+from gclint.verify.worker.footprint.extrapolation import SHORT, Steps, has_threshold
 from gclint.verify.worker.footprint.fake import PartlyFake, TooManyOperations
 from gclint.verify.worker.footprint.fits import dimensions, fits, helping
 from gclint.verify.worker.footprint.keeping import Keeping
@@ -46,8 +45,6 @@ _ATTEMPTS = 8
 _MOST_OPERATIONS = 50_000
 """How many operations a step may run, at most, to be run in full at once; few models without loops over
 positions run more."""
-_THRESHOLD = re.compile(r"window|chunk")
-"""The names of sizes that sequences up to there have no effect of."""
 _LARGEST = 12
 """How many source lines are named at most."""
 
@@ -218,22 +215,13 @@ def _structured(trainee: Trainee) -> tuple[Trainee, Structure, bool]:
     with suppress(TooManyOperations):
         return (*runnable(trainee, _MOST_OPERATIONS), False)
     length = trainee.situation.plan.length
-    if trainee.reads_text and not _thresholds(trainee, length):
+    if trainee.reads_text and not has_threshold(trainee):
         with suppress(CannotEstimate):
             short, structure = runnable(trainee.sized(sequence=SHORT[0]))
             # How many experts are chosen depends on how many tokens choose among them.
             if not structure.has_chosen:
                 return short.sized(sequence=length), structure, True
     return (*runnable(trainee), False)
-
-
-def _thresholds(trainee: Trainee, length: int) -> list[str]:
-    """Return the sizes of windows and chunks that no short sequence reaches."""
-    return [
-        name
-        for name, value in _settings(trainee.situation.config).items()
-        if _THRESHOLD.search(name) and SHORT[-1] < value < length
-    ]
 
 
 def runnable(trainee: Trainee, most: int | None = None) -> tuple[Trainee, Structure]:

@@ -6,6 +6,7 @@ sequences show those of a long one, if all numbers at one more length are what t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
@@ -17,12 +18,14 @@ from gclint.verify.worker.footprint.building import Trainee
 from gclint.verify.worker.footprint.kept import Kept
 from gclint.verify.worker.footprint.step import Step, take_step
 from gclint.verify.worker.modes import Mode
+from gclint.verify.worker.synthesis.configurations.tree import descendants, fields_of, is_whole
 
 _Seen = TypeVar("_Seen")
 
 SHORT = (7, 9, 11, 17)
 """The lengths that are run. Three show what is linear, and four what is quadratic; few sizes are the same."""
 _LINEAR = 3
+_THRESHOLD = re.compile(r"window|chunk")
 _NOTE = (
     "The model loops over positions, so bytes and FLOPs are extrapolated from sequences of at most "
     f"{SHORT[-1]} tokens, whose numbers lie exactly on a line or a parabola."
@@ -65,7 +68,8 @@ class Steps:
         self, trainee: Trainee, mode: Mode, evaluate: Callable[[Kept], _Seen], options: Mapping[str, Any]
     ) -> Step[_Seen]:
         names = () if evaluate is _nothing else self.names
-        if self.is_extrapolated and trainee.situation.plan.length > SHORT[-1]:
+        is_short = trainee.situation.plan.length <= SHORT[-1]
+        if self.is_extrapolated and not is_short and not has_threshold(trainee):
             try:
                 return self._extrapolated(trainee, mode, names, evaluate, options)
             except NoLaw:
@@ -96,6 +100,15 @@ class Steps:
                         self.notes.append(_NOTE)
                     return found
         raise NoLaw
+
+
+def has_threshold(trainee: Trainee) -> bool:
+    """Return whether the configuration has a window or a chunk that only the long sequence fills."""
+    return any(
+        _THRESHOLD.search(str(name)) and is_whole(value) and SHORT[-1] < value < trainee.situation.plan.length
+        for part in descendants(trainee.situation.config)
+        for name, value in fields_of(part).items()
+    )
 
 
 def extrapolated(lengths: Sequence[int], seen: Sequence[_Seen], length: int) -> _Seen:
