@@ -15,7 +15,7 @@ import click
 from gclint.cli import CannotRun, settings_of
 from gclint.cli.options import FILE_TYPE, PATH_TYPE, POSITIVE, GroupedCommand, choice_option, option_group
 from gclint.cli.output import FormatChoice
-from gclint.cli.runs import run_settings
+from gclint.cli.runs import device_name, run_settings
 from gclint.report.formats import DEFAULT, FORMATS
 from gclint.report.printing import write_object
 from gclint.verify.memory import NoEstimate, ask, named_target, with_architecture
@@ -149,7 +149,12 @@ def _sharding(_context: click.Context, _option: click.Parameter, value: str | No
     type=PATH_TYPE,
     help="Python interpreter to estimate with; it needs torch and transformers.  [default: gclint's own]",
 )
-@_runs("--device", metavar="auto|cpu|cuda[:N]", help="Where to measure.  [default: auto]")
+@_runs(
+    "--device",
+    metavar="auto|cpu|cuda[:N]",
+    callback=device_name,
+    help="Where to measure.  [default: cpu]",
+)
 @_runs(
     "--time-limit",
     metavar="SECONDS",
@@ -188,7 +193,8 @@ def memory(
     MODEL_OR_FILE is a model of the installed transformers, a modeling file, or a config.json. The model is
     built of tensors that have a shape but no data, so any size can be estimated on any machine.
 
-    The exit status is 0 if there is an estimate, and 2 if there is none.
+    The exit status is 0 if the estimate is complete, and 2 if there is none, or if it has reached a limit;
+    what is known by then is printed.
     """
     if question["autocast"] and dtype not in (None, "float32"):
         raise click.UsageError(f"--autocast is for weights in float32, not in {dtype}")
@@ -210,3 +216,5 @@ def memory(
         from gclint.report.memory import write
 
         write(found, sys.stdout)
+    if found.estimate.ended:
+        raise CannotRun("the estimate is not complete; --time-limit and --memory-limit extend the limits")

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 
 
-def _device(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+def device_name(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    """Check the value of an option for a device, as a callback of click."""
     if value is not None and not _DEVICE.fullmatch(value):
         raise click.BadParameter(f"{value!r} is not auto, cpu, cuda or cuda:N")
     return value
@@ -56,7 +57,7 @@ def run_options(option: MakeOption, about_jobs: str = _ABOUT_JOBS) -> Callable[[
     return together(
         [
             option("--python", metavar="PATH", type=PATH_TYPE, help=_ABOUT_PYTHON),
-            option("--device", metavar="auto|cpu|cuda[:N]", callback=_device, help=_ABOUT_DEVICE),
+            option("--device", metavar="auto|cpu|cuda[:N]", callback=device_name, help=_ABOUT_DEVICE),
             option("--jobs", metavar="N", type=click.IntRange(min=1), help=about_jobs),
             option("--time-limit", metavar="SECONDS", type=POSITIVE, help=_ABOUT_TIME),
             option("--memory-limit", metavar="GIGABYTES", type=POSITIVE, help=_ABOUT_MEMORY),

@@ -31,7 +31,7 @@ NAMES = {"plain": "no checkpointing", "non-reentrant": "non-reentrant", "reentra
 def write(found: Estimated, stream: TextIO) -> None:
     """Write an estimate; on a terminal, long lines are wrapped at words."""
     estimate = found.estimate
-    write_lines((*_answer(estimate), *_head(found), ""), stream)
+    write_lines((*_end(estimate), *_answer(estimate), *_head(found), ""), stream)
     width = width_of(stream) if stream.isatty() else _WIDEST
     console = Console(
         file=stream, highlight=False, width=width, color_system="auto" if is_coloured(stream) else None
@@ -47,6 +47,13 @@ def size(number: float) -> str:
             return f"{number:.0f} {unit}" if unit == "B" else f"{number:.2f} {unit}"
         number /= 1000
     return f"{number:.2f} TB"
+
+
+def _end(estimate: MemoryEstimate) -> Iterator[str]:
+    """Yield what is missing, if the estimate ended before all was known."""
+    if estimate.ended:
+        missing = ", ".join(NAMES.get(each, each) for each in estimate.missing)
+        yield f"This is not complete, since {estimate.ended}. Not known: {missing}."
 
 
 def _answer(estimate: MemoryEstimate) -> Iterator[str]:
@@ -127,7 +134,7 @@ def _rest(estimate: MemoryEstimate) -> Iterator[str]:
         yield ""
         yield "Options of activation_checkpointing_enable, non-reentrant:"
         yield from (f"  {_option(each)}" for each in estimate.options)
-    if estimate.budget is not None:
+    if estimate.budget is not None and estimate.fits:
         yield ""
         yield f"Largest that fit {size(estimate.budget)}, all else being the same:"
         yield from (f"  {_fit(each)}" for each in estimate.fits)

@@ -57,7 +57,11 @@ def named_target(named: str, config: Path | None, python: Path) -> tuple[Target,
 
 
 def ask(target: Target, question: EstimateRequest, settings: RunSettings) -> Estimated:
-    """Return the estimate that a worker makes of a class of a file; raise NoEstimate if it makes none."""
+    """Return the estimate that a worker makes of a class of a file, or what is known of it where it ends.
+
+    Raises:
+        NoEstimate: nothing is known.
+    """
     request = Request(
         (target.source,),
         () if target.tree is None else (target.tree,),
@@ -69,15 +73,20 @@ def ask(target: Target, question: EstimateRequest, settings: RunSettings) -> Est
         question=question,
     )
     environment: Environment | None = None
+    known: MemoryEstimate | None = None
     with closing(work(settings.python, request)) as messages:
         for message in messages:
             if isinstance(message, Environment):
                 environment = message
+            elif isinstance(message, MemoryEstimate):
+                known = message
+            elif isinstance(message, Unusable) and known is not None:
+                known = replace(known, ended=message.message)
             elif isinstance(message, Unusable):
                 raise NoEstimate(message.message)
-            elif isinstance(message, MemoryEstimate) and environment is not None:
-                return Estimated(environment, message)
-    raise NoEstimate("the worker did not answer")
+    if known is None or environment is None:
+        raise NoEstimate("the worker did not answer")
+    return Estimated(environment, known)
 
 
 def _content(path: Path) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -58,12 +59,15 @@ class StandIn(Models):
 
     def estimate(
         self, source: Source, classes: Sequence[Any], question: EstimateRequest, device: str
-    ) -> MemoryEstimate | Unusable:
+    ) -> Iterator[MemoryEstimate | Unusable]:
         by_name = {each.__name__: each for each in classes}
         if question.model_class not in by_name:
-            return Unusable(f"there is no model class {question.model_class!r}", source.path)
+            yield Unusable(f"there is no model class {question.model_class!r}", source.path)
+            return
+        known = MemoryEstimate(source.path, question.model_class, batch=question.batch)
+        yield replace(known, missing=("plain", "options"))
         by_name[question.model_class].run(None, None)
-        return MemoryEstimate(source.path, question.model_class, batch=question.batch)
+        yield known
 
 
 def main() -> None:

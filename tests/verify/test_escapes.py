@@ -69,14 +69,15 @@ _BOUNDARY = 2 * 12 * 32 * 4
 
 
 def _estimate(run: str, base: str = "GradientCheckpointingLayer") -> MemoryEstimate:
-    from gclint.verify.worker.footprint.estimate import estimate
+    from gclint.verify.worker.footprint.estimate import estimates
 
     module = ModuleType("modeling_toy")
     sys.modules[module.__name__] = module
     text = _MODEL.format(base=base, run=indent(dedent(run).strip(), " " * 12))
     exec(compile(text, "modeling_toy.py", "exec"), vars(module))
     question = EstimateRequest(batch=2, sequence=12, dtype="float32")
-    return estimate("modeling_toy.py", [vars(module)["ToyModel"]], question, "cpu")
+    *_, found = estimates("modeling_toy.py", [vars(module)["ToyModel"]], question, "cpu")
+    return found
 
 
 def _addition(found: MemoryEstimate) -> Addition:

@@ -70,6 +70,7 @@ def test_a_file_that_cannot_be_used_is_named(
         ("--batch", "0", "is not in the range"),
         ("--dtype", "int8", "is not one of"),
         ("--optimizer", "lion", "is not one of"),
+        ("--device", "tpu", "'tpu' is not auto, cpu, cuda or cuda:N"),
         ("--lora", "16", "is not of the form r=16 or r=16,targets=q_proj+v_proj"),
         ("--shard", "zero4:8", "is not of the form zero2:8 or fsdp:8"),
         ("--shard", "zero2:0", "is not of the form zero2:8 or fsdp:8"),
@@ -96,6 +97,25 @@ def test_what_the_worker_cannot_do_is_said_in_one_line(gclint: Gclint) -> None:
     assert outcome.err == "Error: there is no model class 'Tuy'\n"
 
 
+def test_what_is_known_at_the_time_limit_is_printed(gclint: Gclint) -> None:
+    endless = "class Toy:\n    @staticmethod\n    def run(watch, known):\n        while True: pass\n"
+    path = str(write("toy", endless))
+    asked = (path, "--class", "Toy", "--batch", "3", "--time-limit", "0.5")
+    outcome = _memory(gclint, *asked)
+    why, name, sizes, *_ = outcome.out.splitlines()
+    assert why == (
+        "This is not complete, since there was no end within 0.5 s of CPU time. "
+        "Not known: no checkpointing, options."
+    )
+    assert (name.partition(" ")[0], sizes.partition(",")[0]) == ("Toy", "batch 3")
+    assert outcome.status == 2
+    assert outcome.err == (
+        "Error: the estimate is not complete; --time-limit and --memory-limit extend the limits\n"
+    )
+    found = _memory(gclint, *asked, "--output-format", "json").json()["estimate"]
+    assert found["missing"] == ["plain", "options"]
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize(
     ("settings", "complaint"),
@@ -113,10 +133,10 @@ def test_a_question_without_an_answer(settings: dict[str, Any], complaint: str) 
     from transformers import LlamaForCausalLM
 
     from gclint.verify.worker.footprint.building import CannotEstimate
-    from gclint.verify.worker.footprint.estimate import estimate
+    from gclint.verify.worker.footprint.estimate import estimates
 
     with pytest.raises(CannotEstimate) as raised:
-        estimate("modeling_llama.py", [LlamaForCausalLM], EstimateRequest(**settings), "cpu")
+        list(estimates("modeling_llama.py", [LlamaForCausalLM], EstimateRequest(**settings), "cpu"))
     assert complaint in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -126,12 +146,12 @@ def test_positions_that_the_model_does_not_have_are_refused() -> None:
     from transformers import GPT2LMHeadModel
 
     from gclint.verify.worker.footprint.building import CannotEstimate
-    from gclint.verify.worker.footprint.estimate import estimate
+    from gclint.verify.worker.footprint.estimate import estimates
 
     fields = {"hidden_size": 32, "num_attention_heads": 2, "n_positions": 20}
     question = EstimateRequest(sequence=24, layers=2, fields=fields)
     with pytest.raises(CannotEstimate, match="index 23 is out of range for an embedding of 20"):
-        estimate("modeling_gpt2.py", [GPT2LMHeadModel], question, "cpu")
+        list(estimates("modeling_gpt2.py", [GPT2LMHeadModel], question, "cpu"))
 
 
 @pytest.mark.torch

@@ -310,7 +310,7 @@ def test_a_question_is_answered_whatever_the_model_does(
                 raise ValueError("no")
         """,
     )
-    _, answer, done = _serve(source, question=EstimateRequest(name, batch=3))
+    *_, answer, done = _serve(source, question=EstimateRequest(name, batch=3))
     assert done == Finished()
     if complaint is None:
         assert answer == MemoryEstimate(source.path, name, batch=3)

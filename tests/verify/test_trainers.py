@@ -50,7 +50,19 @@ def _names(result: gclint.CheckResult) -> list[str]:
     return [f"{each.name}: {each.outcome}" for each in result.details.setups]
 
 
-@pytest.mark.parametrize("name", ["of_text", "classifying", "translating", "seeing", "of_experts"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "of_text",
+        "classifying",
+        "translating",
+        "seeing",
+        "hearing",
+        "of_experts",
+        "adapted_text",
+        "adapted_images",
+    ],
+)
 def test_a_right_run_is_fine(made: Any, name: str) -> None:
     result = gclint.check(getattr(made, name)(use_reentrant=False))
     assert result.passed, result
@@ -90,15 +102,27 @@ def test_a_frozen_base_loses_gradients_and_the_answer_says_why(made: Any) -> Non
     assert page.partition("```text\n")[2].partition("```")[0] == f"{result}\n"
 
 
+def test_what_is_frozen_before_the_blocks_loses_their_gradients(made: Any) -> None:
+    result = gclint.check(made.hearing(use_reentrant=True))
+    first = result.text.splitlines()[0]
+    assert first.startswith(
+        "Your run loses the gradients of 32 parameters, such as `wav2vec2.encoder.layers.0."
+    )
+    assert first.endswith(": with `use_reentrant=True`.")
+    assert '"use_reentrant": False' in result.setting
+
+
+_WITHOUT_STATES = {"use_reentrant": False, "kwargs": {"preserve_rng_state": False}}
+
+
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
         ("of_experts", {"use_reentrant": True}, ": with `use_reentrant=True`."),
-        (
-            "classifying",
-            {"use_reentrant": False, "kwargs": {"preserve_rng_state": False}},
-            ": with `preserve_rng_state=False`.",
-        ),
+        ("classifying", _WITHOUT_STATES, ": with `preserve_rng_state=False`."),
+        ("translating", _WITHOUT_STATES, ": with `preserve_rng_state=False`."),
+        ("seeing", _WITHOUT_STATES, ": with `preserve_rng_state=False`."),
+        ("adapted_text", _WITHOUT_STATES, ": with `preserve_rng_state=False`."),
     ],
 )
 def test_wrong_gradients_are_named_with_the_setting(
@@ -261,6 +285,9 @@ def test_models_that_are_not_from_transformers_are_switched(made: Any) -> None:
     assert (off.passed, off.setting.splitlines()[1].strip()) == (True, line)
     on = gclint.check(made.of_own(is_on=True))
     assert "Your run is fine: " in on.text
+    told = gclint.check(made.of_own(kind=made.Told))
+    assert (told.passed, told.setting) == (True, "model.set_grad_checkpointing(True)")
+    assert "With checkpointing, a step would keep" in told.text
     with pytest.raises(
         gclint.CheckError, match=r"nothing is checkpointed in Own, .* check\(trainer, enable="
     ):
@@ -363,8 +390,11 @@ def test_a_model_that_was_changed_is_not_built_anew(
     assert "which cannot be sent" in text
 
 
-def test_data_that_can_be_read_once_are_still_there(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = made.Stream()
+@pytest.mark.parametrize("kind", ["Stream", "Yielding"])
+def test_data_that_can_be_read_once_are_still_there(
+    made: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = getattr(made, kind)()
     trainer = made.of_text(use_reentrant=False, data=data, max_steps=2)
     assert "note: the data can be read only once" in gclint.check(trainer).text
     with monkeypatch.context() as patched:
@@ -406,6 +436,11 @@ def _wrong_trainers() -> dict[str, tuple[Callable[[Any], Any], str]]:
         trainer.model.to("meta")
         return trainer
 
+    def sharded(made: Any) -> Any:
+        trainer = made.of_text()
+        trainer.model.lm_head.weight.ds_id = 1
+        return trainer
+
     def frozen(made: Any) -> Any:
         trainer = made.of_text()
         trainer.model.requires_grad_(False)
@@ -436,6 +471,7 @@ def _wrong_trainers() -> dict[str, tuple[Callable[[Any], Any], str]]:
         ),
         "large": (large, "too large for this machine: there was no memory left"),
         "meta": (on_meta, "the model is on the meta device"),
+        "sharded": (sharded, "the model's weights are sharded already: check a trainer whose model is whole"),
         "frozen": (frozen, "no parameter of the trainer's model requires grad"),
         "method": (told, "your run will fail: the trainer has gradient_checkpointing=True, but Own has no"),
         "broken": (
@@ -454,6 +490,13 @@ def test_a_trainer_that_cannot_be_checked_says_why(made: Any, name: str) -> None
         gclint.check(trainer, seconds=2)
     assert words in str(raised.value)
     assert _whole(trainer) == before
+
+
+def test_a_system_without_forks_is_named(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = made.of_text()
+    monkeypatch.delattr(os, "fork")
+    with pytest.raises(gclint.CheckError, match=r"only be run on a system with os\.fork, such as Linux"):
+        gclint.check(trainer)
 
 
 def test_scenarios_are_those_of_models(made: Any) -> None:

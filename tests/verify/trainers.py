@@ -68,11 +68,11 @@ def of_experts(*args: Any, **more: Any) -> Any:
 
 
 def seeing(*args: Any, **more: Any) -> Any:
-    """Return a trainer of a model of images and text."""
+    """Return a trainer of a model of images and text, with dropout."""
     vision = transformers.CLIPVisionConfig(
         **{**_SIZES, "num_hidden_layers": 3}, image_size=16, patch_size=8, projection_dim=16
     )
-    text = transformers.LlamaConfig(vocab_size=64, **_SIZES)
+    text = transformers.LlamaConfig(vocab_size=64, **_SIZES, attention_dropout=0.5)
     config = transformers.LlavaConfig(vision_config=vision, text_config=text, image_token_index=60)
     tokens, image = [1, 60, 60, 60, 60, 5, 6, 7], torch.ones(3, 16, 16)
     rows = [{"input_ids": tokens, "labels": tokens, "pixel_values": image * number} for number in range(8)]
@@ -89,6 +89,43 @@ def adapted_images(*args: Any, kind: Any = transformers.ViTForImageClassificatio
     model = peft.get_peft_model(model, peft.LoraConfig(r=2, target_modules="all-linear"))
     images = torch.randn(8, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     rows = [{"pixel_values": each, "labels": number % 3} for number, each in enumerate(images)]
+    return Trainer(model, arguments(*args, **more), train_dataset=rows)
+
+
+def adapted_text(*args: Any, **more: Any) -> Any:
+    """Return a trainer of LoRA on a frozen model that reads text."""
+    import peft
+
+    adapters = peft.LoraConfig(r=2, target_modules="all-linear", lora_dropout=0.5)
+    model = peft.get_peft_model(llama(), adapters)
+    return of_text(*args, model=model, **more)
+
+
+def hearing(*args: Any, **more: Any) -> Any:
+    """Return a trainer of a model of speech with all frozen that comes before its blocks."""
+    config = transformers.Wav2Vec2Config(
+        **_SIZES,
+        conv_dim=(8, 8),
+        conv_stride=(4, 4),
+        conv_kernel=(4, 4),
+        num_feat_extract_layers=2,
+        num_conv_pos_embeddings=4,
+        num_conv_pos_embedding_groups=2,
+        num_labels=3,
+        classifier_proj_size=8,
+        layerdrop=0.0,
+        apply_spec_augment=False,
+    )
+    model = transformers.Wav2Vec2ForSequenceClassification(config)
+    model.freeze_feature_encoder()
+    for each in (
+        model.wav2vec2.feature_projection,
+        model.wav2vec2.encoder.pos_conv_embed,
+        model.wav2vec2.encoder.layer_norm,
+    ):
+        each.requires_grad_(False)
+    waves = torch.randn(8, 400, generator=torch.Generator().manual_seed(0))
+    rows = [{"input_values": each, "labels": number % 3} for number, each in enumerate(waves)]
     return Trainer(model, arguments(*args, **more), train_dataset=rows)
 
 
@@ -130,6 +167,17 @@ class Flagged(Own):
         """Run a layer as its flag says."""
         self.saves_memory = layer.use_checkpoint
         return super().run(layer, hidden)
+
+
+class Told(Own):
+    """It has a method that switches checkpointing, as models of timm do."""
+
+    def __init__(self) -> None:
+        super().__init__(has_flag=False)
+
+    def set_grad_checkpointing(self, enable: bool = True) -> None:
+        """Switch checkpointing on or off."""
+        self.saves_memory = enable
 
 
 class Unasked(Own):
@@ -191,3 +239,10 @@ class Stream(torch.utils.data.IterableDataset):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self.left
+
+
+class Yielding(Stream):
+    """The same, read by a generator: each call of ``iter`` returns another one."""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        yield from self.left

@@ -258,6 +258,10 @@ class MemoryEstimate:
     """Remarks on the numbers, in sentences."""
     seconds: float = 0.0
     """How long the estimate took."""
+    missing: tuple[str, ...] = ()
+    """What is not known, since the estimate ended before: modes, and other parts in words."""
+    ended: str = ""
+    """How it ended before all was known, as words that follow "there was"."""
 
     def mode(self, name: Mode) -> ModeEstimate | None:
         """Return the estimate of a mode, if there is one with numbers."""

@@ -126,16 +126,19 @@ class Models:
 
     def estimate(
         self, source: Source, classes: Sequence[Any], question: EstimateRequest, device: str
-    ) -> MemoryEstimate | Unusable:
-        """Return the estimate for one of the classes, or why there is none; called in a fork."""
+    ) -> Iterator[MemoryEstimate | Unusable]:
+        """Yield what is known for one of the classes, more each time, or why there is none.
+
+        Called in a fork.
+        """
         from gclint.verify.worker.footprint.building import CannotEstimate
-        from gclint.verify.worker.footprint.estimate import estimate
+        from gclint.verify.worker.footprint.estimate import estimates
 
         supported = [each for each in classes if self._unsupported(each) is None]
         try:
-            return estimate(source.path, supported, question, device)
+            yield from estimates(source.path, supported, question, device)
         except CannotEstimate as error:
-            return Unusable(str(error), source.path)
+            yield Unusable(str(error), source.path)
 
 
 def _broken(source: Source, model_class: Any, error: BrokenModel) -> ClassResult:

@@ -11,7 +11,7 @@ import os
 import platform
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from io import StringIO
@@ -186,17 +186,17 @@ class _Server:
                 yield message
 
     def answer(self, question: EstimateRequest) -> Iterator[Message]:
-        """Estimate the memory of a class of the only source."""
+        """Estimate the memory of a class of the only source, more of it each time."""
         source = self._request.sources[0]
 
-        def estimated() -> Message:
+        def estimated() -> Iterator[Message]:
             classes = self._program.classes(self._imported(source))
-            return self._program.estimate(source, classes, question, self._devices[0])
+            yield from self._program.estimate(source, classes, question, self._devices[0])
 
         kinds = (MemoryEstimate, Unusable)
         for message in _asked(estimated, self._request.seconds, self._gigabytes, *kinds, path=source.path):
             is_end = isinstance(message, str)
-            yield Unusable(f"there is no estimate: {message}", source.path) if is_end else message
+            yield Unusable(f"there was {message}", source.path) if is_end else message
 
     def _imported(self, source: Source) -> ModuleType:
         """Import a source; called in a fork."""
@@ -245,13 +245,13 @@ class _Server:
 
 
 def _asked(
-    make: Callable[[], Message],
+    make: Callable[[], Iterable[Message]],
     seconds: float,
     gigabytes: float | None,
     *kinds: type,
     path: str | None = None,
 ) -> Iterator[Any]:
-    """Yield the message of one of these kinds that a function makes in a fork, or how that ended, in words.
+    """Yield the messages of these kinds that a function makes in a fork, or how that ended, in words.
 
     A message about a source is about the one at ``path``.
     """
@@ -260,9 +260,11 @@ def _asked(
         message = message_or_none(line)
         return isinstance(message, kinds) and getattr(message, "source", None) == path
 
-    task = Task(
-        lambda send, _slot: send(encode(make())), seconds, gigabytes, ending.PROCESSES, accepts=accepts
-    )
+    def answer(send: Send, _slot: int) -> None:
+        for message in make():
+            send(encode(message))
+
+    task = Task(answer, seconds, gigabytes, ending.PROCESSES, accepts=accepts)
     for _, event in run([task], 1):
         if isinstance(event, str):
             yield decode(event)
@@ -270,8 +272,8 @@ def _asked(
             yield event.message
 
 
-def _run_script(script: str) -> Demonstration:
-    """Run a script as the main program; an error in it has no status of its own, but the status -1."""
+def _run_script(script: str) -> Iterator[Demonstration]:
+    """Yield the outcome of a script as the main program; an error has no status of its own, but -1."""
     printed = StringIO()
     status: object = 0
     with redirect_stdout(printed), warnings.catch_warnings():
@@ -283,7 +285,7 @@ def _run_script(script: str) -> Demonstration:
         except Exception as error:
             status = -1
             printed.write("".join(traceback.format_exception_only(error)))
-    return Demonstration(status if isinstance(status, int) else -1, printed.getvalue()[:_LONGEST])
+    yield Demonstration(status if isinstance(status, int) else -1, printed.getvalue()[:_LONGEST])
 
 
 def _is_outcome(line: str) -> bool:

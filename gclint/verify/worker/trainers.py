@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -320,6 +320,19 @@ def _is_empty(data: Any) -> bool:
 
 
 def _is_one_shot(data: Any) -> bool:
-    """Return whether data can be read only once."""
-    is_stream = isinstance(data, IterableDataset) or not hasattr(data, "__getitem__")
-    return is_stream and iter(data) is iter(data)
+    """Return whether data can be read only once: they are an iterator, or read from one that they hold."""
+    waiting, seen = [data], set()
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Iterator):
+            return True
+        if id(each) not in seen and _is_stream(each):
+            seen.add(id(each))
+            waiting += getattr(each, "__dict__", {}).values()
+    return False
+
+
+def _is_stream(data: Any) -> bool:
+    return isinstance(data, IterableDataset) or (
+        isinstance(data, Iterable) and not hasattr(data, "__getitem__")
+    )

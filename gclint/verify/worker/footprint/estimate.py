@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,21 +18,20 @@ from gclint.verify.worker.estimates import (
     BlockBytes,
     Dimension,
     EstimateRequest,
-    Fit,
-    Help,
-    Lora,
     Measurement,
     MemoryEstimate,
     ModeEstimate,
     Option,
-    Sharding,
+    Saved,
 )
 from gclint.verify.worker.examination.tensors import move
 from gclint.verify.worker.footprint.building import CannotEstimate, Trainee, in_a_line, trainee_of
-from gclint.verify.worker.footprint.fake import PartlyFake
+from gclint.verify.worker.footprint.extrapolation import SHORT, Steps, has_threshold
+from gclint.verify.worker.footprint.fake import PartlyFake, TooManyOperations
+from gclint.verify.worker.footprint.fits import dimensions, fits, helping
 from gclint.verify.worker.footprint.keeping import Keeping
-from gclint.verify.worker.footprint.kept import Kept, Record, additions, saved, storage_of
-from gclint.verify.worker.footprint.step import Step, Structure, built, forward, structure_of, take_step
+from gclint.verify.worker.footprint.kept import Kept, Record, additions, largest_first, saved, storage_of
+from gclint.verify.worker.footprint.step import Structure, built, forward, structure_of
 from gclint.verify.worker.modes import CHECKPOINTED, Mode
 from gclint.verify.worker.synthesis.configurations.tree import children, is_whole, own_fields
 from gclint.verify.worker.synthesis.hints.failure import ForwardError
@@ -39,105 +39,14 @@ from gclint.verify.worker.synthesis.hints.table import next_plan
 from gclint.verify.worker.synthesis.inputs.forward import make_inputs
 from gclint.verify.worker.synthesis.inputs.situation import Plan
 
-_FITTED: tuple[Mode, ...] = ("plain", "non-reentrant")
-_TRIES = 16
-_MOST_TOKENS = 1 << 25
-"""The most tokens in a batch, or items without tokens: no batch is larger, and tokens are real tensors."""
-_EVERY = (1, 2, 3, 4, 6, 8)
+_EVERY = (2, 4, 8)
 MODES: tuple[Mode, ...] = ("plain", *CHECKPOINTED)
 _ATTEMPTS = 8
-_KNOBS: dict[str, dict[str, Any]] = {
-    "--optimizer adamw-8bit": {"optimizer": "adamw-8bit"},
-    "--shard zero3:8": {"sharding": Sharding(3, 8)},
-    "--lora r=16": {"lora": Lora()},
-    "--lora r=16 --bits 4": {"lora": Lora(), "bits": 4},
-}
-"""What may help if not even one item fits, by the options that set it."""
+_MOST_OPERATIONS = 50_000
+"""How many operations a step may run, at most, to be run in full at once; few models without loops over
+positions run more."""
 _LARGEST = 12
 """How many source lines are named at most."""
-
-
-def fits(trainee: Trainee, budget: int) -> Iterator[Fit]:
-    """Yield what fits a budget of bytes, without checkpointing and with it, beside the optimizer's state."""
-    plan = trainee.situation.plan
-    length = plan.length if trainee.reads_text else 1
-    dimensions: list[tuple[Dimension, int, int]] = [("batch", plan.batch, _MOST_TOKENS // length)]
-    if trainee.reads_text:
-        most = min(_MOST_TOKENS // plan.batch, max(trainee.positions or _MOST_TOKENS, length))
-        dimensions.append(("sequence", length, most))
-    for dimension, start, most in dimensions:
-        for mode in _FITTED:
-
-            def need(number: int, dimension: Dimension = dimension, mode: Mode = mode) -> int:
-                sized = (
-                    trainee.sized(batch=number) if dimension == "batch" else trainee.sized(sequence=number)
-                )
-                return _needed(sized, mode)
-
-            try:
-                largest, needed, is_bound = largest_within(need, budget, start, most)
-            except Exception as error:
-                # A model need not run at every size, for example with a sequence in windows.
-                yield Fit(dimension, mode, 0, 0, error=in_a_line(error))
-            else:
-                yield Fit(dimension, mode, largest, needed, is_bound)
-
-
-def _needed(trainee: Trainee, mode: Mode) -> int:
-    """Return the peak of a step, with the optimizer's state."""
-    step = take_step(trainee, mode, (), lambda _kept: None)
-    return step.peak_bytes + step.state_bytes
-
-
-def largest_within(need: Callable[[int], int], budget: int, start: int, most: int) -> tuple[int, int, bool]:
-    """Return the largest number up to ``most`` whose need of memory is within a budget.
-
-    Needs grow linearly or faster, as memory does with tokens. So if a need lies on the line through two
-    smaller ones, needs grow linearly up to there, and the next number need not be tried.
-
-    Returns:
-        The number, 0 if there is none, what it (or 1) needs, and whether it is ``most``.
-    """
-    known: dict[int, int] = {}
-    low, high = 0, most + 1
-    guess, expected = min(start, most), None
-    for _ in range(_TRIES):
-        known[guess] = need(guess)
-        if known[guess] > budget:
-            high = guess
-        else:
-            low = guess
-            if known[guess] == expected and guess < most:
-                break
-        if high - low <= 1:
-            break
-        guess, expected = _next(known, budget, low, high)
-    return low, known[low] if low else need(1), low == most
-
-
-def _next(known: dict[int, int], budget: int, low: int, high: int) -> tuple[int, int | None]:
-    """Return the number to try next, and its need if it is the largest and needs grow linearly."""
-    if not low:
-        return max(high // 2, 1), None
-    smaller = [each for each in known if each < low]
-    if smaller:
-        guess, expected = _on_line(known, budget, max(smaller), low)
-        if low < guess < high:
-            return guess, expected
-    if high in known:
-        # The need on this line is never below the real one.
-        guess, _ = _on_line(known, budget, low, high)
-        return min(max(guess, low + 1), high - 1), None
-    return min(2 * low, high - 1), None
-
-
-def _on_line(known: dict[int, int], budget: int, one: int, other: int) -> tuple[int, int]:
-    """Return the largest number within the budget on the line through two needs, and its own need there."""
-    rise, run = known[other] - known[one], other - one
-    if rise <= 0:
-        return 0, 0
-    guess = one + (budget - known[one]) * run // rise
-    return guess, known[one] + (guess - one) * rise // run
 
 
 def notes(trainee: Trainee, question: EstimateRequest, structure: Structure) -> Iterator[str]:
@@ -174,27 +83,26 @@ def notes(trainee: Trainee, question: EstimateRequest, structure: Structure) -> 
         )
 
 
-def options(trainee: Trainee, names: Sequence[str]) -> Iterator[Option]:
-    """Yield the cost of each option, in non-reentrant mode; nothing if the release has none."""
-    switch = getattr(trainee.situation.model_class, "activation_checkpointing_enable", None)
+def options(steps: Steps, usual: ModeEstimate) -> Iterator[Option]:
+    """Yield the cost of each option, beside ``usual`` non-reentrant mode; nothing if the release has none."""
+    switch = getattr(steps.trainee.situation.model_class, "activation_checkpointing_enable", None)
     parameters = inspect.signature(switch).parameters if switch is not None else {}
     if "every_n_layers" in parameters:
-        whole = 0
-        for every in (each for each in _EVERY if each == 1 or each < len(names)):
-            step = _step_with(trainee, names, every_n_layers=every)
-            whole = step.left if every == 1 else whole
+        yield Option(1, False, usual.saved_bytes, 0, usual.flops, usual.peak_bytes or 0)
+        for every in (each for each in _EVERY if each < len(steps.names)):
+            step = steps.take("non-reentrant", _total, every_n_layers=every)
             yield Option(every, False, step.left, 0, step.flops, step.peak_bytes)
         if "offload" in parameters:
-            step = _step_with(trainee, names, offload=True)
-            yield Option(1, True, step.left, whole - step.left, step.flops, step.peak_bytes)
+            step = steps.take("non-reentrant", _total, offload=True)
+            yield Option(1, True, step.left, usual.saved_bytes - step.left, step.flops, step.peak_bytes)
 
 
-def _step_with(trainee: Trainee, names: Sequence[str], **given: object) -> Step[int]:
-    return take_step(trainee, "non-reentrant", names, lambda kept: kept.total, **given)
+def _total(kept: Kept) -> int:
+    return kept.total
 
 
 def measurements(
-    trainee: Trainee, names: Sequence[str], modes: Sequence[Mode], device: str
+    trainee: Trainee, names: Collection[str], modes: Sequence[Mode], device: str
 ) -> Iterator[Measurement]:
     """Yield the measurements of a step in each mode on a device; each runs twice, since the first is slow."""
     for mode in modes:
@@ -204,7 +112,7 @@ def measurements(
             yield Measurement(mode, device, error=in_a_line(error))
 
 
-def _measured(trainee: Trainee, names: Sequence[str], mode: Mode, device: str) -> Measurement:
+def _measured(trainee: Trainee, names: Collection[str], mode: Mode, device: str) -> Measurement:
     is_gpu = device != "cpu"
     name = torch.cuda.get_device_name(device) if is_gpu else device
     model = trainee.build().to(device)
@@ -220,7 +128,7 @@ def _measured(trainee: Trainee, names: Sequence[str], mode: Mode, device: str) -
             model,
             inputs,
             names,
-            lambda kept: kept.total,
+            _total,
             is_plain=mode == "plain",
             context=trainee.autocast(torch.device(device).type),
         )
@@ -234,11 +142,17 @@ def _measured(trainee: Trainee, names: Sequence[str], mode: Mode, device: str) -
     return Measurement(mode, name, saved, seconds, peak)
 
 
-def estimate(source: str, classes: Sequence[Any], question: EstimateRequest, device: str) -> MemoryEstimate:
-    """Return the answer to a question; raise CannotEstimate if it has none."""
+def estimates(
+    source: str, classes: Sequence[Any], question: EstimateRequest, device: str
+) -> Iterator[MemoryEstimate]:
+    """Yield what is known of the answer to a question, more each time, and all of it at last.
+
+    Raises:
+        CannotEstimate: the question has no answer.
+    """
     started = time.monotonic()
     try:
-        trainee, structure = runnable(trainee_of(classes, question))
+        trainee, structure, is_extrapolated = _structured(trainee_of(classes, question))
     except CannotEstimate as error:
         if question.config is None and error.__cause__ is not None:
             # The defaults of the parts of a composite model may not fit together.
@@ -246,34 +160,78 @@ def estimate(source: str, classes: Sequence[Any], question: EstimateRequest, dev
                 f"{error} (what is not set is a default; --config takes the sizes of a config.json)"
             ) from error
         raise
-    names = structure.blocks
-    modes: list[ModeEstimate] = []
-    added: list[Addition] = []
-    for mode in MODES:
-        seen, new = _mode(trainee, mode, names)
-        modes.append(seen)
-        added += new
+    steps = Steps(trainee, structure.blocks, is_extrapolated=is_extrapolated)
     found = _described(trainee, question, MemoryEstimate(source, trainee.situation.model_class.__name__))
-    able = [each.mode for each in modes if not each.error]
-    fitting = tuple(fits(trainee, question.budget)) if question.budget else ()
-    is_too_large = any(each.mode == "non-reentrant" and not each.largest for each in fitting)
-    return replace(
-        found,
-        modes=tuple(modes),
-        additions=tuple(added),
-        options=tuple(options(trainee, names)) if "non-reentrant" in able and names else (),
-        fits=fitting,
-        helps=tuple(helping(trainee)) if is_too_large else (),
-        measurements=tuple(measurements(trainee, names, able, device)) if question.measure else (),
-        notes=tuple(notes(trainee, question, structure)),
-        seconds=time.monotonic() - started,
+    parts = dict(_parts(steps, device))
+    for name, more in list(parts.items()):
+        yield replace(found, missing=tuple(parts))
+        del parts[name]
+        found = more(found)
+        remarks = (*notes(trainee, question, structure), *steps.notes)
+        found = replace(found, notes=remarks, seconds=time.monotonic() - started)
+    yield found
+
+
+def _parts(steps: Steps, device: str) -> Iterator[tuple[str, Callable[[MemoryEstimate], MemoryEstimate]]]:
+    """Yield the parts of an estimate, the most important first: names, and functions that add them."""
+    question = steps.trainee.question
+    *first, last = MODES
+    for mode in first:
+        yield mode, partial(_with_mode, steps, mode)
+    if question.budget is not None:
+        for dimension in dimensions(steps.trainee):
+            yield f"the largest {dimension}", partial(_with_fits, steps, dimension)
+    yield last, partial(_with_mode, steps, last)
+    yield "options", partial(_with_options, steps)
+    if question.measure:
+        yield "measurements", partial(_with_measurements, steps, device)
+
+
+def _with_mode(steps: Steps, mode: Mode, found: MemoryEstimate) -> MemoryEstimate:
+    seen, added = _mode(steps, mode)
+    return replace(found, modes=(*found.modes, seen), additions=(*found.additions, *added))
+
+
+def _with_fits(steps: Steps, dimension: Dimension, found: MemoryEstimate) -> MemoryEstimate:
+    fitting = (*found.fits, *fits(steps, dimension))
+    is_too_large = not found.helps and any(
+        each.mode == "non-reentrant" and not each.largest and not each.error for each in fitting
     )
+    return replace(found, fits=fitting, helps=tuple(helping(steps)) if is_too_large else found.helps)
 
 
-def runnable(trainee: Trainee) -> tuple[Trainee, Structure]:
+def _with_options(steps: Steps, found: MemoryEstimate) -> MemoryEstimate:
+    usual = found.mode("non-reentrant")
+    return replace(found, options=tuple(options(steps, usual))) if steps.names and usual else found
+
+
+def _with_measurements(steps: Steps, device: str, found: MemoryEstimate) -> MemoryEstimate:
+    able = [each.mode for each in found.modes if not each.error]
+    return replace(found, measurements=tuple(measurements(steps.trainee, steps.names, able, device)))
+
+
+def _structured(trainee: Trainee) -> tuple[Trainee, Structure, bool]:
+    """Return what :func:`runnable` does, and whether steps are to be extrapolated from short sequences."""
+    with suppress(TooManyOperations):
+        return (*runnable(trainee, _MOST_OPERATIONS), False)
+    length = trainee.situation.plan.length
+    if trainee.reads_text and not has_threshold(trainee):
+        with suppress(CannotEstimate):
+            short, structure = runnable(trainee.sized(sequence=SHORT[0]))
+            # How many experts are chosen depends on how many tokens choose among them.
+            if not structure.has_chosen:
+                return short.sized(sequence=length), structure, True
+    return (*runnable(trainee), False)
+
+
+def runnable(trainee: Trainee, most: int | None = None) -> tuple[Trainee, Structure]:
     """Return the same with inputs with which the class can be run, and its structure.
 
     The configuration stays as it is, since the question is about it.
+
+    Raises:
+        CannotEstimate: there are no such inputs.
+        TooManyOperations: a step runs more than ``most``.
     """
     tried: list[Plan] = []
     first: Exception | None = None
@@ -281,8 +239,8 @@ def runnable(trainee: Trainee) -> tuple[Trainee, Structure]:
         plan = trainee.situation.plan
         tried.append(plan)
         try:
-            return trainee, structure_of(trainee)
-        except CannotEstimate:
+            return trainee, structure_of(trainee, most)
+        except (CannotEstimate, TooManyOperations):
             raise
         except Exception as error:
             first = first or error
@@ -303,19 +261,20 @@ def _reason(trainee: Trainee, error: Exception) -> str:
     return f"{name} cannot be run at this size: {in_a_line(error)}"
 
 
-def _mode(trainee: Trainee, mode: Mode, names: Sequence[str]) -> tuple[ModeEstimate, list[Addition]]:
-    def evaluate(kept: Kept) -> tuple[ModeEstimate, list[Addition]]:
+def _mode(steps: Steps, mode: Mode) -> tuple[ModeEstimate, Sequence[Addition]]:
+    def evaluate(kept: Kept) -> tuple[int, tuple[BlockBytes, ...], tuple[Saved, ...], list[Addition]]:
         records = kept.records()
-        seen = ModeEstimate(mode, kept.total, _by_block(records, kept), largest=saved(records)[:_LARGEST])
-        return seen, [] if mode == "plain" else additions(mode, records, kept)
+        added = [] if mode == "plain" else additions(mode, records, kept)
+        return kept.total, _by_block(records, kept), saved(records), added
 
     try:
-        step = take_step(trainee, mode, names, evaluate)
+        step = steps.take(mode, evaluate)
     except Exception as error:
-        return ModeEstimate(mode, error=in_a_line(error)), []
-    seen, added = step.left
-    seen = replace(seen, peak_bytes=step.peak_bytes, forward_flops=step.forward_flops, flops=step.flops)
-    return seen, added
+        return ModeEstimate(mode, error=in_a_line(error)), ()
+    total, blocks, lines, added = step.left
+    largest = largest_first(lines)[:_LARGEST]
+    seen = ModeEstimate(mode, total, blocks, step.peak_bytes, step.forward_flops, step.flops, largest)
+    return seen, [replace(each, extras=largest_first(each.extras)) for each in added]
 
 
 def _by_block(records: Iterable[Record], kept: Kept) -> tuple[BlockBytes, ...]:
@@ -353,20 +312,6 @@ def _described(trainee: Trainee, question: EstimateRequest, empty: MemoryEstimat
         optimizer_bytes=keeping.state_bytes(question.optimizer),
         budget=question.budget,
     )
-
-
-def helping(trainee: Trainee) -> Iterator[Help]:
-    """Yield what a single item needs with checkpointing and another way to train, the least change first."""
-    question = trainee.question
-    for option, change in _KNOBS.items():
-        changed = replace(question, **change)
-        if changed == question:
-            continue
-        try:
-            needed = _needed(replace(trainee, question=changed).sized(batch=1), "non-reentrant")
-        except Exception:  # A model may have no layers for adapters.
-            continue
-        yield Help(option, needed)
 
 
 def _training(question: EstimateRequest) -> Iterator[str]:

@@ -9,7 +9,7 @@ hardly any memory.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -19,9 +19,10 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only
+from torch.utils._pytree import tree_map_only
 from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
+from gclint.verify.worker.examination.tensors import all_tensors
 from gclint.verify.worker.footprint.keeping import Keeping
 
 _MOST_WHOLE = 1 << 26
@@ -38,6 +39,10 @@ _CHOOSING = {_aten.topk, _aten.sort, _aten.argmax, _aten.argmin, _aten.multinomi
 """Operations that choose among fake numbers, such as experts."""
 
 
+class TooManyOperations(Exception):
+    """A model runs more operations than it is allowed to."""
+
+
 class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
     """Makes everything that is computed while it is entered fake, except for what models decide on.
 
@@ -45,9 +50,13 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
     often.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        """Allow this many operations, or any number."""
         super().__init__()
         self._fake = FakeTensorMode(allow_non_fake_inputs=True)
+        self._most = most
+        self.operations = 0
+        """How many operations were run."""
         self.has_chosen = False
         """Whether anything was chosen by the values of a fake tensor."""
         self.has_decided = False
@@ -74,9 +83,13 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
                 module._parameters[name] = converted[parameter]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.operations += 1
+        # Where torch asks for a device or a size, an exception would end the process.
+        if self._most is not None and self.operations > self._most and torch.Tag.pointwise in func.tags:
+            raise TooManyOperations
         # Without a GPU, memory cannot be pinned.
         kwargs = {name: each for name, each in (kwargs or {}).items() if name != "pin_memory"}
-        given = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, Tensor)]
+        given = list(all_tensors((args, kwargs)))
         if not any(isinstance(each, FakeTensor) for each in given):
             return self._among_real(func, given, args, kwargs)
         packet = func.overloadpacket
@@ -105,8 +118,7 @@ class PartlyFake(TorchDispatchMode):  # type: ignore[misc]
         if func._schema.is_mutable or (given and func.is_view) or _SHAPED_BY_VALUES.intersection(func.tags):
             return func(*args, **kwargs)
         expected = self._faked(func, args, kwargs)
-        tensors = [each for each in tree_flatten(expected)[0] if isinstance(each, Tensor)]
-        if all(_stays_real(func, each, given) for each in tensors):
+        if all(_stays_real(func, each, given) for each in all_tensors(expected)):
             return func(*args, **kwargs)
         return expected
 
@@ -261,8 +273,10 @@ class Meter(TorchDispatchMode):  # type: ignore[misc]
         self.flops = 0
         self.alive = 0
         """Bytes that are alive now."""
-        self.peak = 0
-        """The most bytes that have been alive."""
+        self.part: Callable[[], Hashable] = lambda: None
+        """Returns the part of the step that is running."""
+        self.peaks: dict[Hashable, int] = {}
+        """The most bytes that have been alive in each part, and after each of its operations."""
         self.where: Callable[[], tuple[str, str]] = lambda: ("", "")
         """Returns the current module and the block that started last."""
         self._known: dict[int, Alive] = {}
@@ -274,7 +288,7 @@ class Meter(TorchDispatchMode):  # type: ignore[misc]
                 if parameter.requires_grad:
                     size = keeping.gradient(parameter)
                     parameter.register_post_accumulate_grad_hook(partial(self._reduce, size))
-            self.peak = self.alive
+        self.begin()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -282,14 +296,18 @@ class Meter(TorchDispatchMode):  # type: ignore[misc]
         count = _FLOPS.get(func.overloadpacket)
         if count is not None:
             self.flops += count(*args, **kwargs, out_val=result)
-        for each in tree_leaves(result):
-            if isinstance(each, Tensor):
-                self._note(each)
+        before = self.alive
+        for each in all_tensors(result):
+            self._note(each)
+        if self.alive > before:
+            part = self.part()
+            key = part and (part, str(func))
+            self.peaks[key] = max(self.peaks.get(key, 0), self.alive)
         return result
 
     def begin(self) -> None:
         """Count anew: what is alive now was there before."""
-        self.flops, self.peak = 0, self.alive
+        self.flops, self.peaks = 0, {None: self.alive}
 
     def made_in_blocks(self) -> Iterator[Alive]:
         """Yield what blocks have made and is alive now."""
@@ -317,7 +335,6 @@ class Meter(TorchDispatchMode):  # type: ignore[misc]
             shape = tuple(tensor.shape)
             self._known[key] = Alive(key, size, shape, tensor.dtype, *self.where(), reference)
             self.alive += size
-            self.peak = max(self.peak, self.alive)
 
     def _forget(self, key: int, size: int, _reference: Any) -> None:
         del self._known[key]

@@ -240,19 +240,23 @@ def _addition(
 
 
 def saved(records: Iterable[Record]) -> tuple[Saved, ...]:
-    """Return records of the same line and shape together, the largest first."""
+    """Return records of the same line and shape together, in the order in which they are first seen."""
     groups: dict[Any, list[Record]] = {}
     for each in records:
         module = _NUMBER.sub(".*", each.module)
         key = (module, each.place, each.keeper, tuple(each.tensor.shape), str(each.tensor.dtype))
         groups.setdefault(key, []).append(each)
-    found = [
+    return tuple(
         Saved(
             module, place, keeper, shape, dtype.removeprefix("torch."), len(same), sum(e.size for e in same)
         )
         for (module, place, keeper, shape, dtype), same in groups.items()
-    ]
-    return tuple(sorted(found, key=lambda each: -each.size))
+    )
+
+
+def largest_first(lines: Iterable[Saved]) -> tuple[Saved, ...]:
+    """Return lines sorted by what they save."""
+    return tuple(sorted(lines, key=lambda each: -each.size))
 
 
 def _elsewhere(alive: Iterable[Alive]) -> Iterator[Saved]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from gclint.verify.worker.examination.blocks import BlockFinder
-from gclint.verify.worker.examination.tensors import OWN, outputs_of
+from gclint.verify.worker.examination.tensors import OWN, outputs_of, tensors_in
 from gclint.verify.worker.footprint.building import Trainee
 from gclint.verify.worker.footprint.fake import Meter, PartlyFake
 from gclint.verify.worker.footprint.keeping import Keeping
@@ -29,9 +30,21 @@ class Step(Generic[_Seen]):
     """The caller's evaluation of what the forward pass left in memory."""
     forward_flops: int
     flops: int
-    peak_bytes: int
+    peaks: dict[Hashable, int]
+    """The peaks of the parts of the step; of the whole step, if it is not taken in parts."""
     state_bytes: int
     """What the optimizer keeps, which is not part of the peak."""
+    operations: int
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most memory that was alive at once."""
+        return max(self.peaks.values())
+
+    @property
+    def needed_bytes(self) -> int:
+        """The peak, with the optimizer's state."""
+        return self.peak_bytes + self.state_bytes
 
 
 @dataclass(frozen=True)
@@ -57,12 +70,43 @@ def built(trainee: Trainee, fake: PartlyFake) -> Any:
     return model
 
 
-def structure_of(trainee: Trainee) -> Structure:
+class _Parts:
+    """Knows, while a step runs, which module runs, or is passed by the backward pass.
+
+    So a part is the same moment for sequences of any length.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._running = [""]
+        self._passed: str | None = None
+        for name, module in model.named_modules():
+            module.register_forward_pre_hook(partial(self._before, name), with_kwargs=True)
+            module.register_forward_hook(partial(self._after, name), always_call=True)
+
+    def now(self) -> Hashable:
+        """Return the module that runs, and the one whose outputs have got their gradients last."""
+        return self._running[-1], self._passed
+
+    def _before(self, name: str, _module: Any, _args: Any, _kwargs: Any) -> None:
+        self._running.append(name)
+
+    def _after(self, name: str, _module: Any, _args: Any, output: Any) -> None:
+        self._running.pop()
+        for _, tensor in tensors_in(output):
+            if tensor.requires_grad:
+                tensor.register_hook(partial(self._pass, name))
+
+    def _pass(self, name: str, _gradient: Tensor) -> None:
+        self._passed = name
+
+
+def structure_of(trainee: Trainee, most: int | None = None) -> Structure:
     """Return how a model works.
 
-    This takes a whole step, so any error that prevents running the class is raised here.
+    This takes a whole step, so any error that prevents running the class is raised here, or TooManyOperations
+    if there are more than ``most``.
     """
-    fake = PartlyFake()
+    fake = PartlyFake(most)
     with fake:
         model = built(trainee, fake)
         inputs = fake.convert(trainee.inputs())
@@ -76,7 +120,13 @@ def structure_of(trainee: Trainee) -> Structure:
 
 
 def take_step(
-    trainee: Trainee, mode: Mode, names: Collection[str], evaluate: Callable[[Kept], _Seen], **options: Any
+    trainee: Trainee,
+    mode: Mode,
+    names: Collection[str],
+    evaluate: Callable[[Kept], _Seen],
+    *,
+    is_in_parts: bool = False,
+    **options: Any,
 ) -> Step[_Seen]:
     """Run a step with fake tensors, with the release's options of checkpointing.
 
@@ -89,6 +139,8 @@ def take_step(
         inputs = fake.convert(trainee.inputs())
         keeping = Keeping(model, trainee.question)
         meter = Meter(model, keeping)
+        if is_in_parts:
+            meter.part = _Parts(model).now
         with meter:
             if trainee.question.accumulates:
                 _, loss = forward(
@@ -108,8 +160,9 @@ def take_step(
             )
             forward_flops = meter.flops
             loss.backward()
+    peaks = {part: peak + keeping.transient_bytes for part, peak in meter.peaks.items()}
     state = keeping.state_bytes(trainee.question.optimizer)
-    return Step(left, forward_flops, meter.flops, meter.peak + keeping.transient_bytes, state)
+    return Step(left, forward_flops, meter.flops, peaks, state, fake.operations)
 
 
 def forward(
