@@ -112,7 +112,7 @@ _IN_PROCESS = {
 }
 """Who examines models in the process that they were built in, by what."""
 
-_SHARED_NAMES = frozenset(("Group", "Part", "Setting", "_Reader"))
+_SHARED_NAMES = frozenset[str]()
 """The names that several classes still have. It is to become empty, and no name may be added."""
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -133,9 +133,7 @@ _REPLACED_WORDS = {
 _FORMER_WORDS_IN = {
     "gclint.model": {"case", "subject", "told"},
     "gclint.network": {"case", "subject"},
-    "gclint.verify.worker.live": {"specimen"},
-    "gclint.verify.worker.trainers": {"specimen"},
-    "gclint.verify.worker.training": {"specimen", "subject", "symptom"},
+    "gclint.verify.worker.training": {"symptom"},
     # A field of set-ups in the output as JSON.
     "gclint.verify.worker.protocol": {"symptom"},
 }

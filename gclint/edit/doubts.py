@@ -9,7 +9,7 @@ from gclint.code.outline import Definition
 from gclint.code.walk import dotted_name, last_name, text_of
 from gclint.edit.branch import leaves_out_training
 from gclint.edit.differences import differences
-from gclint.edit.group import Group, classes_around, root_of, sites_of
+from gclint.edit.group import BlockGroup, classes_around, root_of, sites_of
 from gclint.edit.recomputed import stores_on_self
 from gclint.model.replacements import CALLING
 from gclint.model.surroundings import OF_TYPES
@@ -103,7 +103,7 @@ def _registration_doubts(info: ClassInfo) -> Iterator[str]:
         yield f"`{info.name}` has its own `{own}`, which is also the base class's"
 
 
-def recorded_doubts(network: Network, group: Group) -> list[str]:
+def recorded_doubts(network: Network, group: BlockGroup) -> list[str]:
     """Return doubts about models that take something out of blocks that were not recomputed."""
     doubts: list[str] = []
     for owner in dict.fromkeys(site.owner for site in sites_of(network, group)):
@@ -139,7 +139,7 @@ def _records_routers(info: ClassInfo) -> bool:
     return any("router" in (text_of(key) or "") for key in keys)
 
 
-def compiled_doubts(network: Network, group: Group) -> list[str]:
+def compiled_doubts(network: Network, group: BlockGroup) -> list[str]:
     """Return doubts about blocks that are compiled when they are made, without their base class's part."""
     owners = dict.fromkeys(site.owner for site in sites_of(network, group))
     return [
@@ -158,7 +158,7 @@ def _calls(info: ClassInfo) -> Iterator[ast.Call]:
     return (node for node in info.nodes if isinstance(node, ast.Call))
 
 
-def branch_doubts(network: Network, group: Group) -> list[str]:
+def branch_doubts(network: Network, group: BlockGroup) -> list[str]:
     """Return what the plain call passes otherwise than the checkpointed one that it replaces."""
     doubts: list[str] = []
     for branch in group.branches.values():
@@ -177,7 +177,7 @@ def branch_doubts(network: Network, group: Group) -> list[str]:
     return doubts
 
 
-def shared_bases(network: Network, group: Group) -> list[str]:
+def shared_bases(network: Network, group: BlockGroup) -> list[str]:
     """Return doubts about classes that are no blocks and would change along with a base."""
     doubts: list[str] = []
     blocks = {block.info for block in network.unprotected_blocks} | set(group.blocks)
@@ -197,7 +197,7 @@ def shared_bases(network: Network, group: Group) -> list[str]:
     return doubts
 
 
-def newly_checkpointed(network: Network, group: Group) -> list[RunSite]:
+def newly_checkpointed(network: Network, group: BlockGroup) -> list[RunSite]:
     """Return the plain calls of blocks that stand beside no checkpointed one."""
     beside = {site for branch in group.branches.values() for site in branch.plain}
     return [

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from gclint.code.paths import shown
 from gclint.copies.generated import is_modular
-from gclint.edit.group import Group, root_of
+from gclint.edit.group import BlockGroup, root_of
 from gclint.edit.receivers import names_holding, put_elsewhere
 from gclint.finding import Applicability, Edit, Fix, Refusal, Repair
 from gclint.network.activation import bind_site
@@ -35,7 +35,7 @@ class Elsewhere:
 
 
 def fixes_elsewhere(
-    network: Network, group: Group, done: frozenset[Path], protect: Protect
+    network: Network, group: BlockGroup, done: frozenset[Path], protect: Protect
 ) -> Elsewhere | Refusal:
     """Return what other files need: those that define a block or its base, and those that run it.
 
@@ -65,7 +65,7 @@ def fixes_elsewhere(
 
 
 def _obstacle_there(
-    network: Network, group: Group, info: ClassInfo, other: Network, known: Collection[ClassInfo]
+    network: Network, group: BlockGroup, info: ClassInfo, other: Network, known: Collection[ClassInfo]
 ) -> str | None:
     """Return what keeps a class of another file, whose blocks are ``known``, from being converted there."""
     if network.project.is_context(other.file.path):
@@ -84,7 +84,7 @@ def _obstacle_there(
 
 
 def _parts_elsewhere(
-    network: Network, group: Group, done: frozenset[Path]
+    network: Network, group: BlockGroup, done: frozenset[Path]
 ) -> Iterator[tuple[ClassInfo, Network]]:
     """Yield the classes that other files define or run, each with such a file."""
     for root in dict.fromkeys(root_of(info) for info in group.blocks):
@@ -104,7 +104,7 @@ def _parts_elsewhere(
                     yield subclass, other
 
 
-def _role(group: Group, info: ClassInfo, other: Network) -> str:
+def _role(group: BlockGroup, info: ClassInfo, other: Network) -> str:
     """Describe what a class of another file is to a group."""
     if info.file is not other.file:
         return f"the call in {other.file.path.name} that runs `{info.name}`"

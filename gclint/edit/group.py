@@ -24,16 +24,16 @@ from gclint.network.untrained import untrained
 
 
 @dataclass
-class Group:
+class BlockGroup:
     """Blocks that have to be converted together, since one legacy branch checkpoints them all."""
 
     blocks: dict[ClassInfo, None] = field(default_factory=dict)
     branches: dict[ast.If, LegacyBranch] = field(default_factory=dict)
 
 
-def group_of(network: Network, block: UnprotectedBlock) -> Group | Refusal:
+def group_of(network: Network, block: UnprotectedBlock) -> BlockGroup | Refusal:
     """Return everything that hangs together with a block through legacy branches."""
-    group = Group({block.info: None})
+    group = BlockGroup({block.info: None})
     waiting = [block.info]
     while waiting:
         info = waiting.pop()
@@ -51,7 +51,7 @@ def group_of(network: Network, block: UnprotectedBlock) -> Group | Refusal:
     return group
 
 
-def sites_of(network: Network, group: Group) -> list[RunSite]:
+def sites_of(network: Network, group: BlockGroup) -> list[RunSite]:
     """Return the calls in the file that run blocks of a group."""
     return [site for site in network.run_sites if any(info in group.blocks for info in site.blocks)]
 
@@ -63,13 +63,13 @@ def root_of(info: ClassInfo) -> ClassInfo:
     return roots[-1] if roots else info.mro[-1]
 
 
-def classes_around(owner: ClassInfo, group: Group) -> dict[ClassInfo, None]:
+def classes_around(owner: ClassInfo, group: BlockGroup) -> dict[ClassInfo, None]:
     """Return what runs the blocks of a group, the models that run that, and the blocks, with their bases."""
     around = (owner, *models_running(owner), *group.blocks)
     return dict.fromkeys(each for info in around for each in info.mro if each.name != MODEL_BASE)
 
 
-def obstacle(network: Network, group: Group) -> str | None:
+def obstacle(network: Network, group: BlockGroup) -> str | None:
     """Return what forbids the conversion altogether."""
     for branch in group.branches.values():
         for difference in differences(branch, network.releases):
@@ -91,7 +91,7 @@ def obstacle(network: Network, group: Group) -> str | None:
     return obstacle_in_caches(network, group)
 
 
-def obstacle_in_caches(network: Network, group: Group) -> str | None:
+def obstacle_in_caches(network: Network, group: BlockGroup) -> str | None:
     """Return which cache a group needs, or gets that may be none, although checkpointing disables it."""
     for site in sites_of(network, group):
         if site.function is not None or untrained(site) is not None:
@@ -107,7 +107,7 @@ def obstacle_in_caches(network: Network, group: Group) -> str | None:
     return None
 
 
-def obstacle_in_subclasses(network: Network, group: Group) -> str | None:
+def obstacle_in_subclasses(network: Network, group: BlockGroup) -> str | None:
     """Return what keeps a subclass in another file from being converted along with its base.
 
     It becomes a checkpointing layer with its base, so its own legacy branch must be able to go.
@@ -128,7 +128,7 @@ def obstacle_in_subclasses(network: Network, group: Group) -> str | None:
     return None
 
 
-def obstacle_in_order(network: Network, group: Group) -> str | None:
+def obstacle_in_order(network: Network, group: BlockGroup) -> str | None:
     """Return the class that names the base class before one of the blocks, which Python then cannot order."""
     for root in dict.fromkeys(root_of(info) for info in group.blocks):
         inheriting = (info for info in network.module.classes.values() if root in info.mro)
@@ -146,7 +146,7 @@ def obstacle_in_order(network: Network, group: Group) -> str | None:
     return None
 
 
-def has_own_mode(group: Group) -> bool:
+def has_own_mode(group: BlockGroup) -> bool:
     """Return whether a branch checkpoints with torch's own function, in another mode than the library's."""
     sites = (site for branch in group.branches.values() for site in branch.legacy)
     return any(not site.calls_library for site in sites)

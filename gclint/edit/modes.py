@@ -15,7 +15,7 @@ from gclint.code.outline import Definition
 from gclint.code.paths import shown
 from gclint.code.remembered import remembered
 from gclint.code.walk import LOOPS, is_constant, is_super, last_name, walk
-from gclint.edit.group import Group, classes_around
+from gclint.edit.group import BlockGroup, classes_around
 from gclint.edit.receivers import names_holding
 from gclint.edit.replaced import layers_replaced
 from gclint.edit.switching import FINDING
@@ -32,7 +32,7 @@ _WORDS = _SETTING | {_TRAINING}
 _MAKING = "__init__"
 
 
-def mode_doubts(network: Network, group: Group) -> Iterator[str]:
+def mode_doubts(network: Network, group: BlockGroup) -> Iterator[str]:
     """Yield doubts about layers whose mode or flag may not be that of what runs them."""
     legacy = [site for branch in group.branches.values() for site in branch.legacy]
     classes = {each: None for site in legacy for each in classes_around(site.owner, group)}

@@ -26,7 +26,7 @@ from gclint.edit.doubts import (
 )
 from gclint.edit.elsewhere import fixes_elsewhere, foreign_obstacle, replaced_elsewhere
 from gclint.edit.group import (
-    Group,
+    BlockGroup,
     group_of,
     has_own_mode,
     obstacle,
@@ -76,7 +76,7 @@ from gclint.wording import listed_code
 
 
 _NONE_LOSING: Mapping[int, Collection[str]] = MappingProxyType({})
-_Doubts: TypeAlias = "Callable[[Network, Group], Iterable[str]]"
+_Doubts: TypeAlias = "Callable[[Network, BlockGroup], Iterable[str]]"
 
 
 def _of_blocks(doubts: Callable[[ClassInfo], Iterable[str]]) -> _Doubts:
@@ -89,7 +89,7 @@ def _of_new(doubts: _Doubts) -> _Doubts:
     return lambda network, group: doubts(network, group) if _is_new(network, group) else ()
 
 
-def _is_new(network: Network, group: Group) -> bool:
+def _is_new(network: Network, group: BlockGroup) -> bool:
     return has_own_mode(group) or bool(newly_checkpointed(network, group))
 
 
@@ -203,7 +203,7 @@ def recomputed_doubts(network: Network, layers: Collection[ClassInfo]) -> list[s
         network: a file that defines or runs them.
         layers: the layers.
     """
-    group = Group(dict.fromkeys(layers))
+    group = BlockGroup(dict.fromkeys(layers))
     doubts = [doubt for find in _OF_RECOMPUTED for doubt in find(network, group)]
     doubts += filter(None, (leftover(network, layers, ()), obstacle_in_caches(network, group)))
     return doubts or [doubt for find in _UNKNOWN_OF_RECOMPUTED for doubt in find(network, group)]
@@ -216,7 +216,7 @@ def repeated_doubts(network: Network, blocks: Collection[ClassInfo]) -> list[str
         network: a file that runs them.
         blocks: the blocks.
     """
-    group = Group(dict.fromkeys(blocks))
+    group = BlockGroup(dict.fromkeys(blocks))
     return [doubt for find in _OF_REPEATED for doubt in find(network, group)] if blocks else []
 
 
@@ -226,7 +226,7 @@ def conditions() -> str:
     return "".join(f"- {words}{'.' if words is every[-1][0] else ';'}\n" for words, _ in every)
 
 
-def _problem(network: Network, group: Group) -> str | None:
+def _problem(network: Network, group: BlockGroup) -> str | None:
     """Return what forbids that the blocks of a group become checkpointing layers."""
     branches = group.branches.values()
     removed = [branch.span for branch in branches]
@@ -317,7 +317,7 @@ def _said(network: Network, repair: Repair) -> str:
     return f"replace the branch on {row} by its plain call" if not repair.what else f"{repair.what} on {row}"
 
 
-def _allowed_group(network: Network, block: UnprotectedBlock) -> Group | Refusal:
+def _allowed_group(network: Network, block: UnprotectedBlock) -> BlockGroup | Refusal:
     """Return what has to be converted together with a block, or what forbids that."""
     problem = switch_obstacle(network, block.sites)
     if problem is not None:
@@ -327,7 +327,7 @@ def _allowed_group(network: Network, block: UnprotectedBlock) -> Group | Refusal
     return group if problem is None else Refusal(problem)
 
 
-def _repairs(group: Group, calls: _Calls) -> Iterator[Repair]:
+def _repairs(group: BlockGroup, calls: _Calls) -> Iterator[Repair]:
     """Yield what the fix of a group puts right in its own file, and the blocks whose bases are elsewhere."""
     for info in group.blocks:
         yield Repair(RepairKind.BLOCK, info.file.path, info.definition.header, info.definition.end)
@@ -341,7 +341,7 @@ def _repairs(group: Group, calls: _Calls) -> Iterator[Repair]:
 # -- base classes
 
 
-def _base_edits(network: Network, group: Group) -> list[Edit] | Refusal:
+def _base_edits(network: Network, group: BlockGroup) -> list[Edit] | Refusal:
     """Return the edits that change the base classes and add the import."""
     edits: list[Edit] = []
     for root in (root_of(info) for info in group.blocks):
@@ -406,7 +406,7 @@ class _Calls:
 
 
 def _repaired_calls(
-    network: Network, group: Group, losing: Mapping[int, Collection[str]] = _NONE_LOSING
+    network: Network, group: BlockGroup, losing: Mapping[int, Collection[str]] = _NONE_LOSING
 ) -> _Calls:
     """Return the repairs of the plain run sites of a group.
 
@@ -434,7 +434,9 @@ def _losing(row: int, name: str) -> str:
     )
 
 
-def _repair(network: Network, group: Group, site: RunSite, losing: Collection[str], found: _Calls) -> None:
+def _repair(
+    network: Network, group: BlockGroup, site: RunSite, losing: Collection[str], found: _Calls
+) -> None:
     """Add the repair of a plain run site, if it needs one, and what is in doubt about it."""
     row, _ = site.rows
     if isinstance(site.call.func, ast.Attribute) and site.call.func.attr == "forward":
@@ -491,7 +493,7 @@ def moves(bindings: Sequence[SiteBinding]) -> str:
 
 
 def _branch_edits(
-    network: Network, group: Group, calls: _Calls, overrides: Iterable[OldOverride]
+    network: Network, group: BlockGroup, calls: _Calls, overrides: Iterable[OldOverride]
 ) -> list[Edit]:
     """Return the edits that take legacy branches and old overrides away, and what only they used."""
     edits: list[Edit] = []

@@ -14,7 +14,7 @@ from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.edit.recomputed import classes_run
 from gclint.edit.users import files_beside, module_word, topic_beside
-from gclint.model.patches import ANY_PART, CLASS, Hook, Part, Patch, is_relied_on, may_be_run, patches
+from gclint.model.patches import ANY_PART, CLASS, Hook, Patch, ReplacedPart, is_relied_on, may_be_run, patches
 from gclint.model.replacements import RUN
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.importers import words_in
@@ -43,7 +43,7 @@ def replaced_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator
                 continue
             if isinstance(each, Hook):
                 yield f"`{each.code}` on line {each.row}{where} may hook into what blocks run"
-            elif isinstance(each, Part):
+            elif isinstance(each, ReplacedPart):
                 # In their own file, what it is about is followed.
                 is_seen = each.is_filled or (file is network.file and not each.is_given)
                 if not is_seen and each.name in parts:
@@ -66,7 +66,7 @@ def layers_replaced(network: Network, names: Collection[str]) -> Iterator[str]:
     for file in _files(network):
         where = "" if file is network.file else f" of {shown(file.path)}"
         for each in patches(file) if not _is_machinery(network.project, file) else ():
-            if isinstance(each, Part) and each.name in names:
+            if isinstance(each, ReplacedPart) and each.name in names:
                 yield f"`{each.code}` on line {each.row}{where}"
 
 

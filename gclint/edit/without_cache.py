@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from gclint.edit.group import Group, sites_of
+from gclint.edit.group import BlockGroup, sites_of
 from gclint.network.cacheless.comparison import CacheDifference, difference
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network
@@ -20,7 +20,7 @@ _WORDS: Mapping[CacheDifference, str] = {
 }
 
 
-def group_doubts(network: Network, group: Group) -> Iterator[str]:
+def group_doubts(network: Network, group: BlockGroup) -> Iterator[str]:
     """Yield what blocks that become checkpointing layers do without caches that they have now."""
     beside = {site for branch in group.branches.values() for site in branch.plain}
     sites = [site for site in sites_of(network, group) if site not in beside and site.function is None]

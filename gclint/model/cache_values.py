@@ -26,8 +26,8 @@ from gclint.model.values import (
     Fixed,
     Given,
     Method,
+    ModelSetting,
     Plain,
-    Setting,
     Thing,
     Unknown,
     Value,
@@ -54,7 +54,7 @@ _COUNTS = names(
 """Methods of caches and their tensors that give numbers."""
 _CONVERTING = frozenset(("to", "to_legacy_cache"))
 """Methods of caches and their tensors that return the same in another form or place."""
-_HARMLESS = (Plain, Constant, Setting, External, Class)
+_HARMLESS = (Plain, Constant, ModelSetting, External, Class)
 _FALSE = of(Constant(None), Constant(False))
 
 

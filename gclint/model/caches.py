@@ -75,7 +75,7 @@ def doubts(
     """
     spaces = new_spaces(project)
     leading = Leading(owners, runs)
-    reader = _Reader(spaces.of(file), arguments, runs, leading)
+    reader = _CacheReader(spaces.of(file), arguments, runs, leading)
     try:
         reader.begin(map(spaces.of, (file, *others)))
         for _ in range(_ROUNDS):
@@ -90,7 +90,7 @@ def doubts(
     return {each: Doubt(file, each) for each in arguments}
 
 
-class _Reader(CacheObjects):
+class _CacheReader(CacheObjects):
     """Follows what leads to some calls, and records what is passed there."""
 
     def __init__(

@@ -93,7 +93,7 @@ def moved(spaces: Spaces, file: SourceFile, name: str, forms: Forms) -> str | No
     space = spaces.of(file)
     if space.tree is None:
         return None  # Its grammar is newer than that of the running Python.
-    reader = _Reader(Interpreter(spaces, is_quiet=True), space.frame)
+    reader = _CallReader(Interpreter(spaces, is_quiet=True), space.frame)
     try:
         kinds = (space.value(name) or NONE).things
         found = (one for each in kinds for one in reader.of_class(each, name, forms))
@@ -102,7 +102,7 @@ def moved(spaces: Spaces, file: SourceFile, name: str, forms: Forms) -> str | No
         return f"`{name}`, which is too long to follow"
 
 
-class _Reader:
+class _CallReader:
     """Follows two forms of a call."""
 
     def __init__(self, reader: Interpreter, frame: Frame) -> None:

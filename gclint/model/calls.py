@@ -36,10 +36,10 @@ from gclint.model.values import (
     Imported,
     Made,
     Method,
+    ModelSetting,
     Object,
     Partial,
     Plain,
-    Setting,
     Tensor,
     Thing,
     Unknown,
@@ -105,7 +105,7 @@ class Calls(Protocols):
             return self.call(thing.function, merged, node, frame)
         if isinstance(thing, Box) and thing.kind == "torch.nn.Sequential":
             return self._call_in_turn(thing, function, call, node, frame)
-        if isinstance(thing, Setting) and OF_SETTINGS in function.roots:
+        if isinstance(thing, ModelSetting) and OF_SETTINGS in function.roots:
             return self.tensor(call.all(), shared(call.all()))  # A function of activation, for example.
         if isinstance(thing, Tensor) and self._vouched:
             return self.deny(call, node, frame)  # What such a function gives need not be a tensor.
@@ -536,7 +536,7 @@ class Calls(Protocols):
         box = self.box(node, name)
         roots: set[Root] = set()
         for value in (*call.positional, *(each for _, each in call.named)):
-            is_pile = any(isinstance(each, (Box, Fixed, Unknown, Setting)) for each in value.things)
+            is_pile = any(isinstance(each, (Box, Fixed, Unknown, ModelSetting)) for each in value.things)
             inside = self.item(value) if is_pile and not (takes_each and _is_module(value)) else value
             if name.endswith(("Sequential", "Dict")) or name == "dict":
                 inside = _second(inside)
@@ -604,7 +604,7 @@ class Calls(Protocols):
                 for name in sorted(names)
             ]
             return join((*found, *default))
-        if all(isinstance(each, Setting) for each in call.positional[0].things):
+        if all(isinstance(each, ModelSetting) for each in call.positional[0].things):
             return join((call.positional[0], *default))
         return self.deny(call, node, frame)
 
@@ -675,7 +675,7 @@ class Calls(Protocols):
         given = call.positional[0] if call.positional else NEVER
         for inside in self.inside(given):
             self.special(inside, _COPYING, node, frame, PLAIN)
-        is_flat = all(isinstance(each, Setting) for each in given.things)
+        is_flat = all(isinstance(each, ModelSetting) for each in given.things)
         return Value(given.things) if is_flat else given  # What it holds is that of the original.
 
     def _call_made(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
@@ -741,7 +741,7 @@ class Calls(Protocols):
             self._formatted(getattr(thing, "value", ""), call, node, frame)
         if isinstance(thing, Constant) and name in known.READING_METHODS:
             return PLAIN
-        if isinstance(thing, (Plain, Setting)) and name in known.READING_METHODS:
+        if isinstance(thing, (Plain, ModelSetting)) and name in known.READING_METHODS:
             return receiver
         if isinstance(thing, Unknown) and (not thing.is_argument or name in _OF_QUEUES):
             return self.deny(call, node, frame)
@@ -931,7 +931,7 @@ _COMPARING = names("sort remove count index apply_ map_ map2_")
 """Methods that compare what is in a container, or call what they get for all of it."""
 _OF_QUEUES = frozenset(("get", "copy", "encode", "decode", "count", "index"))
 """Reading methods of containers and texts whose names other objects have for something else."""
-_WITHOUT_PARTS = (Plain, Constant, Setting, Function, Class, External)
+_WITHOUT_PARTS = (Plain, Constant, ModelSetting, Function, Class, External)
 
 
 def _partials(call: Call) -> int:
@@ -1038,7 +1038,7 @@ def _draws_with_its_own(call: Call) -> bool:
     """Tell whether an operation may get a generator of random numbers, whose state nobody restores."""
     given = dict(call.named).get("generator", call.options)
     return given is not None and not all(
-        isinstance(each, (Plain, Constant, Setting)) for each in given.things
+        isinstance(each, (Plain, Constant, ModelSetting)) for each in given.things
     )
 
 
@@ -1061,7 +1061,7 @@ def _is_number(thing: Thing) -> bool:
     """Tell whether something is a number, a text or the like, or may be one of the numbers of a type."""
     if isinstance(thing, Method):
         return all(map(_is_number, thing.receiver.things))
-    return isinstance(thing, (Plain, Constant, Setting, External))
+    return isinstance(thing, (Plain, Constant, ModelSetting, External))
 
 
 def _has_items(thing: Thing) -> bool:
@@ -1072,7 +1072,7 @@ def _has_items(thing: Thing) -> bool:
 def _is_table(value: Value) -> bool:
     """Tell whether a value may hold modules, and not be one."""
     return any(
-        isinstance(each, (Fixed, Setting)) or (isinstance(each, Box) and "nn." not in each.kind)
+        isinstance(each, (Fixed, ModelSetting)) or (isinstance(each, Box) and "nn." not in each.kind)
         for each in value.things
     )
 
@@ -1092,7 +1092,7 @@ def is_none(value: Value) -> bool | None:
     if all(isinstance(each, Constant) and each.value is None for each in value.things):
         return True
     may_be = any(
-        isinstance(each, (Unknown, Setting, Plain, Imported))
+        isinstance(each, (Unknown, ModelSetting, Plain, Imported))
         or (isinstance(each, Constant) and each.value is None)
         for each in value.things
     )

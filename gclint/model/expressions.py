@@ -28,9 +28,9 @@ from gclint.model.values import (
     Function,
     Imported,
     Made,
+    ModelSetting,
     Object,
     Plain,
-    Setting,
     Super,
     Tensor,
     Unknown,
@@ -301,7 +301,7 @@ class Expressions(Calls):
             text = computed((left, right), add if is_sum else mod) if texts(left) else None
             if text is not None:
                 return text
-        if all(isinstance(each, (Plain, Constant, Setting)) for each in both):
+        if all(isinstance(each, (Plain, Constant, ModelSetting)) for each in both):
             return PLAIN
         for each in both:
             if isinstance(each, External) and each.name not in known.LITERALS:
@@ -356,7 +356,7 @@ class Expressions(Calls):
                 self.consume(right, node, frame)
                 self.hashed(left, node, frame)
             self.compared(left, right, node, frame)
-        is_plain = all(isinstance(each, (Plain, Constant, Setting, External)) for each in things)
+        is_plain = all(isinstance(each, (Plain, Constant, ModelSetting, External)) for each in things)
         is_name = all(isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in node.ops)
         return PLAIN if is_plain or is_name else join((CONSTANT, PLAIN))
 
@@ -455,10 +455,10 @@ class Expressions(Calls):
             of_object = [] if len(call.positional) > 2 else [self.quietly(node.func.value, frame)]
             return self.set_by_name(Call((*of_object, *call.positional)), node, frame, is_raw=True)
         if isinstance(node.func, ast.Attribute) and any(
-            isinstance(each, Setting) for each in function.things
+            isinstance(each, ModelSetting) for each in function.things
         ):
             holder = self.quietly(node.func.value, frame)
-            if any(isinstance(each, Setting) for each in holder.things):
+            if any(isinstance(each, ModelSetting) for each in holder.things):
                 return self.deny(call, node, frame)  # A method of settings, not a function that they hold.
         return self.call(function, call, node, frame)
 

@@ -17,10 +17,10 @@ from gclint.model.values import (
     Function,
     Made,
     Method,
+    ModelSetting,
     Module,
     Object,
     Plain,
-    Setting,
     Tensor,
     Thing,
     Unknown,
@@ -42,7 +42,7 @@ _INTEGERS = names(
 _ANY_TYPE = of(Plain(), External("torch.int64"))
 _LIKE = frozenset(("to", "type_as"))
 """The methods that convert a tensor to the type of another one."""
-_CONSTANT = (Plain, Constant, Setting, Class, External, Module, Made, Function)
+_CONSTANT = (Plain, Constant, ModelSetting, Class, External, Module, Made, Function)
 
 
 def records(made: Value, node: ast.expr) -> bool | None:

@@ -30,7 +30,7 @@ from gclint.model.values import (
     Fixed,
     Function,
     Imported,
-    Setting,
+    ModelSetting,
     Value,
     join,
     of,
@@ -86,7 +86,7 @@ class Interpreter(Expressions):
         if isinstance(node.value, ast.Call):
             called = self.quietly(node.value.func, frame).things
             # Others are unknown, or what they do is followed.
-            if any(isinstance(each, Setting) or is_argument(each) for each in called):
+            if any(isinstance(each, ModelSetting) or is_argument(each) for each in called):
                 self.note(ast.unparse(node.value.func), node, frame, Kind.CALLBACK)
 
     def _follow_return(self, node: ast.Return, frame: Frame) -> None:

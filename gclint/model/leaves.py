@@ -57,7 +57,7 @@ _ASKING = frozenset(("is_leaf", "requires_grad", "training", "is_grad_enabled"))
 """Tests without which no leaf that requires grad is changed."""
 
 
-class Part(NamedTuple):
+class EmbeddingPart(NamedTuple):
     """An attribute of objects of a class; None stands for any class."""
 
     kind: Class | None
@@ -70,7 +70,7 @@ class Change(NamedTuple):
     statement: ast.stmt
     name: str
     """The variable."""
-    module: Part
+    module: EmbeddingPart
     """The module's attribute, or the method that returns it."""
     source: ast.Call | None
     """The call of the module, if that was followed."""
@@ -78,7 +78,7 @@ class Change(NamedTuple):
     """The other variables that share the memory."""
 
 
-RETURNED = Part(None, GETTER)
+RETURNED = EmbeddingPart(None, GETTER)
 """What the getter of something gives that need not be known."""
 
 
@@ -93,7 +93,7 @@ class _Fact(NamedTuple):
 class _Leaf(NamedTuple):
     """The output of embeddings, if it is there only where certain tests have given something."""
 
-    part: Part
+    part: EmbeddingPart
     facts: frozenset[_Fact] = frozenset()
 
 
@@ -108,8 +108,8 @@ class Leaves(Interpreter):
         """Prepare to follow methods of a module."""
         super().__init__(space.spaces, is_quiet=True)
         self.space = space
-        self._parts: dict[Root, Part] = {}
-        self._hooked: dict[Class, frozenset[Part]] = {}
+        self._parts: dict[Root, EmbeddingPart] = {}
+        self._hooked: dict[Class, frozenset[EmbeddingPart]] = {}
         self._begin(None)
 
     def _begin(self, method: FunctionNode | None, names_given: Collection[str] = ()) -> None:
@@ -119,10 +119,10 @@ class Leaves(Interpreter):
         """Those of what may be input embeddings."""
         self._at: list[tuple[ast.stmt, Frame]] = []
         """The statements that are being followed, one in another, with the names of what they stand in."""
-        self._found: dict[tuple[ast.stmt, Part], Change] = {}
-        self._sources: dict[Part, ast.Call] = {}
+        self._found: dict[tuple[ast.stmt, EmbeddingPart], Change] = {}
+        self._sources: dict[EmbeddingPart, ast.Call] = {}
         self._leaves: dict[Root, _Leaf] = {}
-        self._changed: set[Part] = set()
+        self._changed: set[EmbeddingPart] = set()
         """Of what the statement has changed outputs that is being followed."""
         self._ends: dict[int, dict[str, Value] | None] = {}
         """The names at the end of blocks, unless that is not reached."""
@@ -131,14 +131,14 @@ class Leaves(Interpreter):
 
     # -- which attributes are input embeddings
 
-    def embeddings(self, model: Class, *, by_default: bool) -> frozenset[Part]:
+    def embeddings(self, model: Class, *, by_default: bool) -> frozenset[EmbeddingPart]:
         """Return what a model's getter returns, or where the library looks if the model has none."""
         if model not in self._hooked:
             self._hooked[model] = frozenset()
             self._hooked[model] = frozenset(self._embeddings(model, by_default=by_default))
         return self._hooked[model]
 
-    def _embeddings(self, model: Class, *, by_default: bool) -> Iterator[Part]:
+    def _embeddings(self, model: Class, *, by_default: bool) -> Iterator[EmbeddingPart]:
         frame = model.space.frame
         made = self.make_anyhow(model, frame)
         found = self.find(model, GETTER)
@@ -153,9 +153,9 @@ class Leaves(Interpreter):
                 holder = self.attribute(made, path, model.node, frame, is_optional=True) if path else made
                 for each in holder.things:
                     if isinstance(each, Object):
-                        yield Part(each.kind, name)
+                        yield EmbeddingPart(each.kind, name)
 
-    def is_hooked(self, part: Part, owner: Class, hooked: Collection[Part]) -> bool:
+    def is_hooked(self, part: EmbeddingPart, owner: Class, hooked: Collection[EmbeddingPart]) -> bool:
         """Tell whether an attribute is one of the input embeddings of the models that run a class."""
         own = self._hooked.get(owner, ())
         for each in hooked:
@@ -214,13 +214,13 @@ class Leaves(Interpreter):
         if name in SAME or name == "data" or not any(map(_may_be_part, found.things)):
             return found
         parts = {
-            Part(each.kind if isinstance(each, Object) else None, name)
+            EmbeddingPart(each.kind if isinstance(each, Object) else None, name)
             for each in value.things
             if isinstance(each, (Object, Unknown, Made))
         }
         return Value(found.things, found.roots.union(map(self._root, parts)))
 
-    def _root(self, part: Part) -> Root:
+    def _root(self, part: EmbeddingPart) -> Root:
         home = "" if part.kind is None else f"{part.kind.space.file.path}:{part.kind.node.lineno}"
         root = Root(Kind.PART, f"{home}:{part.name}")
         self._parts[root] = part
@@ -287,7 +287,7 @@ class Leaves(Interpreter):
         """Take what may be changed for something that is."""
         self.change(value, node, frame)
 
-    def _parts_in(self, value: Value) -> list[Part]:
+    def _parts_in(self, value: Value) -> list[EmbeddingPart]:
         leaves = [self._leaves[each].part for each in sorted(value.roots) if each.kind is Kind.LEAF]
         return list(dict.fromkeys(leaves))
 

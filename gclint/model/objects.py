@@ -29,11 +29,11 @@ from gclint.model.values import (
     Function,
     Made,
     Method,
+    ModelSetting,
     Module,
     Object,
     Partial,
     Plain,
-    Setting,
     Super,
     Tensor,
     Thing,
@@ -63,7 +63,7 @@ _LEFT = names("weight bias padding_idx requires_grad in_features out_features tr
 _WEIGHTS = names("weight bias in_proj_weight in_proj_bias running_mean running_var")
 _SETTINGS = frozenset(("cfg", "args", "hparams"))
 """The names of arguments that are settings as a whole."""
-_SPACELESS = (Plain, Constant, Tensor, Setting, Made, External)
+_SPACELESS = (Plain, Constant, Tensor, ModelSetting, Made, External)
 """What is the same wherever it was read."""
 _OF_INIT = of(Plain(), Unknown("an argument of `__init__`"))
 ITERATOR = "iterator"
@@ -197,7 +197,7 @@ class Objects:
     def mix(self, target: Value, values: Iterable[Value]) -> None:
         """Follow that values are put into another one in place."""
         is_known = any(isinstance(each, (Tensor, Unknown)) and each.is_constant for each in target.things)
-        if (is_known or any(isinstance(each, Setting) for each in target.things)) and not is_constant(
+        if (is_known or any(isinstance(each, ModelSetting) for each in target.things)) and not is_constant(
             *values
         ):
             self.mixed(target)
@@ -219,7 +219,7 @@ class Objects:
             return found
         if all(isinstance(each, Made) and each.name == "logging.Logger" for each in found.things):
             return found
-        if not self.quiet and any(not isinstance(each, (*_SAFE, Setting)) for each in found.things):
+        if not self.quiet and any(not isinstance(each, (*_SAFE, ModelSetting)) for each in found.things):
             is_kept = all(map(_is_kept, found.things))
             if not is_kept or name in space.usage.touched or space.usage.may_rebind(name):
                 self.note(f"reads the global `{name}`, which may change meanwhile", node, frame)
@@ -230,7 +230,7 @@ class Objects:
         if self.quiet:
             return  # Nothing would be noted.
         if name in frame.space.usage.rebound or not all(
-            isinstance(each, (*_SAFE, Setting)) for each in found.things
+            isinstance(each, (*_SAFE, ModelSetting)) for each in found.things
         ):
             self.note(f"reads `{name}` of a function around it, which may change meanwhile", node, frame)
 
@@ -283,7 +283,7 @@ class Objects:
             if thing.name in known.TABLES:
                 return of(Made(known.COMPUTING_OBJECT))
             return unknown(f"an item of `{thing.name}`")
-        if isinstance(thing, (Tensor, Setting, Plain, Unknown)):
+        if isinstance(thing, (Tensor, ModelSetting, Plain, Unknown)):
             return of(thing)
         if isinstance(thing, Constant):
             return PLAIN if isinstance(thing.value, (str, bytes)) else NEVER
@@ -533,9 +533,9 @@ class Objects:
             arguments = function.node.args
             for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs][1:]:
                 is_settings = "config" in each.arg or each.arg in _SETTINGS
-                given[each.arg] = of(Setting(), roots=(OF_SETTINGS,)) if is_settings else _OF_INIT
+                given[each.arg] = of(ModelSetting(), roots=(OF_SETTINGS,)) if is_settings else _OF_INIT
         # Most of what classes pass on to their bases are settings; what is called of it is not known.
-        loose = of(Setting())
+        loose = of(ModelSetting())
         return self.make(kind, Call((), tuple(sorted(given.items())), loose, loose), kind.node, frame)
 
     def spoil(self, thing: Object, by: str) -> None:
@@ -567,7 +567,7 @@ class Objects:
                 found.append(of(thing))
             elif "property" in kinds or "cached_property" in kinds:
                 given = self.enter(thing, Call((receiver,)), node, frame, owner=owner)
-                is_plain = all(isinstance(each, (Plain, Constant, Setting)) for each in given.things)
+                is_plain = all(isinstance(each, (Plain, Constant, ModelSetting)) for each in given.things)
                 if "cached_property" in kinds and not is_plain:
                     self.note("reads a property that is computed only once", node, frame)
                 found.append(given)
@@ -593,7 +593,7 @@ class Objects:
         frame.age(assigned)
         if frame.receiver is not None and value == frame.receiver:
             frame.give(f".{name}", given)  # Blocks that read it from elsewhere note that it is assigned.
-            is_plain = all(isinstance(each, (Plain, Constant, Setting)) for each in given.things)
+            is_plain = all(isinstance(each, (Plain, Constant, ModelSetting)) for each in given.things)
             if any(each in self.subject or self._is_no_module(each) for each in value.things):
                 self.change(value, node, frame)
             if not is_plain and self._is_read_elsewhere(name, value, frame):
@@ -634,13 +634,13 @@ class Objects:
             if isinstance(each, Unknown)
             else ""
             for each in value.things
-            if not isinstance(each, (Setting, External, Module))
+            if not isinstance(each, (ModelSetting, External, Module))
         )
 
     def name_used(self, names: frozenset[str] | None, value: Value, node: ast.AST) -> None:
         """Record the names, given as texts, of attributes of a value that may be read; None for any."""
         before = self.spaces.all_names_used.get(node, frozenset())
-        if all(isinstance(each, (Setting, External)) for each in value.things):
+        if all(isinstance(each, (ModelSetting, External)) for each in value.things):
             names = frozenset()
         self.spaces.all_names_used[node] = None if names is None or before is None else before | names
 
@@ -711,7 +711,7 @@ class Objects:
             self.note(f"reads `{name}` of something, which is assigned after it is made", node, frame)
         if isinstance(thing, Made):
             return self._of_made(thing, value, name)
-        if isinstance(thing, Setting):
+        if isinstance(thing, ModelSetting):
             if not self.quiet and frame.space.usage.has_namespace:
                 self.note(f"reads the setting `{name}`, which may change meanwhile", node, frame)
             return of(Method(value, name)) if name in known.READING_METHODS else value
@@ -866,7 +866,7 @@ class Objects:
             if name == "training":
                 return of(Constant(True))
             if name in ("config", "generation_config"):
-                return of(Setting(), roots=(OF_SETTINGS,))
+                return of(ModelSetting(), roots=(OF_SETTINGS,))
             if name in ("device", "dtype"):
                 return PLAIN
             if name == "__call__":
@@ -956,7 +956,7 @@ def _is_kept(thing: Thing) -> bool:
         return all(map(_is_kept, (each for item in thing.items for each in item.things)))
     if isinstance(thing, Box):
         return all(map(_is_safe, thing.item.things))
-    return isinstance(thing, (*_SAFE, Setting, Tensor, Object))
+    return isinstance(thing, (*_SAFE, ModelSetting, Tensor, Object))
 
 
 def is_operation(name: str) -> bool:

@@ -81,7 +81,7 @@ class Patch(NamedTuple):
         return ".".join(filter(None, (*first, *self.path)))
 
 
-class Part(NamedTuple):
+class ReplacedPart(NamedTuple):
     """An attribute that something gets which is neither imported, nor ``self``, nor a class of the file.
 
     Or one that a function of another package gets, of which nothing is known, outside of all classes.
@@ -108,7 +108,7 @@ class Hook(NamedTuple):
 
 
 @remembered
-def patches(file: SourceFile) -> tuple[Patch | Part | Hook, ...]:
+def patches(file: SourceFile) -> tuple[Patch | ReplacedPart | Hook, ...]:
     """Return the places of a file that give what it imports or gets another meaning, or hook into modules."""
     usage = Usage(None) if file.tree is None else usage_of(file.tree)
     in_functions = _in_functions(usage) if usage.replacing or usage.hooking else frozenset[ast.AST]()
@@ -121,7 +121,7 @@ def patches(file: SourceFile) -> tuple[Patch | Part | Hook, ...]:
     )
 
 
-def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iterator[Patch | Part]:
+def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iterator[Patch | ReplacedPart]:
     imports: defaultdict[str, list[ImportedName]] = defaultdict(list)
     for each in file.outline.all_imported():
         imports[each.bound].append(each)
@@ -138,9 +138,9 @@ def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iter
                 continue
             if _sets_attribute(node):
                 is_given = path[-1] in (ANY_PART, CLASS) or isinstance(node, ast.Subscript)
-                yield Part(quoted(node), _row(node), path[-1], is_imported, is_given)
+                yield ReplacedPart(quoted(node), _row(node), path[-1], is_imported, is_given)
             else:
-                yield Part(quoted(node), _row(node), path[-1], is_imported, is_filled=True)
+                yield ReplacedPart(quoted(node), _row(node), path[-1], is_imported, is_filled=True)
         for text in _names_given(node):
             yield Patch(quoted(node), _row(node), None, tuple(text.split(".")), is_imported)
 
@@ -236,7 +236,7 @@ def _is_filling(node: ast.AST) -> bool:
     return isinstance(node, (ast.Subscript, ast.Call))
 
 
-def _given(file: SourceFile) -> Iterator[Part]:
+def _given(file: SourceFile) -> Iterator[ReplacedPart]:
     """Yield the parts, or whole models, that functions of other packages get outside of classes."""
     applied = frozenset(_APPLIED.findall(file.text))
     imports = {each.bound: each for each in file.outline.all_imported() if not each.level}
@@ -261,7 +261,7 @@ def _given(file: SourceFile) -> Iterator[Part]:
                     is_model = root in models and not _prepares(node, imports)
                     name = path[-1] if path else parts.get(root, ANY_PART if is_model else None)
                     if root not in imports and name is not None:
-                        yield Part(quoted(node), _row(node), name, not is_inside, is_given=True)
+                        yield ReplacedPart(quoted(node), _row(node), name, not is_inside, is_given=True)
         inner = is_inside or isinstance(node, FUNCTIONS)
         # Last in, first out: what a loop binds is known in its body.
         waiting += [

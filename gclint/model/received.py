@@ -32,9 +32,9 @@ from gclint.model.values import (
     Function,
     Imported,
     Method,
+    ModelSetting,
     Object,
     Partial,
-    Setting,
     Tensor,
     Thing,
     Unknown,
@@ -304,7 +304,7 @@ class _Recorder(Emptied):
             kept = (each for each in given.things if isinstance(each, (Tensor, Fixed, Box, Object)))
             if any(is_constant(of(each)) for each in kept):
                 self._effects.kept.add(name)
-        if any(isinstance(each, Setting) for each in value.things):
+        if any(isinstance(each, ModelSetting) for each in value.things):
             self.mix(value, (given,))
         super().set_attribute(value, name, given, node, frame)
 
@@ -407,7 +407,7 @@ _PILES = (Fixed, Box, Object)
 def _holds_tensor(value: Value, met: set[int]) -> bool:
     """Tell whether something may be a tensor, or hold one."""
     for each in value.things:
-        if isinstance(each, (Tensor, Unknown, Setting)):
+        if isinstance(each, (Tensor, Unknown, ModelSetting)):
             return True
         if isinstance(each, _PILES) and id(each) not in met:
             met.add(id(each))

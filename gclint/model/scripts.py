@@ -205,9 +205,9 @@ def _row(done: Done) -> tuple[int, int]:
 
 def script_of(project: Project, file: SourceFile) -> Script:
     """Return what the code of a file does; nothing if it is too long to follow."""
-    readers: list[_Reader] = []
+    readers: list[_ScriptReader] = []
     spaces = Spaces(project, lambda space: readers[0].module(space), new_spaces(project).search)
-    reader = _Reader(spaces)
+    reader = _ScriptReader(spaces)
     readers.append(reader)
     try:
         for _ in range(_ROUNDS):
@@ -223,7 +223,7 @@ def script_of(project: Project, file: SourceFile) -> Script:
         spaces.forget()
 
 
-class _Reader(CacheValues):
+class _ScriptReader(CacheValues):
     """Follows a script, and records what it calls of the training libraries."""
 
     def __init__(self, spaces: Spaces) -> None:

@@ -20,9 +20,9 @@ from gclint.model.values import (
     Call,
     Constant,
     Fixed,
+    ModelSetting,
     Origin,
     Plain,
-    Setting,
     Tensor,
     Unknown,
     Value,
@@ -131,7 +131,8 @@ def _with_sources(value: Value, sources: set[Origin]) -> Value:
 def _is_number(value: Value) -> bool:
     """Tell whether a value is no tensor, nor an argument that may be one."""
     return bool(value.things) and all(
-        isinstance(each, (Plain, Constant, Setting)) or (isinstance(each, Unknown) and not is_argument(each))
+        isinstance(each, (Plain, Constant, ModelSetting))
+        or (isinstance(each, Unknown) and not is_argument(each))
         for each in value.things
     )
 

@@ -56,10 +56,10 @@ from gclint.model.values import (
     Function,
     Made,
     Method,
+    ModelSetting,
     Object,
     Partial,
     Plain,
-    Setting,
     Super,
     Tensor,
     Thing,
@@ -475,7 +475,7 @@ class Surroundings(Freezing):
     def set_attribute(self, value: Value, name: str, given: Value, node: ast.AST, frame: Frame) -> None:
         """Assign an attribute of whatever a value may be; what something unknown gives is nothing it got."""
         things = frozenset(each for each in value.things if not isinstance(each, Unknown) or each.is_argument)
-        if things and all(isinstance(each, Setting) for each in things):
+        if things and all(isinstance(each, ModelSetting) for each in things):
             value = Value(things, frozenset((_setting(name),)))
         elif things != value.things and name not in _OF_TENSORS:
             value = Value(
@@ -590,7 +590,7 @@ class Surroundings(Freezing):
         found = super()._value_call(node, frame)
         if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING_SETTINGS:
             holder = self.quietly(node.func.value, frame)
-            if any(isinstance(each, Setting) for each in holder.things):
+            if any(isinstance(each, ModelSetting) for each in holder.things):
                 for each in _written_keys(node):
                     self.change(Value(roots=frozenset((_setting(each),))), node, frame)
         return found

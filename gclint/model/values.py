@@ -78,7 +78,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Setting:
+class ModelSetting:
     """Settings of a model, or one of them."""
 
 
@@ -365,7 +365,7 @@ Thing: TypeAlias = (
     | Plain
     | Constant
     | Tensor
-    | Setting
+    | ModelSetting
     | Class
     | Object
     | Function

@@ -15,7 +15,7 @@ from gclint.code.tree import blocks_of
 from gclint.code.walk import FunctionNode, arguments, dotted_name, last_name, text_of, walk
 from gclint.model import leaves
 from gclint.model.attributes import new_spaces
-from gclint.model.leaves import GETTER, NAMED_BY, RETURNED, SAME, USUAL, Leaves, Part
+from gclint.model.leaves import GETTER, NAMED_BY, RETURNED, SAME, USUAL, EmbeddingPart, Leaves
 from gclint.model.objects import TooLong
 from gclint.model.values import Class
 from gclint.network.evaluation.classes import ClassInfo, words_of
@@ -116,7 +116,7 @@ class _Embeddings:
         except (TooLong, RecursionError):
             return []
 
-    def holds(self, owner: ClassInfo, part: Part) -> bool:
+    def holds(self, owner: ClassInfo, part: EmbeddingPart) -> bool:
         """Tell whether an attribute that methods of a class read is one of them."""
         kind = self._class(owner)
         return part == RETURNED or (kind is not None and self._reader.is_hooked(part, kind, self._of(owner)))
@@ -124,9 +124,13 @@ class _Embeddings:
     def names(self, owner: ClassInfo, names: Iterable[str]) -> list[str]:
         """Return the names of the attributes of a class that are among them."""
         kind = self._class(owner)
-        return [each for each in sorted(names) if kind is not None and self.holds(owner, Part(kind, each))]
+        return [
+            each
+            for each in sorted(names)
+            if kind is not None and self.holds(owner, EmbeddingPart(kind, each))
+        ]
 
-    def _of(self, owner: ClassInfo) -> frozenset[Part]:
+    def _of(self, owner: ClassInfo) -> frozenset[EmbeddingPart]:
         """Return those of the models that run a class, or are it."""
         by_default = not self._network.releases.end_before(FIRST_FINDING_EMBEDDINGS)
         models = filter(is_like_a_model, dict.fromkeys((owner, *models_running(owner))))

@@ -29,7 +29,7 @@ from gclint.verify.worker.training.by_trainer import (
     turn,
     watched_backward,
 )
-from gclint.verify.worker.training.group import DoesNotApply, Group
+from gclint.verify.worker.training.group import DoesNotApply, PracticeGroup
 from gclint.verify.worker.training.judgement import how_it_ended, judge
 from gclint.verify.worker.training.practice_run import PracticeRun
 from gclint.verify.worker.training.switches import Switch
@@ -72,7 +72,7 @@ def examine_in_place(
 class _Steps:
     """Takes single steps with one batch."""
 
-    group = Group(lambda *_: None, lambda _rows: None, finds_blocks=True)  # type: ignore[arg-type]
+    group = PracticeGroup(lambda *_: None, lambda _rows: None, finds_blocks=True)  # type: ignore[arg-type]
 
     def __init__(self, trainer: Any, switch: Switch | None, batch: dict[str, Any]) -> None:
         self._trainer = trainer

@@ -117,7 +117,7 @@ def _examine_in_fork(
         return model
 
     makers = [partial(copied, batch) for batch in batches]
-    specimen = TinyModel(
+    tiny_model = TinyModel(
         "default",
         model.config,
         build,
@@ -128,11 +128,11 @@ def _examine_in_fork(
     )
     with torch.inference_mode(False), torch.enable_grad():
         try:
-            result = examine(source, type(model), [specimen], "cpu", watch=watch)
+            result = examine(source, type(model), [tiny_model], "cpu", watch=watch)
         except NotSynthesisable as error:
             result = ClassResult(source.path, name, "not run", str(error), error.category)
         if wanted.practices and result.outcome != "not run":
-            result = trained(result, specimen, "cpu", wanted.practices, watch)
+            result = trained(result, tiny_model, "cpu", wanted.practices, watch)
     watch.known(result)
 
 

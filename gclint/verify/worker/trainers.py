@@ -192,11 +192,11 @@ def _examine_in_fork(
     name = type(own_model(trainer.model)).__name__
     watch = reporting(source.path, name, send)
     config = getattr(trainer.model, "config", None)
-    specimen = TinyModel("default", config, lambda: trainer.model, dict, least_dropout=0.0)
+    tiny_model = TinyModel("default", config, lambda: trainer.model, dict, least_dropout=0.0)
     empty = ClassResult(source.path, name, "not run")
     groups = {TRAINER: by_trainer.group()}
     with torch.inference_mode(False), torch.enable_grad():
-        watch.known(trained(empty, specimen, "cpu", practices, watch, groups))
+        watch.known(trained(empty, tiny_model, "cpu", practices, watch, groups))
 
 
 def _practices(trainer: Any, switch: Switch | None = None) -> tuple[TrainerPractice, ...]:

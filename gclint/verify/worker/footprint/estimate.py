@@ -26,7 +26,7 @@ from gclint.verify.worker.estimates import (
 )
 from gclint.verify.worker.examination.tensors import move
 from gclint.verify.worker.footprint.building import CannotEstimate, Trainee, in_a_line, trainee_of
-from gclint.verify.worker.footprint.extrapolation import SHORT, Steps, has_threshold
+from gclint.verify.worker.footprint.extrapolation import SHORT, MeasuredSteps, has_threshold
 from gclint.verify.worker.footprint.fake import PartlyFake, TooManyOperations
 from gclint.verify.worker.footprint.fits import dimensions, fits, helping
 from gclint.verify.worker.footprint.keeping import Keeping
@@ -83,7 +83,7 @@ def notes(trainee: Trainee, question: EstimateRequest, structure: Structure) -> 
         )
 
 
-def options(steps: Steps, usual: ModeEstimate) -> Iterator[Option]:
+def options(steps: MeasuredSteps, usual: ModeEstimate) -> Iterator[Option]:
     """Yield the cost of each option, beside ``usual`` non-reentrant mode; nothing if the release has none."""
     switch = getattr(steps.trainee.situation.model_class, "activation_checkpointing_enable", None)
     parameters = inspect.signature(switch).parameters if switch is not None else {}
@@ -160,7 +160,7 @@ def estimates(
                 f"{error} (what is not set is a default; --config takes the sizes of a config.json)"
             ) from error
         raise
-    steps = Steps(trainee, structure.blocks, is_extrapolated=is_extrapolated)
+    steps = MeasuredSteps(trainee, structure.blocks, is_extrapolated=is_extrapolated)
     found = _described(trainee, question, MemoryEstimate(source, trainee.situation.model_class.__name__))
     parts = dict(_parts(steps, device))
     for name, more in list(parts.items()):
@@ -172,7 +172,9 @@ def estimates(
     yield found
 
 
-def _parts(steps: Steps, device: str) -> Iterator[tuple[str, Callable[[MemoryEstimate], MemoryEstimate]]]:
+def _parts(
+    steps: MeasuredSteps, device: str
+) -> Iterator[tuple[str, Callable[[MemoryEstimate], MemoryEstimate]]]:
     """Yield the parts of an estimate, the most important first: names, and functions that add them."""
     question = steps.trainee.question
     *first, last = MODES
@@ -187,12 +189,12 @@ def _parts(steps: Steps, device: str) -> Iterator[tuple[str, Callable[[MemoryEst
         yield "measurements", partial(_with_measurements, steps, device)
 
 
-def _with_mode(steps: Steps, mode: Mode, found: MemoryEstimate) -> MemoryEstimate:
+def _with_mode(steps: MeasuredSteps, mode: Mode, found: MemoryEstimate) -> MemoryEstimate:
     seen, added = _mode(steps, mode)
     return replace(found, modes=(*found.modes, seen), additions=(*found.additions, *added))
 
 
-def _with_fits(steps: Steps, dimension: Dimension, found: MemoryEstimate) -> MemoryEstimate:
+def _with_fits(steps: MeasuredSteps, dimension: Dimension, found: MemoryEstimate) -> MemoryEstimate:
     fitting = (*found.fits, *fits(steps, dimension))
     is_too_large = not found.helps and any(
         each.mode == "non-reentrant" and not each.largest and not each.error for each in fitting
@@ -200,12 +202,12 @@ def _with_fits(steps: Steps, dimension: Dimension, found: MemoryEstimate) -> Mem
     return replace(found, fits=fitting, helps=tuple(helping(steps)) if is_too_large else found.helps)
 
 
-def _with_options(steps: Steps, found: MemoryEstimate) -> MemoryEstimate:
+def _with_options(steps: MeasuredSteps, found: MemoryEstimate) -> MemoryEstimate:
     usual = found.mode("non-reentrant")
     return replace(found, options=tuple(options(steps, usual))) if steps.names and usual else found
 
 
-def _with_measurements(steps: Steps, device: str, found: MemoryEstimate) -> MemoryEstimate:
+def _with_measurements(steps: MeasuredSteps, device: str, found: MemoryEstimate) -> MemoryEstimate:
     able = [each.mode for each in found.modes if not each.error]
     return replace(found, measurements=tuple(measurements(steps.trainee, steps.names, able, device)))
 
@@ -261,7 +263,7 @@ def _reason(trainee: Trainee, error: Exception) -> str:
     return f"{name} cannot be run at this size: {in_a_line(error)}"
 
 
-def _mode(steps: Steps, mode: Mode) -> tuple[ModeEstimate, Sequence[Addition]]:
+def _mode(steps: MeasuredSteps, mode: Mode) -> tuple[ModeEstimate, Sequence[Addition]]:
     def evaluate(kept: Kept) -> tuple[int, tuple[BlockBytes, ...], tuple[Saved, ...], list[Addition]]:
         records = kept.records()
         added = [] if mode == "plain" else additions(mode, records, kept)

@@ -36,7 +36,7 @@ class NoLaw(Exception):
     """What was seen at short lengths does not follow from each other."""
 
 
-class Steps:
+class MeasuredSteps:
     """Takes the steps of a question, each of them once."""
 
     def __init__(self, trainee: Trainee, names: Collection[str], *, is_extrapolated: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gclint.verify.worker.estimates import Dimension, Fit, Help, Lora, Sharding
 from gclint.verify.worker.footprint.building import Trainee, in_a_line
-from gclint.verify.worker.footprint.extrapolation import Steps
+from gclint.verify.worker.footprint.extrapolation import MeasuredSteps
 from gclint.verify.worker.modes import Mode
 
 _FITTED: tuple[Mode, ...] = ("plain", "non-reentrant")
@@ -29,7 +29,7 @@ def dimensions(trainee: Trainee) -> tuple[Dimension, ...]:
     return ("batch", "sequence") if trainee.reads_text else ("batch",)
 
 
-def fits(steps: Steps, dimension: Dimension) -> Iterator[Fit]:
+def fits(steps: MeasuredSteps, dimension: Dimension) -> Iterator[Fit]:
     """Yield what fits the budget, without checkpointing and with it, beside the optimizer's state."""
     trainee = steps.trainee
     budget, plan = trainee.question.budget, trainee.situation.plan
@@ -108,7 +108,7 @@ def _on_line(known: dict[int, int], budget: int, one: int, other: int) -> tuple[
     return guess, known[one] + (guess - one) * rise // run
 
 
-def helping(steps: Steps) -> Iterator[Help]:
+def helping(steps: MeasuredSteps) -> Iterator[Help]:
     """Yield what a single item needs with checkpointing and another way to train, the least change first."""
     question = steps.trainee.question
     for option, change in _KNOBS.items():

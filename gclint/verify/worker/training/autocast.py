@@ -13,7 +13,7 @@ from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.practices import AUTOCAST, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.group import (
-    Group,
+    PracticeGroup,
     Prepared,
     Rank,
     batches,
@@ -29,13 +29,15 @@ Recomputation casts weights again, and adds up gradients in another order.
 """
 
 
-def _prepare(practice: Practice, subject: ModelUnderTest, _blocks: Sequence[Block], _rank: Rank) -> Prepared:
-    enable_checkpointing(subject, practice.mode)
-    kind = subject.device.type
+def _prepare(
+    practice: Practice, under_test: ModelUnderTest, _blocks: Sequence[Block], _rank: Rank
+) -> Prepared:
+    enable_checkpointing(under_test, practice.mode)
+    kind = under_test.device.type
     return Prepared(
-        subject.model,
-        trained_parameters(subject.model),
-        batches(subject),
+        under_test.model,
+        trained_parameters(under_test.model),
+        batches(under_test),
         around=lambda: torch.autocast(kind, dtype=torch.bfloat16),
     )
 
@@ -58,5 +60,5 @@ def _advise(rows: Sequence[SetUp]) -> Advice | None:
     return None
 
 
-AUTOCASTING = Group(_prepare, _advise, agreement, rounding=torch.bfloat16)
+AUTOCASTING = PracticeGroup(_prepare, _advise, agreement, rounding=torch.bfloat16)
 """Training in mixed precision."""

@@ -31,7 +31,7 @@ from gclint.verify.worker.training.group import (
     Announce,
     DoesNotApply,
     Driven,
-    Group,
+    PracticeGroup,
     Prepared,
     Rank,
     library,
@@ -163,10 +163,10 @@ class ByTrainer:
                 # As in a new adapter, or behind a gate: what it multiplies would have no gradient to lose.
                 parameter.data.normal_(std=_SPREAD)
 
-    def group(self) -> Group:
+    def group(self) -> PracticeGroup:
         """Return the group of its practices."""
         is_mixed = self._trainer.args.bf16 or self._trainer.args.fp16
-        return Group(
+        return PracticeGroup(
             self._prepare,
             lambda _rows: None,
             scenario="dropout",
@@ -175,7 +175,7 @@ class ByTrainer:
         )
 
     def _prepare(
-        self, practice: Practice, subject: ModelUnderTest, blocks: Sequence[Block], rank: Rank
+        self, practice: Practice, under_test: ModelUnderTest, blocks: Sequence[Block], rank: Rank
     ) -> Prepared:
         assert isinstance(practice, TrainerPractice)
         trainer = self._trainer
@@ -196,13 +196,13 @@ class ByTrainer:
                 setattr(trainer.accelerator.ddp_handler, name.removeprefix("ddp_"), value)
         self._choose(practice)
         restore_random(self._random)
-        finder = None if blocks else BlockFinder(subject.model)
+        finder = None if blocks else BlockFinder(under_test.model)
         return Prepared(
-            subject.model,
-            trained_parameters(subject.model),
+            under_test.model,
+            trained_parameters(under_test.model),
             batches=lambda _step: (),
             drive=lambda count, announce: _driven(
-                practice, _Drive(trainer, subject.model, finder, announce), count
+                practice, _Drive(trainer, under_test.model, finder, announce), count
             ),
         )
 

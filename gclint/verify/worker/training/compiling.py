@@ -15,7 +15,7 @@ from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.practices import COMPILE, CompilePractice, Practice
 from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.training.group import (
-    Group,
+    PracticeGroup,
     Prepared,
     Rank,
     Seen,
@@ -31,17 +31,19 @@ _CHECKPOINT = "checkpoint"
 _CACHE = "use_cache"
 
 
-def _prepare(practice: Practice, subject: ModelUnderTest, blocks: Sequence[Block], _rank: Rank) -> Prepared:
+def _prepare(
+    practice: Practice, under_test: ModelUnderTest, blocks: Sequence[Block], _rank: Rank
+) -> Prepared:
     assert isinstance(practice, CompilePractice)
-    parameters = trained_parameters(subject.model)
-    made = batches(subject, sets_cache=not practice.is_cached)
-    enable_checkpointing(subject, practice.mode)
+    parameters = trained_parameters(under_test.model)
+    made = batches(under_test, sets_cache=not practice.is_cached)
+    enable_checkpointing(under_test, practice.mode)
     if not practice.is_compiled:
-        return Prepared(subject.model, parameters, made)
+        return Prepared(under_test.model, parameters, made)
     _enable()
     compiler = _Compiler(len(blocks))
     # This backend needs no compiler, and shows every effect of graphs on gradients.
-    model = torch.compile(subject.model, backend=compiler)
+    model = torch.compile(under_test.model, backend=compiler)
     return Prepared(model, parameters, made, seen=compiler.seen, remark=compiler.remark)
 
 
@@ -114,5 +116,5 @@ def _advise(rows: Sequence[SetUp]) -> Advice | None:
     return None
 
 
-COMPILING = Group(_prepare, _advise, is_slow=True, steps=1)
+COMPILING = PracticeGroup(_prepare, _advise, is_slow=True, steps=1)
 """Training of compiled models."""

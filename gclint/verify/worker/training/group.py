@@ -118,7 +118,7 @@ class Prepared:
 
 
 Prepare = Callable[[Practice, ModelUnderTest, Sequence[Block], Rank], Prepared]
-"""Prepares a subject for a practice; without checkpointing if its mode is ``plain``.
+"""Prepares a model for a practice; without checkpointing if its mode is ``plain``.
 
 Raises:
     DoesNotApply: this is impossible; any other exception is the failure of the practice.
@@ -145,7 +145,7 @@ def _agreement(_practice: Practice, expected: Tensor, found: Tensor, noise: floa
 
 
 @dataclass(frozen=True)
-class Group:
+class PracticeGroup:
     """How the practices of a group are run and judged."""
 
     prepare: Prepare
@@ -155,7 +155,7 @@ class Group:
     """Compares a gradient with that of the reference; the last argument is the effect of rounding."""
     rounding: torch.dtype | None = None
     """The type to which numbers are rounded, if not that of the parameters."""
-    exists: Callable[[Practice, ModelUnderTest], bool] = lambda _practice, _subject: True
+    exists: Callable[[Practice, ModelUnderTest], bool] = lambda _practice, _under_test: True
     """Whether a practice applies to this model; if not, there is no row for it."""
     load: Callable[[], object] = lambda: None
     """Imports what each practice needs, once for all of them."""
@@ -179,10 +179,10 @@ def listed(failing: Sequence[SetUp]) -> str:
     return ", ".join(f"{each.name} ({each.symptom})" for each in failing)
 
 
-def enable_checkpointing(subject: ModelUnderTest, mode: Mode) -> None:
+def enable_checkpointing(under_test: ModelUnderTest, mode: Mode) -> None:
     """Enable checkpointing, unless the mode is ``plain``."""
     if mode != "plain":
-        subject.enable_checkpointing(mode)
+        under_test.enable_checkpointing(mode)
 
 
 def trained_parameters(model: nn.Module) -> Callable[[], Mapping[str, Tensor]]:
@@ -192,7 +192,7 @@ def trained_parameters(model: nn.Module) -> Callable[[], Mapping[str, Tensor]]:
 
 
 def batches(
-    subject: ModelUnderTest, forwards: int = 1, *, sets_cache: bool = True
+    under_test: ModelUnderTest, forwards: int = 1, *, sets_cache: bool = True
 ) -> Callable[[int], Sequence[Mapping[str, Any]]]:
     """Return a function that returns the batches of each step; two lengths alternate.
 
@@ -200,7 +200,7 @@ def batches(
     """
     usual = scenario_named("default")
     return lambda step: [
-        subject.inputs(usual, step * forwards + each, sets_cache=sets_cache) for each in range(forwards)
+        under_test.inputs(usual, step * forwards + each, sets_cache=sets_cache) for each in range(forwards)
     ]
 
 

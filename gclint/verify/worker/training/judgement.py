@@ -12,7 +12,7 @@ from gclint.verify.worker.examination.fault import NO_GRADIENT, Fault
 from gclint.verify.worker.examination.phrases import described, names
 from gclint.verify.worker.practices import LOST, NOTHING_RECOMPUTED, WRONG, Practice
 from gclint.verify.worker.protocol import SetUp, SetUpOutcome
-from gclint.verify.worker.training.group import Group
+from gclint.verify.worker.training.group import PracticeGroup
 from gclint.verify.worker.training.practice_run import PracticeRun
 
 NOT_COMPARED = "not compared"
@@ -34,7 +34,7 @@ _NAMED = re.compile(r"did not receive grad for rank \d+: ([^\n]+)|with name (\S+
 
 def judge(
     practice: Practice,
-    group: Group,
+    group: PracticeGroup,
     reference: PracticeRun,
     run: PracticeRun,
     noise: Mapping[tuple[int, str], float],
@@ -133,7 +133,7 @@ def _counted(parameters: Collection[str]) -> str:
 
 def _compared(
     practice: Practice,
-    group: Group,
+    group: PracticeGroup,
     reference: PracticeRun,
     run: PracticeRun,
     noise: Mapping[tuple[int, str], float],

@@ -63,19 +63,19 @@ _SETTINGS = {
 """The settings in order of preference: the rows that test them, and how to set them."""
 
 
-def prepare(practice: Practice, subject: ModelUnderTest, _blocks: Sequence[Block], rank: Rank) -> Prepared:
+def prepare(practice: Practice, under_test: ModelUnderTest, _blocks: Sequence[Block], rank: Rank) -> Prepared:
     """Wrap a model, or leave it as it is if the practice is the reference."""
     assert isinstance(practice, ParallelPractice)
-    made = _batches(practice, subject, rank)
-    model = _with_adapters(subject, practice.mode) if practice.has_adapters else subject.model
+    made = _batches(practice, under_test, rank)
+    model = _with_adapters(under_test, practice.mode) if practice.has_adapters else under_test.model
     parameters = trained_parameters(model)
     if not practice.by_trainer:
-        enable_checkpointing(subject, practice.mode)
+        enable_checkpointing(under_test, practice.mode)
     if not practice.is_wrapped:
         return Prepared(model, parameters, made, in_loss=_loss)
     join(rank)
     if practice.by_trainer:
-        wrapped = _as_trainer_does(practice, subject, model)
+        wrapped = _as_trainer_does(practice, under_test, model)
         chosen = f"Trainer passes find_unused_parameters={wrapped.find_unused_parameters}"
         return Prepared(wrapped, parameters, made, in_loss=_loss, remark=lambda: chosen)
     wrapped = DistributedDataParallel(
@@ -84,10 +84,10 @@ def prepare(practice: Practice, subject: ModelUnderTest, _blocks: Sequence[Block
     return Prepared(wrapped, parameters, made, in_loss=_loss)
 
 
-def exists(practice: Practice, subject: ModelUnderTest) -> bool:
+def exists(practice: Practice, under_test: ModelUnderTest) -> bool:
     """Return whether a class takes such batches."""
     assert isinstance(practice, ParallelPractice)
-    available = subject.tiny_model.modalities()
+    available = under_test.tiny_model.modalities()
     if practice.by_trainer or practice.data in (TWO_FORWARDS, TWO_RANKS):
         return True
     if practice.data == TEXT:
@@ -109,29 +109,31 @@ def load() -> None:
 
 
 def _batches(
-    practice: Practice, subject: ModelUnderTest, rank: Rank
+    practice: Practice, under_test: ModelUnderTest, rank: Rank
 ) -> Callable[[int], Sequence[Mapping[str, Any]]]:
     if practice.data == TWO_FORWARDS:
-        return batches(subject, 2)
+        return batches(under_test, 2)
     if practice.data == TWO_RANKS:
         usual = scenario_named("default")
-        return lambda step: [subject.inputs(usual, step + rank.number)]
+        return lambda step: [under_test.inputs(usual, step + rank.number)]
     if practice.data == ONE_IMAGE:
         # The ranks alternate, as may happen by chance.
-        kept = (_holding(subject, _MODALITIES[ONE_IMAGE]), _holding(subject, _MODALITIES[TEXT]))
+        kept = (_holding(under_test, _MODALITIES[ONE_IMAGE]), _holding(under_test, _MODALITIES[TEXT]))
         return lambda step: kept[(step + rank.number) % 2](step)
-    return _holding(subject, _MODALITIES[practice.data]) if practice.data else batches(subject)
+    return _holding(under_test, _MODALITIES[practice.data]) if practice.data else batches(under_test)
 
 
-def _holding(subject: ModelUnderTest, kept: Collection[str]) -> Callable[[int], Sequence[Mapping[str, Any]]]:
+def _holding(
+    under_test: ModelUnderTest, kept: Collection[str]
+) -> Callable[[int], Sequence[Mapping[str, Any]]]:
     """Return a function that returns batches with only these modalities."""
-    specimen = subject.tiny_model
-    if specimen.variants is not None and not specimen.variants.modalities <= frozenset(kept):
-        specimen = replace(specimen, inputs=partial(specimen.variants.inputs, kept), other_inputs=None)
-    usual = batches(subject)
+    tiny_model = under_test.tiny_model
+    if tiny_model.variants is not None and not tiny_model.variants.modalities <= frozenset(kept):
+        tiny_model = replace(tiny_model, inputs=partial(tiny_model.variants.inputs, kept), other_inputs=None)
+    usual = batches(under_test)
 
     def made(step: int) -> Sequence[Mapping[str, Any]]:
-        subject.tiny_model = specimen
+        under_test.tiny_model = tiny_model
         return usual(step)
 
     return made
@@ -172,7 +174,7 @@ class _Wrapped(Exception):
 
 
 def _as_trainer_does(
-    practice: Practice, subject: ModelUnderTest, model: nn.Module
+    practice: Practice, under_test: ModelUnderTest, model: nn.Module
 ) -> DistributedDataParallel:
     """Return the model as the Trainer of transformers wraps it when it starts training."""
     library("accelerate", DDP)
@@ -189,7 +191,7 @@ def _as_trainer_does(
         warnings.simplefilter("ignore")
         arguments = arguments_module.TrainingArguments(
             output_dir=tempfile.gettempdir(),
-            use_cpu=subject.device.type == "cpu",
+            use_cpu=under_test.device.type == "cpu",
             gradient_checkpointing=True,
             gradient_checkpointing_kwargs={"use_reentrant": practice.mode == "reentrant"},
             report_to="none",
@@ -206,15 +208,15 @@ def _as_trainer_does(
     return wrapped
 
 
-def _with_adapters(subject: ModelUnderTest, mode: Mode) -> nn.Module:
+def _with_adapters(under_test: ModelUnderTest, mode: Mode) -> nn.Module:
     """Add LoRA to all linear layers; make inputs require grad if the mode needs it, as is common."""
     peft = library("peft", PEFT)
     if mode == "reentrant":
         with suppress(NotImplementedError):
-            subject.model.enable_input_require_grads()
+            under_test.model.enable_input_require_grads()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model: nn.Module = peft.get_peft_model(subject.model, lora(subject, peft))
+        model: nn.Module = peft.get_peft_model(under_test.model, lora(under_test, peft))
     return model.train()
 
 

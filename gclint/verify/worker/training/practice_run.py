@@ -28,7 +28,7 @@ from gclint.verify.worker.training.group import (
     Announce,
     BadPractice,
     DoesNotApply,
-    Group,
+    PracticeGroup,
     Prepared,
     Rank,
     Seen,
@@ -72,8 +72,8 @@ class PracticeRun:
 
 def run_practice(
     practice: Practice,
-    group: Group,
-    subject: ModelUnderTest,
+    group: PracticeGroup,
+    under_test: ModelUnderTest,
     blocks: Sequence[Block],
     scales: Mapping[str, float],
     begin: Callable[[str], None],
@@ -85,7 +85,7 @@ def run_practice(
     Args:
         practice: the practice.
         group: its group.
-        subject: the model to train; it is changed.
+        under_test: the model to train; it is changed.
         blocks: the blocks whose runs are counted.
         scales: the sizes of the outputs in the run with which this one will be compared.
         begin: called with the name of each stage when it begins.
@@ -94,7 +94,7 @@ def run_practice(
     """
     run = PracticeRun(scales=dict(scales))
     # Before modules are wrapped, since wrappers take over their names.
-    phases = Phases(subject.model, blocks)
+    phases = Phases(under_test.model, blocks)
 
     def enter(stage: str) -> None:
         run.stage = stage
@@ -104,10 +104,10 @@ def run_practice(
     try:
         enter("the set-up")
         seed(0)
-        subject.prepare(scenario_named(group.scenario))
+        under_test.prepare(scenario_named(group.scenario))
         if perturbed:
-            subject.perturb(perturbed, group.rounding)
-        prepared = group.prepare(practice, subject, blocks, rank)
+            under_test.perturb(perturbed, group.rounding)
+        prepared = group.prepare(practice, under_test, blocks, rank)
         _run_steps(group.steps, prepared, phases, run, enter)
         prepared.inspect()
     except DoesNotApply as refusal:

@@ -26,15 +26,15 @@ from gclint.verify.worker.tiny_model import TinyModel
 from gclint.verify.worker.training.adapters import ADAPTERS
 from gclint.verify.worker.training.autocast import AUTOCASTING
 from gclint.verify.worker.training.compiling import COMPILING
-from gclint.verify.worker.training.group import ALONE, DoesNotApply, Group, Rank
+from gclint.verify.worker.training.group import ALONE, DoesNotApply, PracticeGroup, Rank
 from gclint.verify.worker.training.judgement import how_it_ended, judge
 from gclint.verify.worker.training.parallel import advise, exists, load, prepare
 from gclint.verify.worker.training.practice_run import PracticeRun, average, run_practice, together
 from gclint.verify.worker.training.wrapping import WRAPPING
 from gclint.verify.worker.watch import Watch
 
-GROUPS: dict[str, Group] = {
-    DDP: Group(prepare, advise, exists=exists, load=load),
+GROUPS: dict[str, PracticeGroup] = {
+    DDP: PracticeGroup(prepare, advise, exists=exists, load=load),
     PEFT: ADAPTERS,
     WRAPPER: WRAPPING,
     AUTOCAST: AUTOCASTING,
@@ -53,14 +53,14 @@ _PERTURBATIONS = 2
 
 def trained(
     result: ClassResult,
-    specimen: TinyModel,
+    tiny_model: TinyModel,
     device: str,
     practices: Sequence[Practice],
     watch: Watch,
-    groups: Mapping[str, Group] = GROUPS,
+    groups: Mapping[str, PracticeGroup] = GROUPS,
 ) -> ClassResult:
     """Return the result of a class with a row for each practice, and advice for each group."""
-    training = _Training(ModelUnderTest(specimen, device), watch, _limit(len(practices)), groups)
+    training = _Training(ModelUnderTest(tiny_model, device), watch, _limit(len(practices)), groups)
     rows: list[SetUp] = []
     for practice in training.existing(practices):
         row = training.row(practice)
@@ -78,7 +78,7 @@ def _limit(count: int) -> float:
     return _SECONDS if whole is None else whole / (1 + count) / _SHARE
 
 
-def _advice(rows: Sequence[SetUp], groups: Mapping[str, Group]) -> Iterator[Advice]:
+def _advice(rows: Sequence[SetUp], groups: Mapping[str, PracticeGroup]) -> Iterator[Advice]:
     by_group: defaultdict[str, list[SetUp]] = defaultdict(list)
     for each in rows:
         by_group[each.group].append(each)
@@ -89,13 +89,17 @@ def _advice(rows: Sequence[SetUp], groups: Mapping[str, Group]) -> Iterator[Advi
 
 
 class _Training:
-    """One subject, with the reference steps that several practices share."""
+    """One model under test, with the reference steps that several practices share."""
 
     def __init__(
-        self, subject: ModelUnderTest, watch: Watch, seconds: float, groups: Mapping[str, Group] = GROUPS
+        self,
+        under_test: ModelUnderTest,
+        watch: Watch,
+        seconds: float,
+        groups: Mapping[str, PracticeGroup] = GROUPS,
     ) -> None:
         self._groups = groups
-        self._subject = subject
+        self._under_test = under_test
         self._watch = watch
         self._seconds = seconds
         self._longest = 0.0
@@ -111,7 +115,7 @@ class _Training:
             # The rows report missing libraries.
             with suppress(DoesNotApply):
                 self._groups[name].load()
-        yield from (each for each in practices if self._groups[each.group].exists(each, self._subject))
+        yield from (each for each in practices if self._groups[each.group].exists(each, self._under_test))
 
     def row(self, practice: Practice) -> SetUp | None:
         """Run one practice and what it takes to judge it; None if its reference cannot be run either."""
@@ -201,7 +205,7 @@ class _Training:
 
         def work(rank: Rank, fork: Fork) -> None:
             fork.keep(
-                run_practice(practice, group, self._subject, blocks, scales, fork.send, perturbed, rank)
+                run_practice(practice, group, self._under_test, blocks, scales, fork.send, perturbed, rank)
             )
 
         ended = in_forks([partial(work, rank) for rank in ranks], receive, self._seconds)
@@ -219,7 +223,7 @@ class _Training:
             self._blocks = tuple(each for each in found if not each.is_lone)
         elif self._blocks is None:
             conditions = Conditions(replace(scenario_named("default"), steps=1), "plain", finds_blocks=True)
-            run = Runner(self._subject, self._watch).run(conditions, {})
+            run = Runner(self._under_test, self._watch).run(conditions, {})
             self._blocks = tuple(each for each in run.blocks if not each.is_lone)
         return self._blocks
 

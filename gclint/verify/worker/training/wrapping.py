@@ -21,7 +21,7 @@ from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.scenarios import scenario_named
 from gclint.verify.worker.training.group import (
     BadPractice,
-    Group,
+    PracticeGroup,
     Prepared,
     Rank,
     batches,
@@ -44,30 +44,33 @@ _FSDP_SETTINGS = {
 _LOOK_UPS = ("func.__self__", "func.func.__self__", "func.args[0]")
 
 
-def _prepare(practice: Practice, subject: ModelUnderTest, blocks: Sequence[Block], rank: Rank) -> Prepared:
+def _prepare(practice: Practice, under_test: ModelUnderTest, blocks: Sequence[Block], rank: Rank) -> Prepared:
     assert isinstance(practice, WrapperPractice)
     if practice.has_dropout:
-        subject.prepare(_DROPOUT)
+        under_test.prepare(_DROPOUT)
     # Wrapped modules have other names.
-    parameters, given = trained_parameters(subject.model), calls_with(_hold_cache, subject.model, blocks)
-    made = batches(subject, sets_cache=not practice.is_cached)
+    parameters, given = (
+        trained_parameters(under_test.model),
+        calls_with(_hold_cache, under_test.model, blocks),
+    )
+    made = batches(under_test, sets_cache=not practice.is_cached)
     if practice.by == SHARDED:
-        _shard(subject, blocks, rank)
-        enable_checkpointing(subject, practice.mode)
-        return Prepared(subject.model, trained_parameters(subject.model), made)
+        _shard(under_test, blocks, rank)
+        enable_checkpointing(under_test, practice.mode)
+        return Prepared(under_test.model, trained_parameters(under_test.model), made)
     if practice.mode == "plain":
-        return Prepared(subject.model, parameters, made)
+        return Prepared(under_test.model, parameters, made)
     if practice.by in _CUSTOM:
-        _set_custom(subject.model, _CUSTOM[practice.by])
+        _set_custom(under_test.model, _CUSTOM[practice.by])
     else:
-        plugin = _plugin(subject.model, practice, blocks)
-        _FSDP[practice.by](subject.model, plugin)
+        plugin = _plugin(under_test.model, practice, blocks)
+        _FSDP[practice.by](under_test.model, plugin)
     return Prepared(
-        subject.model,
+        under_test.model,
         parameters,
         made,
-        _wrapped_parts(subject.model, blocks),
-        remark=lambda: _remark(practice, subject.model, given),
+        _wrapped_parts(under_test.model, blocks),
+        remark=lambda: _remark(practice, under_test.model, given),
     )
 
 
@@ -104,12 +107,12 @@ def _remark(practice: WrapperPractice, model: nn.Module, given: Mapping[str, Seq
     return "; ".join(remarks)
 
 
-def _shard(subject: ModelUnderTest, blocks: Sequence[Block], rank: Rank) -> None:
+def _shard(under_test: ModelUnderTest, blocks: Sequence[Block], rank: Rank) -> None:
     join(rank)
-    mesh = init_device_mesh(subject.device.type, (rank.count,))
+    mesh = init_device_mesh(under_test.device.type, (rank.count,))
     for block in blocks:
-        fully_shard(subject.model.get_submodule(block.name), mesh=mesh)
-    fully_shard(subject.model, mesh=mesh)
+        fully_shard(under_test.model.get_submodule(block.name), mesh=mesh)
+    fully_shard(under_test.model, mesh=mesh)
 
 
 def _plugin(model: Any, practice: WrapperPractice, blocks: Sequence[Block]) -> Any:
@@ -178,9 +181,9 @@ _CUSTOM: dict[str, Callable[[Any], Any]] = {
 """How checkpoint functions look up the layer that they are called for."""
 
 
-def _exists(practice: Practice, subject: ModelUnderTest) -> bool:
+def _exists(practice: Practice, under_test: ModelUnderTest) -> bool:
     assert isinstance(practice, WrapperPractice)
-    return not practice.has_dropout or subject.allows(_DROPOUT, ())
+    return not practice.has_dropout or under_test.allows(_DROPOUT, ())
 
 
 def advise(rows: Sequence[SetUp]) -> Advice | None:
@@ -222,5 +225,5 @@ def _custom_advice(outcomes: Mapping[str, str]) -> list[str]:
     )
 
 
-WRAPPING = Group(_prepare, advise, exists=_exists, load=lambda: library("accelerate", WRAPPER))
+WRAPPING = PracticeGroup(_prepare, advise, exists=_exists, load=lambda: library("accelerate", WRAPPER))
 """Training with blocks that other libraries checkpoint."""
