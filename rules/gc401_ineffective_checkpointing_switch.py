@@ -183,11 +183,13 @@ def _exempt(network: Network, done: Done, model: Returned) -> str | None:
         return None
     if done.receiver is not None and done.receiver.path == _CONFIG and any(script.taking(done.receiver)):
         return "something else gets the configuration, perhaps to make another model of it"
+    if (reason := _not_trained(script, done, model)) is not None:
+        return reason
     if trains_otherwise(script):
         return "a trainer may enable checkpointing, by arguments that are not known"
     if any(is_handed_on(script, each) for each in made_of(script, model)):
         return "something of which nothing is known gets the model, and may enable checkpointing"
-    return _not_trained(script, done, model)
+    return None
 
 
 def _not_trained(script: Script, done: Done, model: Returned) -> str | None:

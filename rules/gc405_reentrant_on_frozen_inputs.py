@@ -165,10 +165,10 @@ def _why_not(network: Network, training: Training, adapting: Done, model: Return
         return "it is not known that the adapters leave the embeddings frozen"
     if not training.is_decided:
         return "something of which nothing is known may change the arguments"
-    if mentions(network.file, _REQUIRING):
-        return "the script makes inputs require grad, or may do so"
     if any(is_handed_on(training.script, each) for each in made_of(training.script, model)):
         return "something of which nothing is known gets the model"
+    if mentions(network.file, _REQUIRING):
+        return "the script makes inputs require grad, or may do so"
     callbacks = training.script.argument(training.trainer, "callbacks")
     if callbacks is not None and not is_literally(callbacks, None):
         return "callbacks get the model, too"
