@@ -31,6 +31,7 @@ from gclint.model.values import (
     Function,
     Imported,
     ModelSetting,
+    Object,
     Value,
     join,
     of,
@@ -313,8 +314,10 @@ class Interpreter(Expressions):
     def _matched(self, kind: Value, subject: Value, pattern: ast.MatchClass, frame: Frame) -> Iterator[Value]:
         """Yield the attributes that a pattern of a class reads."""
         self.instances_asked(kind, pattern, frame)
+        known = (each for each in subject.things if isinstance(each, (Class, Object)))
+        objects = Value(frozenset(known), subject.roots)
         for each in pattern.kwd_attrs:
-            yield self.attribute(subject, each, pattern, frame, is_optional=True)
+            yield self.attribute(objects, each, pattern, frame, is_optional=True)
 
     def _follow_for(self, node: ast.For, frame: Frame) -> None:
         iterated = self.value(node.iter, frame)
