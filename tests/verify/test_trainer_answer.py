@@ -69,6 +69,11 @@ def test_names_are_spelled_out_and_none_is_tried_twice() -> None:
     assert switched[1].lines() == ("model.save()",)
 
 
+def test_the_lines_name_the_class_of_the_arguments() -> None:
+    for each in trainer_practices(_own("reentrant", made_by="SFTConfig"), is_frozen=True):
+        assert "SFTConfig(" in each.lines()
+
+
 def test_a_run_that_works_is_fine() -> None:
     practices = trainer_practices(_own("non-reentrant"), is_frozen=False)
     assert _told(practices) == (

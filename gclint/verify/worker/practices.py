@@ -219,6 +219,8 @@ class TrainerPractice(Practice):
     """Further arguments of checkpoints, as code."""
     word: str = "gradient"
     """What the release calls this kind of checkpointing in the Trainer's arguments."""
+    made_by: str = "TrainingArguments"
+    """The class of the Trainer's arguments."""
     switch: tuple[str, ...] | None = None
     """The lines that switch checkpointing on; None if the Trainer does."""
 
@@ -255,7 +257,7 @@ class TrainerPractice(Practice):
             chosen.append(f'{self.word}_checkpointing_kwargs={{"{REENTRANT}": {self.mode == "reentrant"}}}')
         chosen += [f"{name}={value}" for name, value in self.options if value or name == FIND_UNUSED]
         first = (INPUTS,) if self.requires_inputs else ()
-        return (*first, "TrainingArguments(", "    ...,", *(f"    {each}," for each in chosen), ")")
+        return (*first, f"{self.made_by}(", "    ...,", *(f"    {each}," for each in chosen), ")")
 
 
 def trainer_practices(own: TrainerPractice, *, is_frozen: bool) -> tuple[TrainerPractice, ...]:

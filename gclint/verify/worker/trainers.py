@@ -218,6 +218,7 @@ def _practices(trainer: Any, switch: Switch | None = None) -> tuple[TrainerPract
         options=parallel_options(trainer) if together else (),
         others=tuple((name, repr(value)) for name, value in kwargs.items()) if is_on else (),
         word=word_for_checkpointing(trainer.args),
+        made_by=type(trainer.args).__name__,
         switch=None if switch is None else switch.lines,
     )
     is_frozen = not all(each.requires_grad for each in trainer.model.parameters())
