@@ -7,7 +7,6 @@ block, or while a file is imported.
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set
@@ -17,7 +16,7 @@ from gclint.code.file import SourceFile
 from gclint.code.naming import names_model
 from gclint.code.outline import ImportedName
 from gclint.code.remembered import remembered
-from gclint.code.walk import FUNCTIONS, children, last_name, text_of, walk
+from gclint.code.walk import FUNCTIONS, called_name, children, last_name, text_of, walk
 from gclint.model import known, tensors
 from gclint.model.notes import quoted
 from gclint.model.spaces import KNOWN
@@ -32,8 +31,6 @@ CLASS = "__class__"
 """The attribute by which an object becomes one of another class, with other parts."""
 _GOING_OVER = frozenset(("modules", "named_modules", "children", "named_children"))
 """The methods of a module that give its parts."""
-_APPLIED = re.compile(r"\.apply\(\s*(\w+)")
-"""Matches what a method of modules calls with each part, whose name it captures."""
 _MAKING = frozenset(("from_pretrained", "from_config", "_from_config"))
 """The methods of a class of models that make one."""
 _TRAINING = frozenset(("accelerate", "deepspeed", "peft", "transformers", "trl"))
@@ -238,7 +235,7 @@ def _is_filling(node: ast.AST) -> bool:
 
 def _given(file: SourceFile) -> Iterator[ReplacedPart]:
     """Yield the parts, or whole models, that functions of other packages get outside of classes."""
-    applied = frozenset(_APPLIED.findall(file.text))
+    applied = _applied(file)
     imports = {each.bound: each for each in file.outline.all_imported() if not each.level}
     waiting: list[tuple[ast.AST, bool]] = [] if file.tree is None else [(file.tree.module, False)]
     parts: dict[str, str] = {}
@@ -267,6 +264,13 @@ def _given(file: SourceFile) -> Iterator[ReplacedPart]:
         waiting += [
             (each, inner) for each in reversed([*children(node)]) if not isinstance(each, ast.ClassDef)
         ]
+
+
+def _applied(file: SourceFile) -> frozenset[str]:
+    """Return the names of functions that a method of modules calls with each part."""
+    nodes = () if file.tree is None or "apply" not in file.text else walk(file.tree.module)
+    calls = (each for each in nodes if isinstance(each, ast.Call) and called_name(each) == "apply")
+    return frozenset(last_name(each) for call in calls for each in call.args)
 
 
 def _prepares(node: ast.Call, imports: Mapping[str, ImportedName]) -> bool:
