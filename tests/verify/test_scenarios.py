@@ -124,5 +124,5 @@ def test_layers_are_dropped_where_any_block_runs_less_often(
     run = SimpleNamespace(steps=steps, recorded=dict(zip(names, recorded, strict=True)))
     usual = SimpleNamespace(steps=[SimpleNamespace(loss=1.0)])
     with _scenarios("default") as (scenarios, _):
-        scenarios._case = SimpleNamespace(reference=usual, blocks=blocks)
+        scenarios._comparison = SimpleNamespace(reference=usual, blocks=blocks)
         assert scenarios._adds_nothing(scenario, run) is adds_nothing

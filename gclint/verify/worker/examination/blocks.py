@@ -98,9 +98,10 @@ def on_calls(before: Any, after: Any = None) -> list[Any]:
 def stacks(model: nn.Module) -> dict[nn.Module, int]:
     """Return the members of stacks, each with a number that is the same for members of the same stack.
 
-    A stack is a list, a dictionary or a sequence of modules, or three or more modules of one class whose
-    names end in numbers, since two are more often units of a head; a list of lists is one stack. A module
-    without submodules is not a member: it is a layer of the framework, not a block.
+    A stack is a list, a dictionary or a sequence of modules, or modules of one class whose names end in
+    numbers, two of which are counted from 0: those that are written out from 1 are more often units of a
+    head. A list of lists is one stack. A module without submodules is not a member: it is a layer of the
+    framework, not a block.
     """
     members: dict[nn.Module, int] = {}
     for number, module in enumerate(model.modules()):
@@ -115,11 +116,13 @@ def stacks(model: nn.Module) -> dict[nn.Module, int]:
 def _stacked(module: nn.Module) -> list[nn.Module]:
     children = list(module.named_children())
     if not isinstance(module, nn.ModuleList | nn.ModuleDict | nn.Sequential):
-        numbered = defaultdict(list)
+        numbered: defaultdict[tuple[str, type[nn.Module]], dict[str, nn.Module]] = defaultdict(dict)
         for name, child in children:
-            if name[-1].isdigit():
-                numbered[name.rstrip("0123456789"), type(child)].append(child)
-        return [each for group in numbered.values() if len(group) > 2 for each in group]
+            stem = name.rstrip("0123456789")
+            if stem != name:
+                numbered[stem, type(child)][name.removeprefix(stem)] = child
+        groups = (group for group in numbered.values() if len(group) > 2 or group.keys() == {"0", "1"})
+        return [each for group in groups for each in group.values()]
     return [child for _, child in children]
 
 
@@ -265,8 +268,9 @@ class BlockFinder:
     def _after(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if module in self._candidates:
             self._open.remove(module)
-            kept = [*tensors_in((args, kwargs)), *islice(tensors_in(output), 1)]
-            self._inner[module].difference_update(address_of(each) for _, each in kept)
+            if self._inner[module]:  # Tensors without storage are run where nobody notes what is saved.
+                kept = [*tensors_in((args, kwargs)), *islice(tensors_in(output), 1)]
+                self._inner[module].difference_update(address_of(each) for _, each in kept)
         if module in self._stacks:
             taken = tuple(each for _, each in tensors_in((args, kwargs)) if each.is_floating_point())
             returned = tuple(each for _, each in tensors_in(output) if each.is_floating_point())
