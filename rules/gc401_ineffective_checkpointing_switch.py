@@ -187,7 +187,7 @@ def _exempt(network: Network, done: Done, model: Returned) -> str | None:
         return reason
     if trains_otherwise(script):
         return "a trainer may enable checkpointing, by arguments that are not known"
-    if any(is_handed_on(script, each) for each in made_of(script, model)):
+    if is_handed_on(script, made_of(script, model)):
         return "something of which nothing is known gets the model, and may enable checkpointing"
     return None
 

@@ -142,9 +142,7 @@ def _combined(
         enabling = [each for each in done if each.name in ENABLING]
         if len(enabling) != 1 or not is_literally(script.argument(wrapper, _FIND), True):
             continue
-        if any(each.name in _OTHERWISE for each in done):
-            continue
-        if any(is_handed_on(script, each) for each in around):
+        if is_handed_on(script, around) or any(each.name in _OTHERWISE for each in done):
             continue
         options = script.argument(enabling[0], *OPTIONS, index=0)
         if options is not None and is_literally(script.under(options, USE_REENTRANT), True):

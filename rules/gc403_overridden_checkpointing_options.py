@@ -136,7 +136,7 @@ def _why_not(script: Script, done: Done) -> str | None:
     results = made_of(script, result_of(done))
     if any(each.name in ENABLING for each in script.about(results)):
         return "checkpointing is enabled once more afterwards"
-    if any(is_handed_on(script, each) for each in results):
+    if is_handed_on(script, results):
         return "something of which nothing is known gets the model afterwards"
     return None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from gclint.code.names import names
 from gclint.finding import Applicability, Finding, StoryStep
 from gclint.model.scripts import Done, Script, class_of_model, is_literally, is_model, only_returned
-from gclint.model.values import Box, Constant, Fixed, Returned, Value
+from gclint.model.values import Box, Fixed, Returned, Value
 from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.network.training import (
@@ -165,7 +165,7 @@ def _why_not(network: Network, training: Training, adapting: Done, model: Return
         return "it is not known that the adapters leave the embeddings frozen"
     if not training.is_decided:
         return "something of which nothing is known may change the arguments"
-    if any(is_handed_on(training.script, each) for each in made_of(training.script, model)):
+    if is_handed_on(training.script, made_of(training.script, model)):
         return "something of which nothing is known gets the model"
     if mentions(network.file, _REQUIRING):
         return "the script makes inputs require grad, or may do so"
@@ -193,18 +193,10 @@ def _leaves_embeddings(script: Script, adapting: Done) -> bool:
 
 def _is_one_of(script: Script, value: Value, allowed: frozenset[str]) -> bool:
     """Return whether a text, or all texts in a list or tuple, are some that are allowed; None is right."""
-    things = [
-        one
-        for each in value.things
-        for one in (
-            [inner for item in script.items(each) for inner in item.things]
-            if isinstance(each, (Box, Fixed))
-            else [each]
-        )
-    ]
-    return all(
-        isinstance(each, Constant) and (each.value is None or each.value in allowed) for each in things
-    )
+    inside = [one for each in value.things for item in script.items(each) for one in item.things]
+    written = [each for each in value.things if not isinstance(each, (Box, Fixed))]
+    texts = (getattr(each, "value", each) for each in (*inside, *written))
+    return all(each is None or each in allowed for each in texts)
 
 
 def _story(script: Script, training: Training, adapting: Done, model: Returned) -> Iterator[StoryStep]:

@@ -144,6 +144,10 @@ GENERATORS = names(
     """
 )
 """Classes of objects, and functions that make some, whose methods do so."""
+MODEL_MAKERS = frozenset(("from_pretrained", "from_config", "_from_config"))
+"""The methods of a class of models that make one."""
+TRAINING_PACKAGES = frozenset(("accelerate", "peft", "transformers", "trl"))
+"""The packages that make whole models ready for training."""
 NEEDING_GRADIENTS = frozenset(("torch.is_grad_enabled", "torch.autograd.grad", "torch.autograd.backward"))
 """Functions whose results depend on whether gradients are recorded."""
 ABOUT_GRADIENTS = names(

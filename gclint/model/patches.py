@@ -31,10 +31,7 @@ CLASS = "__class__"
 """The attribute by which an object becomes one of another class, with other parts."""
 _GOING_OVER = frozenset(("modules", "named_modules", "children", "named_children"))
 """The methods of a module that give its parts."""
-_MAKING = frozenset(("from_pretrained", "from_config", "_from_config"))
-"""The methods of a class of models that make one."""
-_TRAINING = frozenset(("accelerate", "deepspeed", "peft", "transformers", "trl"))
-"""Packages whose functions make whole models ready for training."""
+_TRAINING = known.TRAINING_PACKAGES | {"deepspeed"}
 _RELIED_ON = KNOWN | frozenset(
     (
         "builtins",
@@ -283,7 +280,7 @@ def _loads_model(node: ast.expr) -> bool:
     function = node.func if isinstance(node, ast.Call) else None
     return (
         isinstance(function, ast.Attribute)
-        and function.attr in _MAKING
+        and function.attr in known.MODEL_MAKERS
         and names_model(last_name(function.value), is_librarys=True)
     )
 

@@ -16,10 +16,10 @@ from gclint.code.names import names
 from gclint.code.naming import names_model
 from gclint.code.project import Project
 from gclint.code.walk import walk
+from gclint.model import known
 from gclint.model.attributes import new_spaces
 from gclint.model.cache_values import DICTS, CacheValues
 from gclint.model.frames import Frame
-from gclint.model.known import CHECKPOINT_FUNCTION
 from gclint.model.notes import Kind
 from gclint.model.objects import TooLong
 from gclint.model.spaces import Space, Spaces
@@ -42,16 +42,13 @@ from gclint.model.values import (
 )
 
 ITEM = "[]"
-PACKAGES = frozenset(("accelerate", "peft", "torch", "transformers", "trl"))
+PACKAGES = known.TRAINING_PACKAGES | {"torch"}
 """The packages whose functions are known by their names, also where their code is among the given files."""
-_TOLD_APART = frozenset(("accelerate", "peft", "transformers", "trl"))
-"""Those of which it matters what a certain call has given."""
 WRAPPERS = frozenset(
     ("torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel")
 )
 _SAME = names("bfloat16 cpu cuda double eval float half requires_grad_ to train")
 """The methods of a model that return the model."""
-_MODEL_MAKERS = frozenset(("from_pretrained", "from_config", "_from_config"))
 _OTHER_FRAMEWORKS = ("Flax", "TF")
 _OF_TRAINING = ("_wrap_model", "_inner_training_loop", "create_accelerator_and_postprocess", "train")
 """The methods of a trainer by which it may train otherwise."""
@@ -299,7 +296,9 @@ class _ScriptReader(CacheValues):
         *,
         is_certain: bool = True,
     ) -> None:
-        is_asked = where is self.script.set or (receiver is None and name.partition(".")[0] in _TOLD_APART)
+        is_asked = where is self.script.set or (
+            receiver is None and name.partition(".")[0] in known.TRAINING_PACKAGES
+        )
         marks = (each for each in frame.names if is_asked and each.startswith(_MARK))
         earlier = (thing for key in marks for thing in frame.names[key].things)
         before = frozenset(each.node for each in earlier if isinstance(each, Returned))
@@ -316,7 +315,7 @@ class _ScriptReader(CacheValues):
         if name.partition(".")[0] not in PACKAGES:
             return super()._call_external(name, call, node, frame)
         self._record(self.script.calls, name, None, call, node, frame, is_certain=self._is_certain)
-        if name in WRAPPERS or name.partition(".")[0] in _TOLD_APART:
+        if name in WRAPPERS or name.partition(".")[0] in known.TRAINING_PACKAGES:
             self._call_back(call, node, frame)
             return of(Returned(name, node))
         return super()._call_external(name, call, node, frame)
@@ -379,7 +378,7 @@ class _ScriptReader(CacheValues):
     ) -> Value:
         if isinstance(thing, Returned):
             return _part(thing, name)
-        if name == CHECKPOINT_FUNCTION:
+        if name == known.CHECKPOINT_FUNCTION:
             return _UNKNOWN  # It has its arguments from where checkpointing was enabled.
         return super()._attribute(thing, value, name, node, frame, is_optional)
 
@@ -457,7 +456,7 @@ def is_model(thing: Returned | None) -> bool:
     package, kind, maker = _split(thing.name)
     return (
         package == "transformers"
-        and maker in _MODEL_MAKERS
+        and maker in known.MODEL_MAKERS
         and names_model(kind, is_librarys=True)
         and not kind.startswith(_OTHER_FRAMEWORKS)
     )
@@ -471,7 +470,7 @@ def class_of_model(thing: Returned) -> str:
 def _split(name: str) -> tuple[str, str, str]:
     """Return the package, the class and the method of a dotted name; a constructor counts as a maker."""
     package, *inner = name.split(".")
-    if len(inner) > 1 and inner[-1] in _MODEL_MAKERS:
+    if len(inner) > 1 and inner[-1] in known.MODEL_MAKERS:
         return package, inner[-2], inner[-1]
     return package, inner[-1] if inner else "", "from_config"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gclint.code.file import SourceFile
@@ -79,7 +79,7 @@ class Training:
         made, trainer = result_of(self.arguments), result_of(self.trainer)
         is_set = any(each.name.startswith("set_") for each in self.script.about([made]))
         is_reached = any(each.path[0] == "args" for each in self.script.about([trainer]))
-        return not is_set and not is_reached and not is_handed_on(self.script, made)
+        return not is_set and not is_reached and not is_handed_on(self.script, [made])
 
 
 def trainings(script: Script) -> Iterator[Training]:
@@ -97,12 +97,13 @@ def mentions(file: SourceFile, words: Collection[str]) -> bool:
     return file.tree is not None and any(_word(each) in words for each in walk(file.tree.module))
 
 
-def is_handed_on(script: Script, thing: Returned) -> bool:
-    """Return whether something may get a thing, or a part of it, of which it is not known what it does.
+def is_handed_on(script: Script, things: Iterable[Returned]) -> bool:
+    """Return whether something may get one of some things, or a part, of which it is not known what it does.
 
     Functions of torch with "checkpoint" in their names are meant to change how it checkpoints.
     """
-    names = (each.name for each in script.taking(thing) if each.receiver is None)
+    taking = (each for thing in things for each in script.taking(thing))
+    names = (each.name for each in taking if each.receiver is None)
     return any(each.partition(".")[0] not in PACKAGES or "checkpoint" in each for each in names)
 
 
