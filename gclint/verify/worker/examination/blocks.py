@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from inspect import isfunction, unwrap
 from itertools import islice, pairwise
 from typing import Any
 
@@ -99,9 +100,9 @@ def stacks(model: nn.Module) -> dict[nn.Module, int]:
     """Return the members of stacks, each with a number that is the same for members of the same stack.
 
     A stack is a list, a dictionary or a sequence of modules, or modules of one class whose names end in
-    numbers, two of which are counted from 0: those that are written out from 1 are more often units of a
-    head. A list of lists is one stack. A module without submodules is not a member: it is a layer of the
-    framework, not a block.
+    numbers, unless there are only two and the class has both names in its code: these are the two units of
+    a head, say, and no settings make more of them. A list of lists is one stack. A module without
+    submodules is not a member: it is a layer of the framework, not a block.
     """
     members: dict[nn.Module, int] = {}
     for number, module in enumerate(model.modules()):
@@ -118,12 +119,19 @@ def _stacked(module: nn.Module) -> list[nn.Module]:
     if not isinstance(module, nn.ModuleList | nn.ModuleDict | nn.Sequential):
         numbered: defaultdict[tuple[str, type[nn.Module]], dict[str, nn.Module]] = defaultdict(dict)
         for name, child in children:
-            stem = name.rstrip("0123456789")
-            if stem != name:
-                numbered[stem, type(child)][name.removeprefix(stem)] = child
-        groups = (group for group in numbered.values() if len(group) > 2 or group.keys() == {"0", "1"})
+            if name[-1].isdigit():
+                numbered[name.rstrip("0123456789"), type(child)][name] = child
+        several = (group for group in numbered.values() if len(group) > 1)
+        groups = (group for group in several if len(group) > 2 or not _are_written(group, module))
         return [each for group in groups for each in group.values()]
     return [child for _, child in children]
+
+
+def _are_written(names: Collection[str], module: nn.Module) -> bool:
+    """Return whether the code of a module's class has all these names of attributes."""
+    members = (each for kind in type(module).__mro__ for each in vars(kind).values() if isfunction(each))
+    codes = (each.__code__ for each in map(unwrap, members) if isfunction(each))
+    return {name for code in codes for name in code.co_names}.issuperset(names)
 
 
 def containers(model: nn.Module, candidates: set[nn.Module]) -> dict[nn.Module, tuple[nn.Module, ...]]:
