@@ -49,7 +49,6 @@ NAVIGATION = {
         "docs/adding-a-rule": "Adding a rule",
         "docs/contract": "The contract of safe fixes",
         "docs/performance": "Performance",
-        "docs/ecosystem": "Comparing two versions",
         "CONTRIBUTING": "Contributing",
         "SECURITY": "Security",
         "CHANGELOG": "Changelog",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CheckError", "CheckResult", "GclintCallback", "__version__", "check"]
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 def _find_rules_of_checkout() -> None:

@@ -56,8 +56,12 @@ class PositionalCache(Rule):
     also unsafe if a release that the file may run with does not disable a cache of that name (see
     GC305); if none does, there is no fix. It is unsafe as well if a decorator of `forward` or a forward hook
     reads the arguments as they are passed, or if the block, or the code around it, does or computes
-    something else without the cache, or if that is not known. There is no fix for a block that needs its
-    cache in training, nor for an argument inside an unpacked list or dict.
+    something else without the cache, or if that is not known: an empty cache gives back what a block puts
+    into it, but not if another layer, or a run before, may have written to the same slot, nor if the cache
+    has a fixed length or a class of the project's own. So it is if code around the model reads the cache
+    afterwards, or if the block may keep it: code may set its `_can_checkpoint_with_cache`, which
+    transformers 5.23 reads. There is no fix for a block that
+    needs its cache in training, nor for an argument inside an unpacked list or dict.
 
     Nor is there one if the value may be something else than a cache, such as a learned prompt, since the
     base class would drop it. A cache is what comes from the model's own arguments under such a name, is

@@ -61,6 +61,9 @@ class KeywordActivation(Rule):
     changes as described under GC002, which is unsafe. The fix is also unsafe if the call may run something
     whose parameters are not known: another `__call__` or `forward`, or a class that comes from a parameter
     or a library; or if a decorator of `forward` or a forward hook reads the arguments as they are passed.
+    It is also unsafe if the call may still lose a gradient in reentrant mode: something else that may require
+    grad stays a keyword, in an unpacked dict too, or the layer returns tensors in a container, keeps them for
+    others, asks whether gradients are recorded, or is a generator.
 
     All arguments that required grad in a run move together. Findings that only a run can show are
     repaired by `--fix --verify` once the repair is proven.

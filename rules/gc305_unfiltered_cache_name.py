@@ -9,7 +9,7 @@ from gclint.code.walk import Arg
 from gclint.edit.branch import is_spared
 from gclint.edit.cache_arguments import no_cache
 from gclint.edit.places import argument_place
-from gclint.edit.without_cache import site_doubts
+from gclint.edit.without_cache import cache_doubts
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, Repair, RepairKind
 from gclint.network.caches import has_flag, live_caches
 from gclint.network.construction import flag_doubt
@@ -63,9 +63,10 @@ class UnfilteredCacheName(Rule):
     `past_key_value=None if self.gradient_checkpointing and self.training else past_key_values`. It is safe in
     every release, and available only if the class that makes the call has that flag itself, and the value
     can only be a cache (see GC002). It is unsafe if the block, or the code around it, does or computes
-    something else without the cache, or if that is not known, or if not all objects may have the flag.
-    Renaming the
-    parameter is up to its author, since other callers may use the name.
+    something else without the cache, or if that is not known, or if another layer, a run before or code
+    around the model may write to or read from the same slot, or if code may set the block's
+    `_can_checkpoint_with_cache`, by which it keeps its cache, or if not all objects may have the flag.
+    Renaming the parameter is up to its author, since other callers may use the name.
 
     ## References
 
@@ -144,7 +145,7 @@ def _remedy(network: Network, site: RunSite, name: str, arg: Arg) -> Fix | Refus
         return Refusal(other)
     start, _ = site.span(arg.value)
     repair = Repair(RepairKind.CALL, network.file.path, *site.span(site.call))
-    doubts = [doubt for info in site.blocks for doubt in site_doubts(info, (site,))]
+    doubts = [*cache_doubts(network, site)]
     doubts += filter(None, (flag_doubt(site.owner),))
     return Fix(
         f"Disable `{name}` while checkpointing",

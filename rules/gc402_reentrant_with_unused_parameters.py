@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 
 from gclint.finding import Applicability, Finding, StoryStep
@@ -42,7 +43,9 @@ class ReentrantWithUnusedParameters(Rule):
       `gradient_checkpointing=True`, `"use_reentrant": True` in `gradient_checkpointing_kwargs`, and
       `ddp_find_unused_parameters=True`;
     - `DistributedDataParallel(model, find_unused_parameters=True)` around a model of transformers whose
-      checkpointing is enabled with `"use_reentrant": True`.
+      checkpointing is enabled with `"use_reentrant": True`;
+    - the same settings in a YAML file of axolotl, LLaMA-Factory or TRL that is given or included, under the
+      keys that these document. LLaMA-Factory checkpoints reentrantly unless `use_reentrant_gc: false`.
 
     Without `gradient_checkpointing_kwargs`, checkpointing is reentrant with releases of transformers before
     5.0, except for trl. Only values that are known count. With `static_graph=True`, DeepSpeed or FSDP,
@@ -105,7 +108,7 @@ class ReentrantWithUnusedParameters(Rule):
                     f"`{_FIND}=True` with reentrant checkpointing: the first backward pass of "
                     "DistributedDataParallel raises, since parameters are marked as ready twice",
                     network.file.path,
-                    network.file.places.span(done.node),
+                    network.file.places.span(_place(done)),
                     done.name.rpartition(".")[2],
                     non_reentrant(script, options, network.file, _REASON),
                     story=story,
@@ -122,6 +125,12 @@ class ReentrantWithUnusedParameters(Rule):
                     yield "something of which nothing is known may change the arguments"
                 elif not is_literally(each.says(f"ddp_{_FIND}"), True):
                     yield f"the arguments do not say for certain that `ddp_{_FIND}` is True"
+
+
+def _place(done: Done) -> ast.AST:
+    """Return the argument that makes it look for them, if it stands in the call itself."""
+    written = done.node.keywords if isinstance(done.node, ast.Call) else ()
+    return next((each for each in written if each.arg and each.arg.endswith(_FIND)), done.node)
 
 
 def _combined(

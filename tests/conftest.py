@@ -16,6 +16,7 @@ import platformdirs
 import pytest
 
 from gclint.rule import all_rules
+from tests.decisions.reports import Folder
 from tests.ecosystem.releases import release_tree
 from tests.ecosystem.wheels import WheelUnavailable
 
@@ -169,3 +170,10 @@ def release() -> Callable[[str], Path]:
             pytest.skip(str(error))
 
     return tree
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    """Return an empty folder, the working directory, in which gclint runs in this process."""
+    monkeypatch.chdir(tmp_path)
+    return Folder(tmp_path)

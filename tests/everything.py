@@ -9,28 +9,22 @@ tests need, and runs the formatter, the linter, the type checker and tests:
   cases. At most 35 minutes.
 - ``--nightly`` runs all cases, whole releases and packages, thousands of generated models, and mutants.
 
-It says at the start how long all of it takes, and after each step how long the rest does: as long as here the
-last time, or as was measured on two cores.
+It says at the start how long all of it takes, and after each step how long the rest does, as measured on two
+cores.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shlex
 import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 
 from tests.environment import CACHE, PROJECT, EnvironmentUnavailable, announce, fresh_environment, python_of
-
-_MEMORY = CACHE / "everything.json"
-"""How many seconds each step took here when it passed the last time."""
 
 
 @dataclass(frozen=True)
@@ -111,36 +105,6 @@ def _others() -> str:
     return " or ".join(each.removeprefix("not ") for each in quick[1].split(" and "))
 
 
-class Times:
-    """How long steps take."""
-
-    def __init__(self, memory: Path) -> None:
-        self._memory = memory
-        self._known: dict[str, float] = {}
-        with suppress(OSError, ValueError, AttributeError, TypeError):
-            remembered = json.loads(memory.read_text(encoding="utf-8")).items()
-            self._known = {str(name): float(seconds) for name, seconds in remembered}
-
-    def expected(self, remaining: Sequence[Step]) -> float:
-        """Return how many seconds some steps will take."""
-        return sum(self._known.get(step.name, step.seconds) for step in remaining)
-
-    def source(self, of: Sequence[Step]) -> str:
-        """Say where the expectation comes from."""
-        known = sum(step.name in self._known for step in of)
-        if known == len(of):
-            return "as the last time here"
-        measured = "as measured on two cores"
-        return f"{measured}, and here the last time" if known else measured
-
-    def learn(self, step: Step, seconds: float) -> None:
-        """Remember how long a step took."""
-        self._known[step.name] = round(seconds, 1)
-        with suppress(OSError):  # The next time knows less then.
-            self._memory.parent.mkdir(parents=True, exist_ok=True)
-            self._memory.write_text(json.dumps(self._known, indent=1), encoding="utf-8")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the checks, also those after one that failed; return the exit status."""
     parser = argparse.ArgumentParser(prog="python3 -m tests.everything", description="Run the checks.")
@@ -149,17 +113,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rings.add_argument("--nightly", action="store_true", help="all cases, and further draws")
     options = parser.parse_args(arguments)
     to_do = full() if options.full else nightly(date.today()) if options.nightly else first()
-    times, began = Times(_MEMORY), time.monotonic()
-    announce(f"{len(to_do)} steps, {minutes(times.expected(to_do))} in all, {times.source(to_do)}")
+    began = time.monotonic()
+    announce(f"{len(to_do)} steps, {minutes(expected(to_do))} in all, as measured on two cores")
     failed = []
     for number, step in enumerate(to_do):
-        left = minutes(times.expected(to_do[number:]))
-        announce(f"{number + 1} of {len(to_do)}, {left} left: {step.name}")
-        start = time.monotonic()
+        announce(f"{number + 1} of {len(to_do)}, {minutes(expected(to_do[number:]))} left: {step.name}")
         has_passed = _run(step)
-        if has_passed:
-            times.learn(step, time.monotonic() - start)
-        else:
+        if not has_passed:
             failed.append(step.name)
         if not (has_passed or step.command):
             break
@@ -179,6 +139,11 @@ def _run(step: Step) -> bool:
         announce(str(error))
         return False
     return True
+
+
+def expected(remaining: Sequence[Step]) -> float:
+    """Return how many seconds some steps will take."""
+    return sum(step.seconds for step in remaining)
 
 
 def minutes(seconds: float) -> str:

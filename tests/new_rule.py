@@ -2,7 +2,7 @@
 
 That is its module, a fixture, its page, and its lines in the table of rules, the schema of the settings and
 the changelog. They hold as they are: the rule finds calls that pass ``change_me``. What is left is to write
-what it is about, wherever there is a TODO. Either everything is written or nothing.
+what it is about, wherever there is a TODO.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gclint.rule import Rule, all_rules
-from gclint.write.disk import write_atomically
 from tests.changelog import with_entry
 from tests.environment import PROJECT
 
@@ -219,7 +218,7 @@ def new_rule(code: str, name: str, root: Path = PROJECT) -> list[str]:
         root: the repository.
 
     Raises:
-        Refused: there can be no such rule, or its files cannot be written; then nothing is.
+        Refused: there can be no such rule, and nothing is written.
     """
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     refusal = complaint(code, name, all_rules(), changelog)
@@ -232,7 +231,9 @@ def new_rule(code: str, name: str, root: Path = PROJECT) -> list[str]:
         raise Refused(f"{taken[0].relative_to(root)} is there already")
     files["CHANGELOG.md"] = with_entry(changelog, "Added", f"New rule {code} {name}: TODO, what it finds.")
     texts = {**_documented(root, files), **{path: text.encode() for path, text in files.items()}}
-    _write(root, texts)
+    for path, data in texts.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
     return sorted(texts)
 
 
@@ -260,30 +261,6 @@ def _documented(root: Path, files: Mapping[str, str]) -> dict[str, bytes]:
 
 def _content(path: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
-
-
-def _write(root: Path, texts: Mapping[str, bytes]) -> None:
-    """Write all files or, where that fails, none."""
-    before = {name: _content(root / name) for name in texts}
-    inside = {folder for name in texts for folder in Path(name).parents}
-    new = sorted(root / folder for folder in inside if not (root / folder).exists())
-    try:
-        for folder in new:
-            folder.mkdir()
-        for name, data in texts.items():
-            write_atomically(root / name, data)
-    except BaseException as error:
-        for name, old in before.items():
-            if old is None:
-                (root / name).unlink(missing_ok=True)
-            elif _content(root / name) != old:
-                write_atomically(root / name, old)
-        for folder in reversed(new):
-            if folder.exists():
-                folder.rmdir()
-        if isinstance(error, OSError):
-            raise Refused(f"nothing was written: {error.strerror}: {error.filename}") from None
-        raise
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

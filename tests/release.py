@@ -1,4 +1,4 @@
-"""What a release has to keep to: ``python3 -m tests.release v0.2.0``, before anything is built.
+"""What a release has to keep to: ``python3 -m tests.release v0.3.0``, before anything is built.
 
 Compares the tag with the version and with the newest section of the changelog, and prints that section, for
 the page of the release. ``--readme`` also lets the links in the README lead to the repository as it is at

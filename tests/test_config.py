@@ -124,6 +124,12 @@ def test_a_file_of_its_own_counts_from_its_folder(gclint: Run) -> None:
     assert gclint("--config", "conf/gclint.toml", "models").out.startswith("models/modeling_b.py:")
 
 
+def test_settings_for_nothing_are_an_error(gclint: Run) -> None:
+    result = gclint("config", "missing")
+    assert (result.status, result.out) == (2, "")
+    assert result.err == "Error: missing: no such file or folder\n"
+
+
 def test_the_old_key_works_with_a_note(gclint: Run) -> None:
     Path("modeling_x.py").write_text("")
     Path("pyproject.toml").write_text("[tool.gclint]\nactivation-names = ['memory']\n")
@@ -285,21 +291,6 @@ def test_a_comment_for_a_rule_that_is_ignored_there_is_not_judged(gclint: Run) -
     assert gclint("--per-file-ignores", "*.py:GC001").status == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "codes"),
-    [
-        (["--select", "ALL"], "all"),
-        (["--select", "all", "--ignore", "GC001"], "all but GC001"),
-        (["--select", "GC002", "--extend-select", "GC001"], "GC001"),
-        (["--extend-select", "GC001"], "all"),
-        (["--ignore", "ALL"], "none"),
-    ],
-)
-def test_selection(gclint: Run, arguments: list[str], codes: str) -> None:
-    Path("modeling_a.py").write_text(BROKEN)
-    assert ("GC001" in gclint(*arguments).out) == (codes in ("all", "GC001"))
-
-
 def test_settings_of_a_file_that_the_command_line_can_add_to(gclint: Run) -> None:
     Path("modeling_a.py").write_text(BROKEN)
     Path("pyproject.toml").write_text("[tool.gclint]\nselect = []\noutput-format = 'json'\n")
@@ -309,7 +300,7 @@ def test_settings_of_a_file_that_the_command_line_can_add_to(gclint: Run) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["nb.ipynb", "config.json", "a.YAML", "x.tsv", "picture.png", "weights.safetensors"]
+    "name", ["nb.ipynb", "config.json", "a.TOML", "x.tsv", "picture.png", "weights.safetensors"]
 )
 def test_what_is_not_python_is_refused_by_its_name(gclint: Run, name: str) -> None:
     Path(name).write_text("{}")

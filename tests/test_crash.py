@@ -67,7 +67,7 @@ _each_file = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.drawn(first=120)
+@pytest.mark.drawn(first=120, full=300)
 @_each_file
 def test_fixture_without_a_few_of_its_lines_is_fixed_without_a_crash(path: Path, tmp_path: Path) -> None:
     _fix_damaged(path, "some", tmp_path)

@@ -15,11 +15,11 @@ from tests import everything
 from tests.conftest import drawn, shared
 from tests.ecosystem.demo import balance
 from tests.environment import PROJECT, EnvironmentUnavailable
-from tests.everything import Step, Times, first, full, minutes, nightly
+from tests.everything import expected, first, full, minutes, nightly
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
+def run(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """Let steps pass at once, except for mypy; return the commands that were run."""
     commands: list[Sequence[str]] = []
 
@@ -27,7 +27,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
         commands.append(command[2:])
         return subprocess.CompletedProcess(command, int("mypy" in command))
 
-    monkeypatch.setattr(everything, "_MEMORY", tmp_path / "cache" / "everything.json")
     monkeypatch.setattr(everything, "fresh_environment", lambda *_arguments: Path())
     monkeypatch.setattr(subprocess, "run", passed)
     return commands
@@ -136,31 +135,13 @@ def test_what_failed_is_named_and_the_rest_is_run(
     assert everything.main([]) == 1
     assert [command[0] for command in run] == ["ruff", "ruff", "mypy", "pytest", "tests.verdicts", "pytest"]
     lines = [line for line in capsys.readouterr().out.splitlines() if line]
-    total = minutes(sum(step.seconds for step in first()))
+    total = minutes(expected(first()))
     assert lines[0] == f"== 7 steps, {total} in all, as measured on two cores"
     assert lines[1].startswith(f"== 1 of 7, {total} left: install gclint")
     assert lines[-2].startswith(
         f"== 7 of 7, {minutes(first()[-1].seconds)} left: {first()[-1].purpose}: pytest"
     )
     assert lines[-1] == "== failed: check the types: mypy (in less than a minute)"
-
-
-def test_it_takes_as_long_as_the_last_time(
-    run: list[Sequence[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    everything.main([])
-    capsys.readouterr()
-    everything.main([])
-    first = capsys.readouterr().out.splitlines()[1]
-    # What failed is not remembered.
-    assert first == "== 7 steps, less than a minute in all, as measured on two cores, and here the last time"
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0))
-    assert everything.main(["--full"]) == 0
-    assert "as measured on two cores, and here the last time" in capsys.readouterr().out
-    assert everything.main(["--full"]) == 0
-    out = capsys.readouterr().out
-    assert "== 8 steps, less than a minute in all, as the last time here\n" in out
-    assert out.endswith("== everything passed (in less than a minute)\n")
 
 
 def test_nothing_is_run_without_an_environment(
@@ -173,19 +154,6 @@ def test_nothing_is_run_without_an_environment(
     assert everything.main([]) == 1
     assert run == []
     assert "== cannot install it\n" in capsys.readouterr().out
-
-
-_MYPY = Step(("mypy",), 45, "check the types")
-
-
-@pytest.mark.parametrize("memory", ["", "[]", "null", '{"mypy": "long"}', '{"mypy": null}', "\0"])
-def test_a_damaged_memory_is_none(memory: str, tmp_path: Path) -> None:
-    path = tmp_path / "everything.json"
-    path.write_text(memory, encoding="utf-8")
-    times = Times(path)
-    assert times.expected([_MYPY]) == 45
-    times.learn(_MYPY, 20)
-    assert Times(path).expected([_MYPY]) == 20
 
 
 @pytest.mark.parametrize(

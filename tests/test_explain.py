@@ -60,11 +60,11 @@ def _write(fixture: Fixture, folder: Path) -> None:
 
 
 def _written(name: str, folder: Path) -> Path:
-    """Write a fixture, and return the first modeling file of it; if there is none, the script."""
+    """Write a fixture, and return the first modeling file of it; if there is none, the script or settings."""
     (found,) = [each for each in load_fixtures() if each.name == name]
     _write(found, folder)
     modeling = [each for each in found.before if Path(each).match("mod*ing_*.py")]
-    return folder / next(each for each in (*modeling, *found.before) if each.endswith(".py"))
+    return folder / next(each for each in (*modeling, *found.before) if not each.endswith(".toml"))
 
 
 def _reasons(document: dict[str, Any], code: str) -> str:

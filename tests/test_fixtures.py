@@ -47,7 +47,7 @@ def _written_otherwise() -> Iterator[object]:
             yield pytest.param(fixture, variant, unsafe, id=name, marks=() if is_quick else pytest.mark.slow)
 
 
-@pytest.mark.drawn(full=1200)
+@pytest.mark.drawn(full=500)
 @pytest.mark.parametrize(("fixture", "variant", "unsafe"), list(_written_otherwise()))
 def test_what_is_fixed_is_right_however_it_is_written(
     fixture: Fixture, variant: str, unsafe: bool, tmp_path: Path

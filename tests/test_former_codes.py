@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -81,12 +80,6 @@ _TREE = {
     "baseline.json": _BASELINE,
 }
 """A tree with comments, settings and a baseline as gclint 0.2.0 made them."""
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    monkeypatch.chdir(tmp_path)
-    return Folder(tmp_path)
 
 
 @pytest.mark.parametrize(

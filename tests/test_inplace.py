@@ -12,7 +12,6 @@ from gclint.code.project import Project
 from gclint.finding import Finding
 from gclint.model import tensors
 from gclint.model.leaves import SAME
-from gclint.network import inplace
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
@@ -158,14 +157,6 @@ def test_a_change_of_a_leaf_is_reported(tmp_path: Path, body: str) -> None:
 @pytest.mark.parametrize("body", _HARMLESS + _SILENT)
 def test_a_change_of_anything_else_is_not(tmp_path: Path, body: str) -> None:
     assert _reported(tmp_path, _text(body)) == []
-
-
-@pytest.mark.parametrize("body", _RAISE + _HARMLESS + _SILENT)
-def test_the_cheap_question_only_saves_work(
-    tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(inplace, "may_change", lambda *_: True)
-    assert len(_reported(tmp_path, _text(body))) == (body in _RAISE)
 
 
 def test_what_shares_memory_is_known_to_do_so() -> None:

@@ -54,12 +54,6 @@ def _text(loop: str = _LIBRARY, *, cache: str = "", further: str = "") -> str:
     return _HEAD.format(cache=cache) + _MODEL.format(name="OtterModel", loop=loop) + further
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    monkeypatch.chdir(tmp_path)
-    return Folder(tmp_path)
-
-
 def _said(folder: Folder, text: str, release: str) -> list[str]:
     """Return what is said, each with its code and level."""
     folder.write({"modeling_otter.py": text})

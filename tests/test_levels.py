@@ -21,12 +21,6 @@ _NOTE = f"{reports.GOOD}# gclint: ignore\n"
 _BY_LEVEL = {"error": reports.CACHE, "warning": reports.SAFE, "note": _NOTE}
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    monkeypatch.chdir(tmp_path)
-    return Folder(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("level", "github", "gitlab", "editor"),
     [

@@ -16,12 +16,6 @@ _TWO = reports.two(reports.SAFE, reports.CACHE)
 """GC001 and GC002."""
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    monkeypatch.chdir(tmp_path)
-    return Folder(tmp_path)
-
-
 def _found(folder: Folder, *arguments: str) -> list[str]:
     done = folder.run("--output-format", "json", "--exit-zero", *arguments)
     assert done.status == 0, done.err

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from gclint.rule import all_rules
-from gclint.write.disk import write_atomically
 from tests.changelog import MalformedChangelog, sections, with_entry
 from tests.documented import DOCS
 from tests.environment import PROJECT
@@ -182,29 +181,6 @@ def test_the_recipe_leads_to_a_rule_that_holds(copy: Path, tmp_path: Path) -> No
     ):
         done = _run(folder, "-m", *command)
         assert done.status == 0, done.out + done.err
-
-
-@pytest.mark.parametrize("fails_at", [1, 2, 3])
-def test_either_everything_is_written_or_nothing(
-    fails_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "rules").mkdir()
-    changelog = _CHANGES.format("### Fixed\n\n- Two.\n")
-    (tmp_path / "CHANGELOG.md").write_text(changelog, encoding="utf-8")
-    calls = []
-
-    def write(path: Path, data: bytes) -> None:
-        calls.append(path)
-        if len(calls) == fails_at:
-            raise OSError(28, "No space left on device", str(path))
-        write_atomically(path, data)
-
-    monkeypatch.setattr("tests.new_rule.write_atomically", write)
-    monkeypatch.setattr("tests.new_rule._documented", lambda root, files: {})
-    with pytest.raises(Refused, match="nothing was written: No space left on device"):
-        new_rule(*_RULE, tmp_path)
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["CHANGELOG.md", "rules"]
-    assert (tmp_path / "CHANGELOG.md").read_text(encoding="utf-8") == changelog
 
 
 def test_what_lies_in_the_way_is_left_alone(tmp_path: Path) -> None:

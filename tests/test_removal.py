@@ -9,228 +9,140 @@ from gclint.edit.edits import edited
 from gclint.edit.removal import remove_functions
 
 CASES = {
-    "the last method": (
-        """\
-class A:
-    x = 1
+    "the last method": """\
+  class A:
+      x = 1
+-
+-     def gone(self):
+-         pass
 
-    def gone(self):
-        pass
 
-
-class B:
-    pass
+  class B:
+      pass
 """,
-        """\
-class A:
-    x = 1
+    "a method between two others": """\
+  class A:
+      def one(self):
+          pass
 
-
-class B:
-    pass
+-     def gone(self):
+-         pass
+-
+      def two(self):
+          pass
 """,
-    ),
-    "a method between two others": (
-        """\
-class A:
-    def one(self):
-        pass
+    "the first method, behind the header and a comment": """\
+  class A:
+      # What it is.
 
-    def gone(self):
-        pass
-
-    def two(self):
-        pass
+-     @decorated
+-     def gone(self):
+-         pass
+-
+      def two(self):
+          pass
 """,
-        """\
-class A:
-    def one(self):
-        pass
+    "a method with its comments, and not those of the next one": """\
+  class A:
+      x = 1
+-     # Copied from somewhere.
+-     # A second line.
+-     def gone(self):  # behind it
+-         pass
+-         # still inside
 
-    def two(self):
-        pass
+      # Copied from elsewhere.
+      def two(self):
+          pass
 """,
-    ),
-    "the first method, behind the header and a comment": (
-        """\
-class A:
-    # What it is.
+    "the only member": """\
+  class A:
+      # What it is.
+-     def gone(self):
+-         pass
++     pass
 
-    @decorated
-    def gone(self):
-        pass
 
-    def two(self):
-        pass
+  class B(A): ...
 """,
-        """\
-class A:
-    # What it is.
+    "all members": """\
+  class A:
+-     def gone(self):
+-         pass
++     pass
+-
+-     def gone_too(self):
+-         pass
 
-    def two(self):
-        pass
+
+  x = 1
 """,
-    ),
-    "a method with its comments, and not those of the next one": (
-        """\
-class A:
-    x = 1
-    # Copied from somewhere.
-    # A second line.
-    def gone(self):  # behind it
-        pass
-        # still inside
-
-    # Copied from elsewhere.
-    def two(self):
-        pass
+    "the last of the file": """\
+  class A:
+      x = 1
+-
+-     def gone(self):
+-         pass
 """,
-        """\
-class A:
-    x = 1
+    "a function in a function": """\
+  def f(x):
+      y = x
 
-    # Copied from elsewhere.
-    def two(self):
-        pass
+-     def gone(z):
+-         return z
+-
+      y = y + 1
+
+-     def gone(z):
+-         return z
+      return y
+
+
+  f(1)
 """,
-    ),
-    "the only member": (
-        """\
-class A:
-    # What it is.
-    def gone(self):
-        pass
+    "before another function": '''\
+  def f(x):
+      """Text."""
+-     def gone(z):
+-         return z
 
+      def g(z):
+          return z
 
-class B(A): ...
-""",
-        """\
-class A:
-    # What it is.
-    pass
-
-
-class B(A): ...
-""",
-    ),
-    "all members": (
-        """\
-class A:
-    def gone(self):
-        pass
-
-    def gone_too(self):
-        pass
-
-
-x = 1
-""",
-        """\
-class A:
-    pass
-
-
-x = 1
-""",
-    ),
-    "the last of the file": (
-        """\
-class A:
-    x = 1
-
-    def gone(self):
-        pass
-""",
-        """\
-class A:
-    x = 1
-""",
-    ),
-    "a function in a function": (
-        """\
-def f(x):
-    y = x
-
-    def gone(z):
-        return z
-
-    y = y + 1
-
-    def gone(z):
-        return z
-    return y
-
-
-f(1)
-""",
-        """\
-def f(x):
-    y = x
-
-    y = y + 1
-
-    return y
-
-
-f(1)
-""",
-    ),
-    "before another function": (
-        '''\
-def f(x):
-    """Text."""
-    def gone(z):
-        return z
-
-    def g(z):
-        return z
-
-    return g
+      return g
 ''',
-        '''\
-def f(x):
-    """Text."""
-
-    def g(z):
-        return z
-
-    return g
+    "the end of a branch": '''\
+  def f(x):
+      if x:
+          y = 1
+-
+-         def gone(z):
+-             return """
+- """
+      else:
+          y = 2
+      return y
 ''',
-    ),
-    "the end of a branch": (
-        """\
-def f(x):
-    if x:
-        y = 1
-
-        def gone(z):
-            return """ + '"""\n"""' + """
-    else:
-        y = 2
-    return y
-""",
-        """\
-def f(x):
-    if x:
-        y = 1
-    else:
-        y = 2
-    return y
-""",
-    ),
-}  # fmt: skip
+}
+"""Texts, each with what goes and what comes as in a diff."""
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_left(case: str, newline: str) -> None:
-    before, after = CASES[case]
+    before, after = _sides(case)
     assert removed(before.replace("\n", newline)) == after.replace("\n", newline)
 
 
 def test_a_file_without_a_last_newline_stays_so() -> None:
-    before, after = CASES["the last of the file"]
+    before, after = _sides("the last of the file")
     assert removed(before.rstrip("\n")) == after.rstrip("\n")
+
+
+def _sides(case: str) -> tuple[str, str]:
+    lines = CASES[case].splitlines(keepends=True)
+    before, after = ("".join(line[2:] or "\n" for line in lines if line[0] != sign) for sign in "+-")
+    return before, after
 
 
 def removed(text: str) -> str:

@@ -31,45 +31,11 @@ def _selected(settings: Settings) -> list[str]:
     return [rule.code for rule in selected_rules(settings)]
 
 
-@pytest.mark.parametrize("selector", ["GC002", "gc002", "positional-cache"])
-def test_a_rule_is_selected_by_code_and_name(selector: str) -> None:
-    assert _selected(Settings(select=(selector,))) == ["GC000", "GC002"]
-    assert _selected(Settings(ignore=(selector,))) == [code for code in _CODES if code != "GC002"]
-    assert not unknown_selectors(Settings(select=(selector,)))
-
-
-@pytest.mark.parametrize("selector", ["GC00", "gc00", "GC", "G"])
-def test_rules_are_selected_by_a_prefix(selector: str) -> None:
-    # GC302 was a part of GC001.
-    meant = [code for code in _CODES if code.startswith(selector.upper()) or code == "GC302"]
-    assert _selected(Settings(select=(selector,))) == meant
-    assert _selected(Settings(ignore=(selector,))) == [code for code in _CODES if code not in meant]
-    assert not unknown_selectors(Settings(ignore=(selector,)))
-
-
 @pytest.mark.parametrize("selector", ["GC999", "GC0011", "missing", "C001", ""])
 def test_a_rule_is_not_selected_by_anything_else(selector: str) -> None:
     assert _selected(Settings(select=(selector,))) == ["GC000"]
     assert _selected(Settings(ignore=(selector,))) == _CODES
     assert unknown_selectors(Settings(select=("GC001",), ignore=(selector,))) == [("ignore", selector)]
-
-
-@pytest.mark.parametrize("selector", ["GC000", "unused-ignore"])
-def test_the_rule_about_ignore_comments_runs_whatever_is_selected_unless_it_is_ignored(selector: str) -> None:
-    assert _selected(Settings(select=("GC003",), ignore=(selector,))) == ["GC003"]
-
-
-def test_without_settings_every_rule_runs() -> None:
-    assert _selected(Settings()) == [rule.code for rule in all_rules()]
-
-
-def test_the_command_line_replaces_what_it_names_and_nothing_else() -> None:
-    of_rules = (("words", ("memory",)),)
-    table = Settings(select=("GC001",), ignore=("GC002",), of_rules=of_rules)
-    assert table.overridden(select=("GC003",), ignore=()) == Settings(
-        select=("GC003",), ignore=("GC002",), of_rules=of_rules
-    )
-    assert table.overridden(ignore=("GC003",)).ignore == ("GC003",)
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:
@@ -107,35 +73,10 @@ def test_a_setting_of_a_rule_that_is_wrong_is_named_with_its_place(tmp_path: Pat
     assert str(raised.value) == f"{path}:2:1: words must be a list of strings"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "path", "excluded"),
-    [
-        ("build", "build/modeling_x.py", True),
-        ("build", "src/build/modeling_x.py", True),
-        ("build", "src/builder/modeling_x.py", False),
-        ("*_old.py", "src/modeling_x_old.py", True),
-        ("src/gen*", "src/generated/deep/modeling_x.py", True),
-        ("src/gen*", "lib/src/generated/modeling_x.py", False),
-        ("*/legacy", "src/models/legacy/modeling_x.py", True),
-        ("src/modeling_x.py", "src/modeling_x.py", True),
-    ],
-)
-def test_exclusion(tmp_path: Path, pattern: str, path: str, excluded: bool) -> None:
-    assert Settings(exclude=(pattern,), root=tmp_path).excludes(tmp_path / path) is excluded
-
-
 def test_nothing_outside_the_settings_folder_is_excluded(tmp_path: Path) -> None:
     settings = Settings(exclude=("*",), root=tmp_path / "project")
     assert settings.excludes(tmp_path / "project" / "modeling_x.py")
     assert not settings.excludes(tmp_path / "elsewhere" / "modeling_x.py")
-
-
-def test_patterns_hold_for_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "src").mkdir()
-    monkeypatch.chdir(tmp_path / "src")
-    settings = Settings(exclude=("src/generated",), root=tmp_path)
-    assert settings.excludes(Path("generated/modeling_x.py"))
-    assert not settings.excludes(Path("modeling_x.py"))
 
 
 def test_the_common_folder_of_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,38 +13,8 @@ import pytest
 
 from gclint.cli.main import main
 from tests.harness import ASSUMED
+from tests.server.models import BAD, GOOD
 
-MODEL = """\
-from torch import nn
-from transformers import PreTrainedModel
-
-
-class OtterLayer(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        self.attention = nn.MultiheadAttention(config.hidden_size, config.num_heads)
-
-    def forward(self, hidden_states):
-        return self.attention(hidden_states, hidden_states, hidden_states)[0]
-
-
-class OtterModel(PreTrainedModel):
-    supports_gradient_checkpointing = True
-
-    def __init__(self, config):
-        super().__init__(config)
-        self.layers = nn.ModuleList([OtterLayer(config) for _ in range(config.num_hidden_layers)])
-
-    def forward(self, hidden_states):
-        for layer in self.layers:
-            hidden_states = layer(hidden_states)
-        return hidden_states
-"""
-REPAIRED = MODEL.replace(
-    "PreTrainedModel\n\n\nclass OtterLayer(nn.Module)",
-    "PreTrainedModel\nfrom transformers.modeling_layers import GradientCheckpointingLayer\n\n\n"
-    "class OtterLayer(GradientCheckpointingLayer)",
-)
 BASE = "from torch import nn\n\n\nclass Base(nn.Module):\n    pass\n"
 
 
@@ -79,20 +49,20 @@ def gclint(
 
 
 def test_findings_are_reported_under_the_given_name(gclint: _Run, tmp_path: Path) -> None:
-    run = gclint(MODEL, "-", "--stdin-filename", "models/modeling_otter.py")
+    run = gclint(BAD, "-", "--stdin-filename", "models/modeling_otter.py")
     assert (run.status, run.err) == (1, "")
     assert run.out.startswith(b"models/modeling_otter.py:5:1: warning: GC001 `OtterLayer`")
-    assert gclint(MODEL, "-").out.startswith(b"-:5:1: warning: GC001")
+    assert gclint(BAD, "-").out.startswith(b"-:5:1: warning: GC001")
 
 
 def test_the_repaired_text_goes_to_standard_output(gclint: _Run, tmp_path: Path) -> None:
-    run = gclint(MODEL, "--fix", "-")
-    assert (run.status, run.out.decode()) == (0, REPAIRED)
+    run = gclint(BAD, "--fix", "-")
+    assert (run.status, run.out.decode()) == (0, GOOD)
     assert run.err == f"{ASSUMED}\nFixed 1 finding; none left in 1 file.\n"
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("text", [REPAIRED, "", "x = 1"])
+@pytest.mark.parametrize("text", [GOOD, "", "x = 1"])
 def test_what_needs_no_repair_is_given_back(gclint: _Run, text: str, tmp_path: Path) -> None:
     run = gclint(text, "--fix", "-")
     assert (run.status, run.out.decode()) == (0, text)
@@ -103,15 +73,15 @@ def test_every_byte_outside_of_the_repair_is_kept(gclint: _Run, tmp_path: Path) 
         cookie = b"\xef\xbb\xbf# caf\xc3\xa9 \xf0\x9f\x8e\x89\r\n"
         return cookie + text.replace("\n", "\r\n").encode()
 
-    run = gclint(written(MODEL), "--fix", "-")
-    assert (run.status, run.out) == (0, written(REPAIRED))
+    run = gclint(written(BAD), "--fix", "-")
+    assert (run.status, run.out) == (0, written(GOOD))
     latin = b"# -*- coding: latin-1 -*-\n# caf\xe9\n"
-    run = gclint(latin + MODEL.encode(), "--fix", "-")
-    assert (run.status, run.out) == (0, latin + REPAIRED.encode())
+    run = gclint(latin + BAD.encode(), "--fix", "-")
+    assert (run.status, run.out) == (0, latin + GOOD.encode())
 
 
 def test_what_is_left_goes_to_standard_error(gclint: _Run, tmp_path: Path) -> None:
-    text = MODEL.replace(
+    text = BAD.replace(
         "        super().__init__()\n", "        super().__init__()\n        self.norm = nn.BatchNorm1d(8)\n"
     )
     run = gclint(text, "--fix", "-", "--output-format", "json")
@@ -120,7 +90,7 @@ def test_what_is_left_goes_to_standard_error(gclint: _Run, tmp_path: Path) -> No
 
 
 def test_diff_prints_a_diff(gclint: _Run, tmp_path: Path) -> None:
-    run = gclint(MODEL, "--diff", "--fix", "-", "--stdin-filename", "modeling_x.py")
+    run = gclint(BAD, "--diff", "--fix", "-", "--stdin-filename", "modeling_x.py")
     assert run.status == 1
     assert run.out.startswith(b"--- modeling_x.py\n+++ modeling_x.py\n@@ ")
 
@@ -148,13 +118,13 @@ def test_broken_text_is_reported_and_never_lost(gclint: _Run, data: bytes, tmp_p
 
 
 def test_nothing_is_lost_where_gclint_cannot_run(gclint: _Run, tmp_path: Path) -> None:
-    run = gclint(MODEL, "--fix", "-", "--select", "GC999")
-    assert (run.status, run.out.decode()) == (2, MODEL)
-    run = gclint(MODEL, "--fix", "-", "--stdin-filename", str(tmp_path))
-    assert (run.status, run.out.decode()) == (2, MODEL)
+    run = gclint(BAD, "--fix", "-", "--select", "GC999")
+    assert (run.status, run.out.decode()) == (2, BAD)
+    run = gclint(BAD, "--fix", "-", "--stdin-filename", str(tmp_path))
+    assert (run.status, run.out.decode()) == (2, BAD)
     (tmp_path / "pyproject.toml").write_text("[tool.gclint", encoding="utf-8")
-    run = gclint(MODEL, "--fix", "-")
-    assert (run.status, run.out.decode()) == (2, MODEL)
+    run = gclint(BAD, "--fix", "-")
+    assert (run.status, run.out.decode()) == (2, BAD)
     assert "Traceback" not in run.err
 
 
@@ -169,7 +139,7 @@ def test_the_surroundings_of_the_named_file_count(gclint: _Run, tmp_path: Path) 
         ),
         encoding="utf-8",
     )
-    text = MODEL.replace("class OtterLayer(nn.Module)", "class OtterLayer(Base)")
+    text = BAD.replace("class OtterLayer(nn.Module)", "class OtterLayer(Base)")
     text = text.replace("from torch", "from .base import Base\nfrom torch")
     name = "deep/models/modeling_otter.py"
     assert gclint(text, "-", "--stdin-filename", name).status == 0
@@ -183,15 +153,15 @@ def test_the_surroundings_of_the_named_file_count(gclint: _Run, tmp_path: Path) 
 
 def test_what_is_excluded_is_given_back(gclint: _Run, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.gclint]\nexclude = ["old"]\n', encoding="utf-8")
-    run = gclint(MODEL, "--fix", "-", "--stdin-filename", "old/modeling_x.py")
-    assert (run.status, run.out.decode()) == (0, MODEL)
+    run = gclint(BAD, "--fix", "-", "--stdin-filename", "old/modeling_x.py")
+    assert (run.status, run.out.decode()) == (0, BAD)
 
 
 def test_a_repair_that_takes_other_files_is_refused(gclint: _Run, tmp_path: Path) -> None:
     """The layer is a class of another file, which is not what is repaired."""
-    (tmp_path / "layers.py").write_text(MODEL[: MODEL.index("class OtterModel")], encoding="utf-8")
-    text = MODEL[MODEL.index("class OtterModel") :]
-    imports = MODEL[: MODEL.index("class OtterLayer")].rstrip()
+    (tmp_path / "layers.py").write_text(BAD[: BAD.index("class OtterModel")], encoding="utf-8")
+    text = BAD[BAD.index("class OtterModel") :]
+    imports = BAD[: BAD.index("class OtterLayer")].rstrip()
     text = f"{imports}\n\nfrom .layers import OtterLayer\n\n\n{text}"
     run = gclint(text, "--fix", "-", "--stdin-filename", "modeling_otter.py")
     assert (run.status, run.out.decode()) == (1, text)
@@ -212,7 +182,7 @@ def test_a_repair_that_takes_other_files_is_refused(gclint: _Run, tmp_path: Path
 def test_what_does_not_go_together(
     gclint: _Run, arguments: list[str], complaint: str, tmp_path: Path
 ) -> None:
-    run = gclint(MODEL, *arguments)
+    run = gclint(BAD, *arguments)
     assert (run.status, run.out) == (2, b"")
     assert complaint in run.err
 

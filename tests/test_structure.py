@@ -112,9 +112,6 @@ _IN_PROCESS = {
 }
 """Who examines models in the process that they were built in, by what."""
 
-_SHARED_NAMES = frozenset[str]()
-"""The names that several classes still have. It is to become empty, and no name may be added."""
-
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _REPLACED_WORDS = {
     "case": "comparison, scenario or test",
@@ -311,9 +308,7 @@ def test_the_cache_knows_all_questions() -> None:
 
 
 def test_no_two_classes_have_one_name() -> None:
-    shared = {name: modules for name, modules in _classes().items() if len(modules) > 1}
-    assert {name: modules for name, modules in shared.items() if name not in _SHARED_NAMES} == {}
-    assert _SHARED_NAMES - shared.keys() == set(), "these have names of their own: take them out of the list"
+    assert {name: modules for name, modules in _classes().items() if len(modules) > 1} == {}
 
 
 def test_names_are_made_of_the_words_of_the_field() -> None:

@@ -46,22 +46,13 @@ def _unused(text: str, *found: tuple[str, str], ran: set[str] | None = None) -> 
     comments = Suppressions(file, _CODES)
     for finding in rule.check_comments(comments, findings, {*(_RULES if ran is None else ran), rule.code}):
         assert (finding.code, finding.name, finding.path) == ("GC000", "unused-ignore", _PATH)
-        assert text[finding.start : finding.end].startswith(("# gclint:", "# noqa:"))
+        assert text[finding.start : finding.end].startswith(("# gclint:", "# gclint ignore", "# noqa:"))
         repaired = None
         if finding.fix is not None:
             (edit,) = finding.fix.edits
             repaired = text[: edit.start] + edit.content + text[edit.end :]
         result.append((finding.message, repaired))
     return result
-
-
-_CALL = """\
-hidden_states = layer(
-    hidden_states,
-    past,{inner}
-{between}    mask,
-){behind}
-"""
 
 
 @pytest.mark.parametrize(
@@ -108,60 +99,16 @@ def test_comment_names_what_it_ignores(comment: str, codes: set[str]) -> None:
     assert {code for code in _RULES if _is_suppressed(above, "A", code)} == codes
 
 
-def test_comment_in_a_string_is_none() -> None:
-    text = 'a = "# gclint: ignore"\nb = """\n# gclint: ignore-file\n"""\n'
-    assert not _is_suppressed(text, "a")
-    assert _unused(text) == []
-
-
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_line_endings_make_no_difference(line_end: str) -> None:
     text = "x = 1\n# gclint: ignore\ny = 1\nz = 1  # gclint: ignore\nend = 1\n".replace("\n", line_end)
     assert [_is_suppressed(text, name) for name in ("x", "y", "z", "end")] == [False, True, True, False]
 
 
-def test_comment_inside_a_call_covers_its_line() -> None:
-    text = _CALL.format(inner="  # gclint: ignore", between="", behind="")
-    assert _is_suppressed(text, "past")
-    assert not _is_suppressed(text, "mask")
-    assert not _is_suppressed(text, "layer")
-    between = _CALL.format(inner="", between="    # gclint: ignore\n", behind="")
-    assert _is_suppressed(between, "mask")
-    assert not _is_suppressed(between, "past")
-    before_the_bracket = between.replace("    mask,\n", "")
-    assert _is_suppressed(before_the_bracket, ")")
-    assert not _is_suppressed(before_the_bracket, "past")
-
-
 def test_comment_above_covers_a_whole_call() -> None:
-    text = "# gclint: ignore\n" + _CALL.format(inner="", between="", behind="") + "after = 1\n"
+    text = "# gclint: ignore\nhidden_states = layer(\n    hidden_states,\n    past,\n)\nafter = 1\n"
     assert _is_suppressed(text, "past")
     assert not _is_suppressed(text, "after")
-
-
-def test_comment_above_a_class_stands_before_comments_and_decorators() -> None:
-    text = """\
-# gclint: ignore[GC001]
-# Kept as it is, see #41818.
-@first
-@second(
-    1,
-)
-
-class A(
-    nn.Module
-):
-    x = 1
-"""
-    assert _is_suppressed(text, "class A")
-    assert _is_suppressed(text, "nn.Module")
-    assert not _is_suppressed(text, "x = 1")
-
-
-def test_comment_between_decorator_and_class_covers_the_class() -> None:
-    text = "@first\n# gclint: ignore\nclass A: pass\n"
-    assert _is_suppressed(text, "class A")
-    assert not _is_suppressed(text, "first")
 
 
 def test_finding_that_ends_on_the_line_is_covered() -> None:
@@ -314,10 +261,18 @@ def test_code_of_a_rule_that_did_not_run_may_be_needed() -> None:
     ]
 
 
-def test_comment_that_is_not_understood_is_told_and_left() -> None:
-    ((message, repaired),) = _unused("x = 1  # gclint: ingore[GC001]\n", ("x", "GC001"))
+@pytest.mark.parametrize(
+    "comment",
+    ["# gclint: ingore[GC001]", "# gclint ignore[GC001]", "# gclint ignore", "# gclint ignore-file"],
+)
+def test_comment_that_is_not_understood_is_told_and_left(comment: str) -> None:
+    ((message, repaired),) = _unused(f"x = 1  {comment}\n", ("x", "GC001"))
     assert "not of the form `# gclint: ignore[GC001]`" in message
     assert repaired is None
+
+
+def test_comment_may_speak_of_gclint() -> None:
+    assert _unused("x = 1  # gclint ignores this, and gclint ignore comments are rare\n") == []
 
 
 _SINCE_3_12 = pytest.mark.skipif(sys.version_info < (3, 12), reason="newer syntax")
@@ -384,12 +339,6 @@ def test_noqa_is_judged_like_any_ignore_comment_and_leaves_the_others(
     found = [("x = 1", "GC002")] if "GC002" in comment else []
     expected = [] if complaint is None else [(complaint, f"x = 1{repaired}\n")]
     assert _unused(f"x = 1{comment}\n", *found) == expected
-
-
-def test_noqa_in_a_text_is_none() -> None:
-    text = 'x = 1; y = \'# noqa: GC001\'\nz = """\n# noqa: GC001\n"""\n'
-    assert not _is_suppressed(text, "x = 1")
-    assert _unused(text) == []
 
 
 def test_a_long_line_of_noqa_takes_no_time() -> None:

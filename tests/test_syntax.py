@@ -52,6 +52,13 @@ def test_unclosed_bracket_is_told_where_it_opens() -> None:
     assert _problem("x = 1\nf(a,\n") == ("syntax error: '(' was never closed", Position(2, 2))
 
 
+@pytest.mark.parametrize(("before", "after"), [("x = 1\n", ""), ("f(\n", ")\n")])
+def test_merge_conflict_is_called_so(before: str, after: str) -> None:
+    found = _problem(f"{before}<<<<<<< HEAD\n2\n=======\n3\n>>>>>>> side\n{after}")
+    message = "syntax error: a mark of a merge conflict; resolve the conflict first"
+    assert found == (message, Position(2, 1))
+
+
 @pytest.mark.parametrize("text", ["def f(a, a): pass\n", "nonlocal x\n"])
 def test_what_parses_is_left_to_whoever_compiles_it(text: str) -> None:
     assert _problem(text) is None

@@ -12,7 +12,7 @@ import pytest
 
 from gclint.code.file import SourceFile
 from gclint.code.lines import begins_in_string, logical_lines
-from gclint.code.tree import Tree, Unparsable
+from gclint.code.tree import Tree, Unparsable, parsed
 from gclint.code.walk import listed
 
 
@@ -26,7 +26,7 @@ def _file(text: str) -> SourceFile:
 @pytest.mark.parametrize("code", ["x = (\n", "  x = 1\n", "f() = 1 2\n", "x = 'a\n", "x = \0\n", "(" * 5000])
 def test_what_is_not_python_is_rejected(code: str) -> None:
     with pytest.raises(Unparsable):
-        Tree(code)
+        parsed(code)
     file = _file(code)
     assert file.tree is None
     assert (file.outline.definitions, file.outline.imports) == ([], [])
@@ -47,7 +47,7 @@ def test_the_collector_is_left_as_it_was(code: str, is_enabled: bool) -> None:
 def test_warnings_are_for_whoever_runs_the_code() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert Tree("x = '\\d' if 1is 1else 2\n").module.body
+        assert parsed("x = '\\d' if 1is 1else 2\n").body
 
 
 def test_all_definitions_are_listed_in_the_order_of_the_text() -> None:
@@ -79,7 +79,7 @@ match x:
     case 1:
         def l(): pass
 """
-    assert "".join(each.name for each in Tree(text).definitions) == "AaBcDefghijkl"
+    assert "".join(each.name for each in Tree(parsed(text)).definitions) == "AaBcDefghijkl"
 
 
 # -- places

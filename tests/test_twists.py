@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gclint.finding import Applicability
-from tests.decisions.toy import LOOP, STACK, block, model, toy
+from tests.decisions.toy import LOOP, NUMBERED, STACK, block, model, toy
 from tests.toy_models import applicability
 
 _BEFORE = """
@@ -491,7 +491,7 @@ def test_what_reads_a_cache_that_blocks_no_longer_fill(name: str, tmp_path: Path
         "import anything\nfrom transformers import DynamicCache\n"
         "from transformers.modeling_outputs import BaseModelOutputWithPast\n"
     )
-    inner = model(_FILLING, takes=_WITH_CACHE, init=STACK)
+    inner = model(_FILLING, takes=_WITH_CACHE, init=NUMBERED)
     wrong, right = (
         applicability(
             tmp_path,
@@ -626,6 +626,23 @@ _TOLD = {
     ),
     "a class": (_ONE, "ToyLayer.gradient_checkpointing", "ToyLayer.forward"),
     "a protocol": (_ONE, "isinstance(layer, Flagged)", "isinstance(hidden_states, Flagged)"),
+    "a union": (
+        _ONE,
+        "isinstance(layer, GradientCheckpointingLayer | ToyLayer)",
+        "isinstance(layer, ToyLayer)",
+    ),
+    "its class by `super`": (
+        _ONE,
+        "super(ToyLayer, layer).__self_class__",
+        "super(ToyLayer, layer).__init__",
+    ),
+    "what its method wraps": (_ONE, "hasattr(layer.forward, '__wrapped__')", "hasattr(layer, 'attention')"),
+    "its method": (_ONE, "layer.forward == mask", "layer.attention == mask"),
+    "its cache": (
+        _ONE,
+        "hasattr(layer, '_can_checkpoint_' + 'with_cache')",
+        "hasattr(layer, '_can_checkpoint_' + 'without')",
+    ),
     "a hook": (_ONE, "isinstance(layer, Hooked)", "isinstance(layer, Plain)"),
 }
 """What asks for what becomes different, and for what does not."""
@@ -708,6 +725,7 @@ def test_what_sees_the_bases_of_a_block(name: str, tmp_path: Path) -> None:
     ("statement", "expected"),
     [
         ("assert kind.__base__ is nn.Module", Applicability.UNSAFE),
+        ("kind.size = kind.forward.__code__.co_argcount", Applicability.UNSAFE),
         ("assert kind.forward", Applicability.SAFE),
     ],
 )

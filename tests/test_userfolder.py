@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import platformdirs
 import pytest
+from platformdirs import windows
+from platformdirs.macos import MacOS
+from platformdirs.windows import Windows
 
 from gclint import userfolder
-from gclint.userfolder import NotPrivate, UserFolder, open_file
+from gclint.userfolder import NotPrivate, UserFolder, cache_home, config_home, open_file, state_home
+from tests.environment import PROJECT
 
 
 def test_a_file_is_written_read_and_removed(tmp_path: Path) -> None:
@@ -75,3 +82,35 @@ def test_without_descriptors_of_folders_a_file_is_looked_at_before_it_is_opened(
     os.close(open_file(tmp_path / "file", os.O_RDWR))
     with pytest.raises(NotPrivate):
         open_file(tmp_path / "link", os.O_RDWR)
+
+
+@pytest.mark.parametrize(
+    ("system", "page", "home", "below"),
+    [
+        (MacOS, "cache.md", cache_home, ""),
+        (MacOS, "own-rules.md", config_home, ""),
+        (MacOS, "verify.md", state_home, "/results"),
+        (Windows, "cache.md", cache_home, ""),
+        (Windows, "own-rules.md", config_home, ""),
+    ],
+)
+def test_the_documentation_names_the_folders_of_other_systems(
+    system: type, page: str, home: Callable[[], Path | None], below: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "get_win_folder", windows.get_win_folder_from_env_vars)
+    monkeypatch.setenv("LOCALAPPDATA", "/local")
+    for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for kind in ("user_cache_path", "user_state_path", "user_config_path"):
+        monkeypatch.setattr(platformdirs, kind, partial(_folder, system, kind))
+    folder = home()
+    assert folder is not None
+    named = f"{folder.as_posix()}{below}".replace(Path.home().as_posix(), "~")
+    if system is Windows:
+        named = named.replace("/local", "%LOCALAPPDATA%").replace("/", "\\")
+    assert f"`{named}`" in (PROJECT / "docs" / page).read_text(encoding="utf-8")
+
+
+def _folder(system: type, kind: str, name: str, **more: bool) -> Path:
+    path: Path = getattr(system(name, **more), kind)
+    return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,64 +11,17 @@ from gclint.releases import releases
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
+from tests.decisions import toy
 
-IMPORTS = """\
-import copy
-from functools import partial
-
-import torch
-from torch import nn
-from transformers import PreTrainedModel
-from transformers.modeling_layers import GradientCheckpointingLayer
-"""
-
-LAYERS = """
-class ToyAttention(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        self.query = nn.Linear(config.size, config.size)
-
-    def forward(self, states):
-        return self.query(states)
-
-
-class ToyLayer(nn.Module):
-    def __init__(self, config, index=0):
-        super().__init__()
-        self.attention = ToyAttention(config)
-
-    def forward(self, hidden_states, mask=None):
-        return hidden_states + self.attention(hidden_states)
-
-
-class ToyOtherLayer(ToyLayer):
-    pass
-"""
-
-LOOP = """
-for layer in self.layers:
-    hidden_states = layer(hidden_states)
-"""
-
-STACK = "self.layers = nn.ModuleList([ToyLayer(config) for _ in range(config.depth)])"
+IMPORTS = f"import copy\nfrom functools import partial\n\n{toy.IMPORTS}"
+LAYERS = f"{toy.ATTENTION}\n{toy.block()}class ToyOtherLayer(ToyLayer):\n    pass\n"
+LOOP, STACK = toy.LOOP, toy.STACK
 
 
 def model(init: str = STACK, loop: str = LOOP, *, more: str = "", flag: str = "True") -> str:
     """Write a model with these statements; ``more`` goes into its class."""
-    return "\n".join(
-        [
-            "class ToyModel(PreTrainedModel):",
-            f"    supports_gradient_checkpointing = {flag}",
-            "    def __init__(self, config):",
-            "        super().__init__(config)",
-            textwrap.indent(init.strip(), " " * 8),
-            textwrap.indent(more.strip(), " " * 4),
-            "    def forward(self, hidden_states, mask=None, encoder_hidden_states=None):",
-            textwrap.indent(loop.strip(), " " * 8),
-            "        return hidden_states",
-            "",
-        ]
-    )
+    takes = "hidden_states, mask=None, encoder_hidden_states=None"
+    return toy.model(loop, takes=takes, init=init, more=more, supports=flag)
 
 
 def reported(folder: Path, files: Mapping[str, str]) -> list[str]:

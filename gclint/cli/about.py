@@ -96,6 +96,9 @@ def config_command(
     from gclint.report import settings as report
     from gclint.rule import rule_words
 
+    for path in paths:
+        if not path.exists():
+            raise CannotRun(f"{path}: no such file or folder")
     settings = settings_of(paths or (Path(),), None, config, pop_settings(flags))
     rules_of(settings)
     (report.write_json if shape == "json" else report.write)(settings, rule_words(), sys.stdout)
@@ -115,7 +118,7 @@ fish:  gclint completion fish > ~/.config/fish/completions/gclint.fish
 
 
 @click.command("completion", help=_HELP)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print a script that lets SHELL complete commands, options, rules and paths."""
     known = get_completion_class(shell)
@@ -132,7 +135,7 @@ def server(extra_rules: tuple[str, ...] | None) -> None:
     """Run the language server on standard input and output; editors start it.
 
     It reports findings while you type, also in files that are not open, and offers repairs. Settings are
-    read from each folder's pyproject.toml. Needs gclint[lsp].
+    read from each folder's gclint.toml or pyproject.toml. Needs gclint[lsp].
     """
     try:
         from gclint.server.server import serve

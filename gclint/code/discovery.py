@@ -25,7 +25,7 @@ from gclint.settings import Settings
 
 _NOT_PYTHON = frozenset(
     (
-        *(".json", ".jsonl", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".lock", ".csv", ".tsv", ".parquet"),
+        *(".json", ".jsonl", ".toml", ".cfg", ".ini", ".lock", ".csv", ".tsv", ".parquet"),
         *(".md", ".rst", ".html", ".htm", ".xml", ".css", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".cu"),
         *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".svg", ".ico", ".pdf", ".wav", ".mp3", ".mp4"),
         *(".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".onnx", ".gguf", ".h5", ".npy", ".npz", ".pkl"),

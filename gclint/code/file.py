@@ -1,4 +1,4 @@
-"""The text of a Python file, and the way back to its exact bytes."""
+"""The text of a file of Python, or of settings in YAML, and the way back to its exact bytes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import codecs
 import io
 import re
 import tokenize
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from weakref import ref
 
 from gclint.code.outline import Outline
-from gclint.code.tree import OffsetTable, Tree, Unparsable, line_starts
+from gclint.code.trainer_settings import UnreadableSettings, are_settings, settings_module
+from gclint.code.tree import OffsetTable, Tree, Unparsable, line_starts, parsed, position_of
 from gclint.finding import Position
 
 _FIRST_LINES = re.compile(r"[^\n]*\n?[^\n]*")
@@ -38,7 +38,7 @@ class UnreadableFile(Exception):
 
 
 class SourceFile:
-    """A Python file: its text, its outline, and positions in the text.
+    """A file of Python, or of settings in YAML: its text, its outline, and positions in the text.
 
     Line endings, a byte order mark and the declared encoding are kept: ``encode(text)`` returns the
     original bytes.
@@ -70,7 +70,7 @@ class SourceFile:
             raise UnreadableFile(
                 f"byte 0x{body[error.start]:02x} is not {self.encoding.upper()}; save the file as UTF-8 "
                 "or declare its encoding in the first line",
-                _position(line_starts(good), len(good)),
+                position_of(line_starts(good), len(good)),
             ) from None
         # If a codec does not round-trip, a fix would change other parts of the file.
         if self.encoding != "utf-8" and text.encode(self.encoding, "replace") != body:
@@ -127,7 +127,7 @@ class SourceFile:
 
     def position(self, offset: int) -> Position:
         """Return the row and column of a character offset."""
-        return _position(self.line_starts, offset)
+        return position_of(self.line_starts, offset)
 
     def row_start(self, row: int) -> int:
         """Return the offset at which a row (counted from 1) begins; after the last, the end of the text."""
@@ -164,7 +164,7 @@ def encoded(text: str) -> bytes:
     except UnicodeEncodeError as error:
         raise UnreadableFile(
             f"{encoding.upper()} cannot encode {body[error.start]!a}; save the file as UTF-8",
-            _position(line_starts(body), error.start),
+            position_of(line_starts(body), error.start),
         ) from None
 
 
@@ -207,13 +207,9 @@ def _tree(file: SourceFile) -> Tree | None:
     tree = file.latest_tree()  # Others may hold it although it was not used for some time.
     if tree is None:
         try:
-            tree = Tree(file.text)
-        except Unparsable:
+            is_yaml = are_settings(file.path)
+            tree = Tree(settings_module(file.text, file.line_starts) if is_yaml else parsed(file.text))
+        except (Unparsable, UnreadableSettings):
             return None
         file.latest_tree = ref(tree)
     return tree
-
-
-def _position(line_starts: Sequence[int], offset: int) -> Position:
-    row = bisect_right(line_starts, offset)
-    return Position(row, offset - line_starts[row - 1] + 1)

@@ -16,6 +16,7 @@ from operator import attrgetter
 
 from gclint.code.file import SourceFile
 from gclint.code.remembered import remembered
+from gclint.code.trainer_settings import are_settings, comments
 from gclint.code.walk import walk
 
 _LAYOUT = (tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
@@ -53,6 +54,9 @@ class LogicalLine:
 
 def logical_lines(file: SourceFile) -> Iterator[LogicalLine]:
     """Yield the logical lines of a file by Python's own tokenizer, up to what that cannot read."""
+    if are_settings(file.path):
+        yield from _lines_of_settings(file)
+        return
     line: list[tokenize.TokenInfo] = []
     # Of line ends, it knows all only if they are translated; the rows are the same.
     read = io.StringIO(file.text, newline=None).readline
@@ -68,6 +72,21 @@ def logical_lines(file: SourceFile) -> Iterator[LogicalLine]:
                 line.append(token)
     if line:
         yield _logical_line(file, line)
+
+
+def _lines_of_settings(file: SourceFile) -> Iterator[LogicalLine]:
+    """Yield the rows of settings in YAML, each of which has code, a comment, or both."""
+    found = dict[int, Comment]()
+    for start, end in comments(file.text):
+        place = file.position(start)
+        is_alone = not file.line(place.row)[: place.column - 1].strip()
+        found[place.row] = Comment(place.row, start, file.text[start:end], is_alone)
+    for row, start in enumerate(file.line_starts, 1):
+        comment = found.get(row)
+        if file.line(row).strip():
+            rows = None if comment and comment.is_alone else (row, row)
+            end = file.row_start(row + 1)
+            yield LogicalLine(start, end, rows, is_decorator=False, comments=(comment,) if comment else ())
 
 
 def _logical_line(file: SourceFile, tokens: list[tokenize.TokenInfo]) -> LogicalLine:

@@ -16,7 +16,7 @@ from gclint.code.outline import ImportStatement
 from gclint.code.packages import LIBRARY, text_or_nothing
 from gclint.code.paths import shown
 from gclint.code.released_names import ONLY_IN
-from gclint.code.tree import Tree, Unparsable
+from gclint.code.tree import Unparsable, parsed
 from gclint.facts import exists, matching
 from gclint.releases import Assumed, Releases, releases
 from gclint.toml import loads
@@ -176,7 +176,7 @@ def _quoted(text: str) -> Iterator[str]:
     if LIBRARY not in text:
         return
     try:
-        nodes = ast.walk(Tree(text).module)
+        nodes = ast.walk(parsed(text))
     except Unparsable:
         return
     for node in nodes:

@@ -29,7 +29,8 @@ from gclint.code.file import SourceFile
 from gclint.code.lines import Comment, LogicalLine, logical_lines
 from gclint.finding import Edit, Finding
 
-_ATTEMPT = re.compile(r"#[ \t]*gclint:[^#]*")
+_ATTEMPT = re.compile(r"#[ \t]*gclint(?::[^#]*|[ \t]+ignore(?:-file)?[ \t]*(?:\[[^#]*|$))")
+"""Without the colon, only what can be nothing else: a comment may well speak of gclint."""
 _NOQA = re.compile(
     r"#[ \t]*noqa[ \t]*:[ \t]*(?P<codes>[a-z]+\d+\b(?:[ \t,]+[a-z]+\d+\b)*)[^#]*", re.IGNORECASE
 )
@@ -133,7 +134,7 @@ def has_ignores(file: SourceFile) -> bool:
 
 
 def _ignores(file: SourceFile, codes: Mapping[str, str]) -> Iterator[Ignore]:
-    if "gclint:" not in file.text and "noqa" not in file.text.lower():
+    if "gclint" not in file.text and "noqa" not in file.text.lower():
         return  # Reading comments takes longer than that.
     lines = [*logical_lines(file)]
     comments = [comment for line in lines for comment in line.comments]

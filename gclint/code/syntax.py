@@ -16,10 +16,14 @@ from typing import Any
 
 from gclint.code.file import SourceFile
 from gclint.code.remembered import remembered
+from gclint.code.trainer_settings import UnreadableSettings, are_settings, settings_module
+from gclint.code.tree import line_starts
 from gclint.finding import Position, Problem
 
 _TOO_NESTED = "the code is nested too deeply for Python to compile it"
 _ERROR = "syntax error: "
+_MARKS = tuple(7 * mark for mark in "<|=>")
+"""What git begins the lines with that it puts around both sides of a conflict."""
 
 
 @remembered
@@ -28,6 +32,8 @@ def syntax_problem(file: SourceFile) -> Problem | None:
 
     LibCST knows the newest syntax: what only the running Python rejects may be written for a newer one.
     """
+    if are_settings(file.path):
+        return None if file.parses else settings_problem(file.path, file.text)
     nul = file.text.find("\0")
     if nul != -1:
         # Python's own words differ from release to release, and name no place.
@@ -50,7 +56,18 @@ def compile_problem(path: Path, text: str) -> Problem | None:
 
     This also finds errors beyond the grammar, such as a repeated keyword argument.
     """
+    if are_settings(path):
+        return settings_problem(path, text)
     return _problem(path, lambda: compile(_compilable(text), str(path), "exec", dont_inherit=True))
+
+
+def settings_problem(path: Path, text: str) -> Problem | None:
+    """Return why settings in YAML cannot be read, or None if they can."""
+    try:
+        settings_module(text, line_starts(text))
+    except UnreadableSettings as error:
+        return Problem(path, error.message, error.position)
+    return None
 
 
 _FEW = 8
@@ -89,7 +106,9 @@ def _problem(path: Path, attempt: Callable[[], object]) -> Problem | None:
             if error.msg.startswith("too many nested"):
                 return Problem(path, _TOO_NESTED)
             position = Position(error.lineno, max(error.offset or 1, 1)) if error.lineno else None
-            return Problem(path, f"{_ERROR}{error.msg}", position)
+            is_mark = (error.text or "").startswith(_MARKS)
+            what = "a mark of a merge conflict; resolve the conflict first" if is_mark else error.msg
+            return Problem(path, f"{_ERROR}{what}", position)
         except (ValueError, OverflowError) as error:
             return Problem(path, f"{_ERROR}{error}")
     return None

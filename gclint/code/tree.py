@@ -14,6 +14,8 @@ from functools import cached_property
 from itertools import chain
 from typing import TypeAlias
 
+from gclint.finding import Position
+
 DefinitionNode: TypeAlias = "ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef"
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _BRANCHES = ("handlers", "cases")
@@ -38,13 +40,8 @@ class Tree:
     (see ``SourceFile.tree``), so nothing that outlives the work on a file should hold its nodes.
     """
 
-    def __init__(self, text: str) -> None:
-        """Parse ``text``.
-
-        Raises:
-            Unparsable: the running Python cannot parse it.
-        """
-        self.module = _parsed(text)
+    def __init__(self, module: ast.Module) -> None:
+        self.module = module
         self.facts: dict[object, object] = {}
         """Facts that others have derived and that hold nodes of the tree."""
 
@@ -66,7 +63,12 @@ class Tree:
         return found
 
 
-def _parsed(text: str) -> ast.Module:
+def parsed(text: str) -> ast.Module:
+    """Return the nodes of a text.
+
+    Raises:
+        Unparsable: the running Python cannot parse it.
+    """
     with _no_collector(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -118,6 +120,12 @@ def line_starts(text: str) -> Sequence[int]:
     ends = _ANY_LINE_END if "\r" in text else _LINE_END
     # A list would take nine times as much memory.
     return array("L", chain((0,), map(re.Match.end, ends.finditer(text))))
+
+
+def position_of(starts: Sequence[int], offset: int) -> Position:
+    """Return the row and column of a character offset in a text whose lines begin at ``starts``."""
+    row = bisect_right(starts, offset)
+    return Position(row, offset - starts[row - 1] + 1)
 
 
 class OffsetTable:

@@ -12,7 +12,6 @@ from gclint.edit.differences import differences
 from gclint.edit.group import BlockGroup, classes_around, root_of, sites_of
 from gclint.edit.recomputed import stores_on_self
 from gclint.model.replacements import CALLING
-from gclint.model.surroundings import OF_TYPES
 from gclint.network.evaluation.classes import ClassInfo, nodes_of, words_of
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
@@ -51,9 +50,14 @@ def block_doubts(info: ClassInfo) -> list[str]:
             f"`{info.name}.forward` records no gradients, and reentrant checkpointing raises where none come "
             "out of it"
         )
+    return [*doubts, *later_doubts(info)]
+
+
+def later_doubts(info: ClassInfo) -> Iterator[str]:
+    """Yield that a block runs only once a checkpoint has returned, if it does."""
+    forward = info.find_method("forward")
     if forward is not None and _runs_later(forward[1]):
-        doubts.append(f"`{info.name}.forward` is a generator or a coroutine, which a checkpoint cannot run")
-    return doubts
+        yield f"`{info.name}.forward` is a generator or a coroutine, which a checkpoint cannot run"
 
 
 def _runs_later(method: Definition) -> bool:
@@ -73,16 +77,6 @@ def _registration_doubts(info: ClassInfo) -> Iterator[str]:
             f"`{registering[0].name}.{_REGISTERING}` does not call that of its base, by which transformers "
             "5.23 and later make a class recompute"
         )
-    decorating = (
-        (last_name(each.func if isinstance(each, ast.Call) else each), base.file.outline.functions)
-        for base in info.mro
-        for each in base.definition.node.decorator_list
-    )
-    looking = [] if registering is None else [(f"{registering[0].name}.{_REGISTERING}", registering[1])]
-    looking += [(name, functions[name]) for name, functions in decorating if name in functions]
-    for name, function in looking:
-        if any(isinstance(node, ast.Attribute) and node.attr in OF_TYPES for node in nodes_of(function)):
-            yield f"`{name}` looks at the bases of `{info.name}`, which change"
     made_by = {
         last_name(each.value)
         for base in info.mro

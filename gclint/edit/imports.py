@@ -13,7 +13,7 @@ from gclint.code.outline import ImportItem, ImportStatement
 from gclint.code.project import Project
 from gclint.code.syntax import compile_problem
 from gclint.code.tokens import TokenKind, tokens
-from gclint.code.tree import DEFINITIONS, Tree, Unparsable
+from gclint.code.tree import DEFINITIONS, Unparsable, parsed
 from gclint.code.walk import dotted_name
 from gclint.edit.edits import edited
 from gclint.finding import Edit
@@ -230,7 +230,7 @@ def is_used(text: str, name: str) -> bool:
 def _names_used(code: str) -> frozenset[str] | None:
     """Return the names that code uses, dotted ones in full and in part; None if it cannot be parsed."""
     try:
-        return frozenset(_names_in(Tree(code).module, exports=_EXPORTS in code))
+        return frozenset(_names_in(parsed(code), exports=_EXPORTS in code))
     except (Unparsable, RecursionError):
         return None
 

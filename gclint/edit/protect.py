@@ -51,7 +51,7 @@ from gclint.edit.removal import (
     replacement,
     unused_helpers,
 )
-from gclint.edit.replaced import replaced_doubts
+from gclint.edit.replaced import asking_doubts, replaced_doubts
 from gclint.edit.surroundings import container_doubts, losing_gradients, surrounding_doubts
 from gclint.edit.switching import (
     computed_doubts,
@@ -97,7 +97,7 @@ CONDITIONS: tuple[tuple[str, _Doubts], ...] = (
     (
         "the block keeps running statistics (recomputation updates them twice), `forward` assigns to `self`, "
         "or the block defines the flag itself, or an `__init_subclass__` that does not call its base's, or a "
-        "metaclass, a decorator or such a method sees its bases",
+        "metaclass sees its bases",
         _of_blocks(block_doubts),
     ),
     (
@@ -144,7 +144,8 @@ CONDITIONS: tuple[tuple[str, _Doubts], ...] = (
 _UNKNOWN: tuple[tuple[str, _Doubts], ...] = (
     (
         "without its cache, which the base class takes away, the block computes something else, or the code "
-        "that runs it does, or that is not known",
+        "that runs it does, or that is not known, or another layer or run may have written to the same slot, "
+        "or code names `_can_checkpoint_with_cache`, which leaves it the cache",
         group_doubts,
     ),
     (
@@ -169,6 +170,11 @@ _UNKNOWN: tuple[tuple[str, _Doubts], ...] = (
         "`try`, or inside of a transform, or compiles it as one graph; or it passes it an iterator, a "
         "function around a gradient, or nothing that requires grad",
         _of_new(lambda network, group: surrounding_doubts(network, group.blocks)),
+    ),
+    (
+        "code in its file, or in one that belongs to it, may ask what a class or a function is: it names the "
+        "base class otherwise than as a base, or looks at bases, at what a function wraps, or the like",
+        lambda network, group: asking_doubts(network, group.blocks),
     ),
 )
 """The same of what takes the most work to find; it is looked for only if nothing else is in doubt."""
@@ -422,11 +428,12 @@ def _repaired_calls(
         if not (site.checkpointed or site.function is not None or untrained(site) is not None):
             _repair(network, group, site, names, found)
     for row, names in left.items():
-        found.doubts += map(partial(_losing, row), sorted(names))
+        found.doubts += map(partial(losing_doubt, row), sorted(names))
     return found
 
 
-def _losing(row: int, name: str) -> str:
+def losing_doubt(row: int, name: str) -> str:
+    """Return what is in doubt about an argument that stays a keyword in a row."""
     what = f"`{name}` is" if name else "arguments of unknown names are"
     return (
         f"{what} still passed by keyword on line {row}, where reentrant checkpointing gives no gradient, so "
@@ -453,7 +460,7 @@ def _repair(
             return
         bindings.append(binding.with_uncertain(losing))
     bound_to = {name for binding in bindings for name in binding.names}
-    found.doubts += [_losing(row, name) for name in sorted(losing) if name not in bound_to]
+    found.doubts += [losing_doubt(row, name) for name in sorted(losing) if name not in bound_to]
     found.doubts += nested_doubts(row, bindings)
     if not any(binding.is_to_be_repaired() for binding in bindings):
         return

@@ -22,7 +22,7 @@ from gclint.edit.recomputed import changed_in_place
 from gclint.edit.users import files_beside, topic_beside, users_naming
 from gclint.finding import Refusal
 from gclint.model.attributes import spaces_of
-from gclint.model.callees import CHANGING, Form, Forms, default, moved
+from gclint.model.callees import Form, Forms, default, moved
 from gclint.model.replacements import CALLING
 from gclint.network.activation import SiteBinding, bind_site
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, nodes_of
@@ -126,7 +126,7 @@ def put_elsewhere(
 def _receiver_doubts(network: Network, site: RunSite, forms: Forms) -> Iterator[str]:
     """Yield why a call that is rewritten may run something that takes its arguments otherwise."""
     for info in site.blocks:
-        yield from _block_doubts(info, forms if not _is_as_written(info) else None)
+        yield from _block_doubts(info, forms)
     for place in forwards_replaced(network, frozenset(site.blocks)):
         yield f"{place}, and the new one may take other arguments"
     for value in sorted(_unknown(site), key=str):
@@ -152,38 +152,16 @@ def _unknown(site: RunSite) -> set[str]:
     return {name for name in made if not name.startswith("torch.")}
 
 
-def _block_doubts(info: ClassInfo, forms: Forms | None) -> Iterator[str]:
-    """Yield why a class may take other arguments than its ``forward`` seems to; None for what fits that."""
+def _block_doubts(info: ClassInfo, forms: Forms) -> Iterator[str]:
+    """Yield why a class may take other arguments than its ``forward`` seems to."""
     for name in CALLING:
         calling = info.find_method(name)
         if calling is not None and calling[0].name != CHECKPOINTING_BASE:
             yield f"`{calling[0].name}` overrides `{name}`, which may take other arguments than `forward`"
     spaces = spaces_of(info.module.library.project)
-    other = None if forms is None else moved(spaces, info.file, info.name, forms)
+    other = moved(spaces, info.file, info.name, forms)
     if other is not None:
         yield f"a call of `{info.name}` may run {other}"
-
-
-def _is_as_written(info: ClassInfo) -> bool:
-    """Return whether a class has the ``forward`` that its code shows; it only saves following most."""
-    bases = (each for each in info.mro if each.name != CHECKPOINTING_BASE)
-    return info.resolved and info.forward is not None and all(map(_is_plain, bases))
-
-
-def _is_plain(info: ClassInfo) -> bool:
-    """Return whether nothing makes something else of a class, or of its ``forward``."""
-    node, outline = info.definition.node, info.file.outline
-    forward = info.definition.method("forward")
-    return (
-        isinstance(node, ast.ClassDef)
-        and not node.decorator_list
-        and not node.keywords
-        and not info.names(*CHANGING)
-        and not info.assigns("forward")
-        and (forward is None or not forward.function.decorator_list)
-        and info.name not in outline.assigned
-        and [each.name for each in outline.definitions if each.parent is None].count(info.name) == 1
-    )
 
 
 def _hooking_doubts(network: Network, site: RunSite) -> Iterator[str]:

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from gclint.code.file import SourceFile
 from gclint.code.paths import shown
 from gclint.code.remembered import remembered
-from gclint.code.walk import last_name
-from gclint.model import known, tensors
 from gclint.model.attributes import spaces_of
 from gclint.model.notes import Kind, Note
 from gclint.model.recomputation import unknowns
-from gclint.network.evaluation.classes import ClassInfo, nodes_of
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.wording import listed
 
-_NAMESPACES = frozenset(("__dict__", "__class__", "_buffers", "_parameters", "_modules", "data"))
-_CHANGING = (
-    tensors.CHANGING
-    | known.FILLING_METHODS
-    | known.TAKING_METHODS
-    | frozenset(("setattr", "delattr", "vars", "next", "map", "filter", "register_buffer"))
-)
-"""The last names of functions and methods that change something."""
 _WORDS: Mapping[Kind, str] = {
     Kind.INPUT: "changes `{}` in place, which recomputation repeats",
     Kind.STATE: "changes the state of {}, which recomputation repeats",
@@ -61,8 +50,6 @@ def recomputation_doubts(info: ClassInfo) -> list[str]:
 
 def changed_in_place(info: ClassInfo, names: Collection[str]) -> list[str]:
     """Return where a block changes arguments in place, as reentrant checkpointing forbids by position."""
-    if not _may_change_in_place(info):
-        return []
     notes = (each for each in recomputation_notes(info) if each.kind is Kind.INPUT and each.what in names)
     return list(_said(info, notes))
 
@@ -72,28 +59,14 @@ def classes_run(info: ClassInfo) -> set[ClassInfo]:
     return {base for part in (info, *info.all_parts) for base in part.mro}
 
 
-def _may_change_in_place(info: ClassInfo) -> bool:
-    """Return whether any code that a block runs may change a tensor; it only saves following most blocks."""
-    classes = classes_run(info)
-    functions = (each for file in {each.file for each in classes} for each in file.outline.functions.values())
-    code = [*(method for each in classes for method in each.methods()), *functions]
-    return any(_is_in_place(node) for each in code for node in nodes_of(each))
-
-
-def _is_in_place(node: ast.AST) -> bool:
-    if isinstance(node, ast.AugAssign):
-        return not isinstance(node.value, ast.Tuple)  # Tuples are never changed.
-    if isinstance(node, ast.keyword):
-        return node.arg in ("out", "inplace")
-    if isinstance(node, ast.Call):
-        name = last_name(node.func)
-        return name in tensors.CHANGING or (name.endswith("_") and not name.endswith("__"))
-    return isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
-
-
 def unknown_doubts(info: ClassInfo) -> list[str]:
     """Return what is not known to be right if a block is recomputed."""
     return list(_said(info, (each for each in recomputation_notes(info) if each.kind is Kind.UNKNOWN)))
+
+
+def reentrant_doubts(info: ClassInfo) -> list[str]:
+    """Return where a layer loses gradients under reentrant checkpointing, whatever it is given."""
+    return list(_said(info, (each for each in recomputation_notes(info) if each.kind in _SHOWN_BY_RUNS)))
 
 
 def undecidable_doubts(info: ClassInfo) -> list[str]:
@@ -104,30 +77,7 @@ def undecidable_doubts(info: ClassInfo) -> list[str]:
 
 def stores_on_self(info: ClassInfo) -> bool:
     """Return whether a method of a block's own that ``forward`` runs changes what the block holds."""
-    return may_change(info) and any(_is_own_state(info, each) for each in recomputation_notes(info))
-
-
-def may_change(info: ClassInfo) -> bool:
-    """Return whether a method of a class's own may change anything; it only saves following most blocks."""
-    methods = (method for each in info.mro for method in each.methods() if method.name != "__init__")
-    return any(_may_be_change(node) for method in methods for node in nodes_of(method))
-
-
-def _may_be_change(node: ast.AST) -> bool:
-    if isinstance(node, (ast.Attribute, ast.Subscript)):
-        return not isinstance(node.ctx, ast.Load) or getattr(node, "attr", "") in _NAMESPACES
-    if isinstance(node, ast.AugAssign):
-        return not isinstance(node.value, ast.Tuple)  # Tuples are never changed.
-    if isinstance(node, ast.keyword):
-        return node.arg is None or node.arg in ("out", "inplace")
-    if isinstance(node, ast.Call):
-        name = last_name(node.func)
-        is_of_part = name in known.MODULE_SETTINGS and isinstance(
-            getattr(node.func, "value", None), ast.Attribute
-        )
-        changes_on_request = len(node.args) > known.IN_PLACE_AT.get(name, len(node.args))
-        return name in _CHANGING or name.endswith("_") or not name or is_of_part or changes_on_request
-    return isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension, ast.Starred, ast.withitem, ast.Lambda))
+    return any(_is_own_state(info, each) for each in recomputation_notes(info))
 
 
 def _is_own_state(info: ClassInfo, note: Note) -> bool:

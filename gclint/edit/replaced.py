@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from gclint.code.file import SourceFile
 from gclint.code.neighbouring_files import files_mentioning
@@ -13,9 +13,23 @@ from gclint.code.project import Project
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.edit.recomputed import classes_run
+from gclint.edit.surroundings import is_of
 from gclint.edit.users import files_beside, module_word, topic_beside
-from gclint.model.patches import ANY_PART, CLASS, Hook, Patch, ReplacedPart, is_relied_on, may_be_run, patches
+from gclint.model.asking import questions
+from gclint.model.notes import quoted
+from gclint.model.patches import (
+    ANY_PART,
+    CLASS,
+    Hook,
+    Patch,
+    ReplacedPart,
+    is_relied_on,
+    may_be_run,
+    patches,
+    remakes,
+)
 from gclint.model.replacements import RUN
+from gclint.model.usage import usage_of
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.importers import words_in
 from gclint.network.model import Network
@@ -35,12 +49,8 @@ def replaced_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator
     # Whether it matters that these are replaced depends on the release.
     others = {(base.name, name) for base in around for name in RUN}
     parts = _parts_run(blocks)
-    for file in _files(network):
-        where = "" if file is network.file else f" of {shown(file.path)}"
-        is_machinery = _is_machinery(network.project, file)
-        for each in patches(file):
-            if is_machinery and not each.is_imported:
-                continue
+    for file, where in _placed(network, files_around(network)):
+        for each in _patched(network, file):
             if isinstance(each, Hook):
                 yield f"`{each.code}` on line {each.row}{where} may hook into what blocks run"
             elif isinstance(each, ReplacedPart):
@@ -51,9 +61,37 @@ def replaced_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator
             elif each.last not in others and _is_of(network, file, each, homes):
                 yield f"`{each.code}` on line {each.row}{where} replaces something that blocks may run"
     for file in files_beside(network, HOOKING, (_REGISTERING,)):
-        if file not in _files(network):
+        if file not in files_around(network):
             for hook in _hooks(file):
                 yield f"`{hook.code}` on line {hook.row} of {shown(file.path)} may hook into what blocks run"
+
+
+def asking_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield where code may ask for what becomes different in a checkpointing layer, whatever it asks."""
+    homes = [base.file for info in blocks for base in info.mro]
+    for file, where in _placed(network, dict.fromkeys((*files_around(network), *homes))):
+        found = {} if is_machinery(network.project, file) else questions(file)
+        for row, (code, owner) in found.items():
+            if owner and not is_of((file, owner), blocks, network):
+                continue
+            yield f"`{code}` on line {row}{where} may ask for what becomes different in a checkpointing layer"
+
+
+def class_replaced_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield where a name of the blocks' modules gets another meaning, or something becomes another class."""
+    homes = {base.file for info in blocks for base in info.mro} | {network.file}
+    for file, where in _placed(network, files_around(network)):
+        for each in _patched(network, file):
+            if not isinstance(each, Patch) or is_relied_on(each.full):
+                continue
+            if _is_of(network, file, each, homes):
+                yield f"`{each.code}` on line {each.row}{where} may put another class in a block's place"
+        if file.tree is None or is_machinery(network.project, file):
+            continue
+        for node in usage_of(file.tree).replacing:
+            row = getattr(node, "lineno", 1)
+            if remakes(node):
+                yield f"`{quoted(node)}` on line {row}{where} may make a block something else"
 
 
 def layers_replaced(network: Network, names: Collection[str]) -> Iterator[str]:
@@ -63,16 +101,27 @@ def layers_replaced(network: Network, names: Collection[str]) -> Iterator[str]:
         network: the file that runs them.
         names: of the attributes that hold them.
     """
-    for file in _files(network):
-        where = "" if file is network.file else f" of {shown(file.path)}"
-        for each in patches(file) if not _is_machinery(network.project, file) else ():
+    for file, where in _placed(network, files_around(network)):
+        for each in patches(file) if not is_machinery(network.project, file) else ():
             if isinstance(each, ReplacedPart) and each.name in names:
                 yield f"`{each.code}` on line {each.row}{where}"
 
 
+def _placed(network: Network, files: Iterable[SourceFile]) -> Iterator[tuple[SourceFile, str]]:
+    """Yield files, and how to name them behind a line; nothing for that of the blocks."""
+    for file in files:
+        yield file, "" if file is network.file else f" of {shown(file.path)}"
+
+
+def _patched(network: Network, file: SourceFile) -> Iterator[Hook | Patch | ReplacedPart]:
+    """Yield what a file replaces; of the library's own machinery, only what it has imported."""
+    is_librarys = is_machinery(network.project, file)
+    yield from (each for each in patches(file) if each.is_imported or not is_librarys)
+
+
 def function_replaced(network: Network, names: Collection[str]) -> Patch | None:
     """Return where a file, or one around it, gives something imported of some last names another meaning."""
-    found = (each for file in _files(network) for each in patches(file) if isinstance(each, Patch))
+    found = (each for file in files_around(network) for each in patches(file) if isinstance(each, Patch))
     return next((each for each in found if each.last[-1] in names), None)
 
 
@@ -117,7 +166,7 @@ def _parts_run(blocks: Collection[ClassInfo]) -> frozenset[str]:
 
 
 @remembered
-def _files(network: Network) -> tuple[SourceFile, ...]:
+def files_around(network: Network) -> tuple[SourceFile, ...]:
     """Return the file of a network, what it imports of the project, and what may import it."""
     project, own = network.project, network.file
     found = {own.path: own}
@@ -137,7 +186,7 @@ def _files(network: Network) -> tuple[SourceFile, ...]:
     return tuple(found.values())
 
 
-def _is_machinery(project: Project, file: SourceFile) -> bool:
+def is_machinery(project: Project, file: SourceFile) -> bool:
     """Tell whether a file is of the library, but of none of its models: its functions are relied on.
 
     Its own package is, and no other one that has a base class of models by that name.

@@ -11,13 +11,16 @@ from gclint.code.remembered import remembered
 from gclint.edit.branch import is_spared
 from gclint.edit.cache_arguments import dropped, no_cache
 from gclint.edit.call import NeedsReordering, applicability, seen_blocks
+from gclint.edit.doubts import later_doubts
 from gclint.edit.places import argument_place
-from gclint.edit.protect import layers_to_be, moves, nested_doubts
+from gclint.edit.protect import layers_to_be, losing_doubt, moves, nested_doubts
 from gclint.edit.receivers import repaired_call
+from gclint.edit.recomputed import reentrant_doubts
 from gclint.edit.release import keyword_doubt
+from gclint.edit.replaced import class_replaced_doubts
 from gclint.edit.signature import reorder_forward
-from gclint.edit.surroundings import call_doubts
-from gclint.edit.without_cache import site_doubts
+from gclint.edit.surroundings import call_doubts, losing_gradients
+from gclint.edit.without_cache import cache_doubts
 from gclint.finding import Applicability, Evidence, Fix, Refusal, Repair, RepairKind, StoryStep
 from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
 from gclint.network.binding import BoundArgument
@@ -83,8 +86,15 @@ class SiteDefects:
             doubts += dict.fromkeys(nested_doubts(self.site.rows[0], self.bindings))
         if self.keyword_activations and not doubts:
             doubts += dict.fromkeys(call_doubts(self.network, self.site, blocks))
+            left = losing_gradients(self.network, blocks).get(self.site.rows[0], ())
+            bound = {name for binding in self.bindings for name in binding.names}
+            doubts += [losing_doubt(self.site.rows[0], name) for name in sorted(left) if name not in bound]
+        if self.keyword_activations and not doubts:
+            doubts += [doubt for info in blocks for doubt in (*later_doubts(info), *reentrant_doubts(info))]
         if self.positional_caches and not doubts:
-            doubts += [doubt for info in self.site.blocks for doubt in site_doubts(info, (self.site,))]
+            doubts += cache_doubts(self.network, self.site)
+        if not doubts:
+            doubts += class_replaced_doubts(self.network, blocks)
         evidence = (*seen_blocks(self.site, blocks), *repaired.evidence)
         return Fix(
             f"Pass {moves(self.bindings)} to `{self.symbol}`",

@@ -46,6 +46,10 @@ _WORDS: Mapping[Matter, str] = {
         "`{what}` on {where} compiles a block, or runs one that is compiled, as one graph (`fullgraph`), and "
         "reentrant checkpointing breaks that"
     ),
+    Matter.FREED: (
+        "`{what}` on {where} gets a tensor that requires no grad from a block, and reentrant checkpointing "
+        "makes it require one"
+    ),
     Matter.AMBIENT: (
         "`{what}` on {where} may change settings that blocks are run with, and they are recomputed later"
     ),
@@ -82,6 +86,14 @@ def call_doubts(network: Network, site: RunSite, blocks: Collection[ClassInfo]) 
             yield from _inside(each, info)
     for around in doubted_around(network, blocks):
         if around.matter is Matter.CAPTURED and (around.file, around.row) == place:
+            yield _said(around, network)
+
+
+def emptied_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield where the code around blocks reads caches that they put nothing into while checkpointing."""
+    yield from _incomplete(_records(network), network)
+    for around in doubted_around(network, blocks):
+        if around.matter is Matter.EMPTIED:
             yield _said(around, network)
 
 
@@ -152,11 +164,11 @@ def doubted_around(network: Network, blocks: Collection[ClassInfo]) -> list[Arou
     """Return what the code around blocks does that is not known to be the same if they are recomputed."""
     found = _records(network).around
     return [
-        each for each in found if not each.blocks or any(_is_of(one, blocks, network) for one in each.blocks)
+        each for each in found if not each.blocks or any(is_of(one, blocks, network) for one in each.blocks)
     ]
 
 
-def _is_of(block: Block, infos: Collection[ClassInfo], network: Network) -> bool:
+def is_of(block: Block, infos: Collection[ClassInfo], network: Network) -> bool:
     """Tell whether a class is one of some others, or a base or heir of one."""
     file, name = block
     info = network.library.module(file).classes.get(name)

@@ -47,7 +47,7 @@ ARGUMENT = re.compile(
 CACHE = "cache"
 """The kind of a box that stands for a cache: its items are what is put into it."""
 DICTS = frozenset(("dict", "collections.OrderedDict", "collections.defaultdict"))
-_FIGURES = names("shape dtype device ndim")
+FIGURES = names("shape dtype device ndim")
 _COUNTS = names(
     "get_seq_length get_max_cache_shape get_max_length get_usable_length get_mask_sizes size dim numel"
 )
@@ -144,7 +144,7 @@ class CacheValues(Entries):
     ) -> Value:
         cache = cache_of(thing)
         if cache is not None:
-            return PLAIN if name in _FIGURES else of(Method(of(cache), name))
+            return PLAIN if name in FIGURES else of(Method(of(cache), name))
         if isinstance(thing, Box) and _is_output(thing) and not is_operation(name):
             return self._at(thing, name)
         if isinstance(thing, Fixed) or (isinstance(thing, Box) and thing.kind not in known.STACKS):

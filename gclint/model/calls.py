@@ -10,7 +10,15 @@ from gclint.code.names import names
 from gclint.code.walk import last_name
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
-from gclint.model.gradients import UNRECORDED, gives_integers, is_constant, is_false, records, type_of
+from gclint.model.gradients import (
+    UNRECORDED,
+    gives_integers,
+    is_constant,
+    is_false,
+    records,
+    type_of,
+    without_gradient,
+)
 from gclint.model.notes import Kind, Root, quoted
 from gclint.model.objects import ITERATOR, Pending, is_operation
 from gclint.model.protocols import CONTAINING, TRUTH, Protocols
@@ -21,7 +29,6 @@ from gclint.model.values import (
     NEVER,
     NONE,
     OF_SETTINGS,
-    OWN,
     PLAIN,
     TENSOR,
     Attributes,
@@ -42,6 +49,7 @@ from gclint.model.values import (
     Plain,
     Tensor,
     Thing,
+    Turn,
     Unknown,
     Value,
     join,
@@ -62,6 +70,7 @@ PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Param
 """What registers a tensor with a module that it is assigned to."""
 _DETACHING = ("torch.autograd.Variable", "torch.autograd.variable.Variable")
 """What gives a tensor that shares the memory of another one, and gets no gradient for it."""
+_PLAIN_TENSOR = "torch.Tensor"
 CHECKPOINTS = (known.CHECKPOINT, "transformers.modeling_utils.checkpoint")
 """The functions that run another one, and once more in the backward pass."""
 
@@ -262,10 +271,6 @@ class Calls(Protocols):
             if isinstance(each, (ast.Name, ast.Attribute, ast.Call))
         )
 
-    def quietly(self, node: ast.expr, frame: Frame) -> Value:
-        """Follow an expression once more, which was followed before."""
-        raise NotImplementedError
-
     def define(self, function: Function, frame: Frame) -> None:
         """Follow the default values of an inner function, which are those of the place of its definition."""
         home = function.frame
@@ -366,8 +371,8 @@ class Calls(Protocols):
         for each in call.all():
             if name in _CONSUMING and len(call.positional) == 1:
                 self.consume(each, node, frame)
-                if name not in _HOLDING:
-                    self.ask(each, node, frame)
+                own = frozenset(one for one in each.things if isinstance(one, Object))
+                self.ask(each if name not in _HOLDING else Value(own, each.roots), node, frame)
             elif name in _ASKING:
                 self.special(each, _ASKING[name], node, frame)
             elif name not in _LOOKING:
@@ -378,7 +383,9 @@ class Calls(Protocols):
             self.written(each, node, frame)
         if name in ("isinstance", "issubclass"):
             self.instances_asked(join(call.positional[1:2]), node, frame)
-            self.asked_for_parameter(join(call.positional[:1]), join(call.positional[1:2]), node, frame)
+            self.asked_for_tensor(join(call.positional[:1]), join(call.positional[1:2]), node, frame)
+        if name == "type" and len(call.positional) == 1:
+            self.typed(call.positional[0], node, frame)
         if name == "functools.reduce" and len(call.positional) > 1:
             return self._reduced(call, node, frame)
         if name not in known.MAKERS and parent not in known.TABLES:
@@ -411,7 +418,7 @@ class Calls(Protocols):
             return of(Made(name + _IN_PLACE if _is_in_place(last, call) else name))
         if name in PARAMETERS:
             is_frozen = is_false(call.argument(1, "requires_grad"))
-            return Value(CONSTANT.things, roots) if is_frozen else self.tensor((TENSOR,), roots)
+            return Value((CONSTANT if is_frozen else TENSOR).things, roots)
         if name in _DETACHING:
             return Value(TENSOR.things if _asks_for_grad(call) else CONSTANT.things, roots)
         if name in UNRECORDED:
@@ -437,13 +444,13 @@ class Calls(Protocols):
         if name in known.ARRAYS:
             return CONSTANT  # Unlike a number, it can be changed in place.
         if name in known.FUNCTIONS or name in known.ERRORS:
-            return PLAIN
+            return _turn(node) if name == "range" else PLAIN
         if name in known.MASKING:
             mask = call.argument(*known.MASKING[name])  # Of all else, only sizes and types matter.
             return self.tensor(call.all() if mask is None else (mask,), roots)
         if name in known.COMPUTING:
             return self.tensor(call.all(), roots)
-        if parent == "torch.nn.init" and _draws_with_its_own(call):
+        if parent == "torch.nn.init" and _draws_with_its_own(call, is_anywhere=True):
             return self.deny(call, node, frame, Kind.GENERATOR)
         if parent == "torch.nn.init":
             for each in _first(call):
@@ -470,7 +477,7 @@ class Calls(Protocols):
     def _compute(self, last: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what a function of torch gives."""
         roots = shared(call.all())
-        if _draws_with_its_own(call):
+        if _draws_with_its_own(call, is_anywhere=last in known.DRAWING_BY_POSITION):
             return self.deny(call, node, frame, Kind.GENERATOR)
         if last in known.UNREPEATABLE:
             return self.deny(call, node, frame)
@@ -577,7 +584,7 @@ class Calls(Protocols):
                 self.special(join((result, items[1])), TRUTH, node, frame)
             items = [result if name == "map" else items[1]]
         elif name == "enumerate":
-            items = [of(Fixed((PLAIN, *items[:1])))]
+            items = [of(Fixed((_turn(node), *items[:1])))]
         elif name == "zip":
             items = [of(Fixed(tuple(items)))]
         box = self.box(node, "list" if name == "sorted" else ITERATOR)
@@ -651,13 +658,23 @@ class Calls(Protocols):
         given = self.special(call.positional[0], ("__next__",), node, frame)
         return join((self.item(call.positional[0]), given, *call.positional[1:]))
 
-    def asked_for_parameter(self, asked: Value, kinds: Value, node: ast.expr, frame: Frame) -> None:
-        """Note what asks for a parameter, of which recomputation may see a copy that is none."""
-        names_asked = {
-            each.name for one in self.inside(kinds) for each in one.things if isinstance(each, External)
-        }
-        if not names_asked.isdisjoint(PARAMETERS) and OWN not in asked.roots:
-            self.identified(TENSOR, node, frame)
+    def asked_for_tensor(self, asked: Value, kinds: Value, node: ast.AST, frame: Frame) -> None:
+        """Note what asks for a kind of tensors of its own, of which recomputation may see a plain copy."""
+        asked_for = (each for one in self.inside(kinds) for each in one.things)
+        if any(map(self.is_special_tensor, asked_for)):
+            self.typed(asked, node, frame)
+
+    def is_special_tensor(self, kind: Thing) -> bool:
+        """Tell whether a class may be one of tensors, and not that of all tensors."""
+        if isinstance(kind, Class):
+            return any(not isinstance(each, Class) and self._is_tensor(each) for each in self.line(kind))
+        if isinstance(kind, External):
+            return kind.name in PARAMETERS or (kind.name != _PLAIN_TENSOR and self._is_tensor(kind.name))
+        return isinstance(kind, Unknown)
+
+    @staticmethod
+    def _is_tensor(base: str | None) -> bool:
+        return base is None or base.endswith("Tensor") or base in PARAMETERS
 
     def _refuse(self, value: Value, node: ast.expr, frame: Frame) -> None:
         """Note what raises an error for a tensor that requires grad, where that is handled."""
@@ -761,12 +778,11 @@ class Calls(Protocols):
 
     def _formatted(self, template: object, call: Call, node: ast.expr, frame: Frame) -> None:
         """Follow what becomes a text, and the attributes that a template reads of it."""
-        for each in call.all():
-            self.written(each, node, frame)
-        for field in _FIELD.findall(template) if isinstance(template, str) else ():
+        for field in _FIELD.findall(template) if isinstance(template, str) else ("",):
             given = join(call.all())
             for name in field.split(".")[1:]:
                 given = self.attribute(given, name.partition("[")[0], node, frame)
+            self.written(given, node, frame)
 
     def _ask_back(self, receiver: Value, name: str, call: Call, node: ast.expr, frame: Frame) -> None:
         """Follow what a method of Python's or torch's objects calls of what it gets, and of what it has."""
@@ -808,7 +824,7 @@ class Calls(Protocols):
         if name in tensors.FRESH:
             return self.tensor((receiver, *call.all()))
         if name in tensors.VIEWS:
-            result = self.tensor((receiver, *call.all()), receiver.roots)
+            result = self.tensor((receiver,), receiver.roots)  # The others are sizes, types and places.
             return (
                 result
                 if name not in ("chunk", "split", "unbind", "tensor_split")
@@ -873,6 +889,8 @@ class Calls(Protocols):
             value = call.argument(1, "tensor") or call.argument(1, "module") or call.argument(1, "param")
             if len(names) != 1 or value is None:
                 return self.deny(call, node, frame)
+            if name == "register_buffer":  # Nobody expects a gradient for it.
+                value = without_gradient(value)
             self.set_attribute(receiver, str(names[0]), value, node, frame)
             if name == "register_buffer":
                 self.spaces.version += thing.buffers.add(str(names[0]))
@@ -901,6 +919,11 @@ class Calls(Protocols):
         return self.deny(call, node, frame)
 
 
+def _turn(node: ast.expr) -> Value:
+    """Return the number of a turn of what goes over the result of a call."""
+    return of(Turn(node)) if isinstance(node, ast.Call) else PLAIN
+
+
 _ADDING = names("sum max min abs pow round divmod")
 """Functions of Python that compute with what they get."""
 _GIVING_ITERATORS = ("itertools", "itertools.chain")
@@ -916,11 +939,14 @@ _SUMS = frozenset(("sum", "operator.add", "operator.mul"))
 _PARTS = frozenset(("children", "named_children", "modules", "named_modules"))
 _SPECIAL = names("partial getattr setattr delattr hasattr vars next deepcopy copy")
 """Functions of which it is known in particular what they give."""
-_LOOKING = names("iter enumerate zip map filter isinstance type id callable super hasattr getattr setattr")
+_LOOKING = names("iter isinstance type id callable super hasattr getattr setattr")
 """Functions that call no method of what they get, or only later."""
 _ASKING = {"len": ("__len__",), "bool": TRUTH, "operator.contains": CONTAINING}
 """Functions that call certain special methods of what they get, and no others."""
-_COPYING = ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
+_COPYING = (
+    *("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"),
+    *("__getnewargs__", "__getnewargs_ex__", "__getattr__"),
+)
 _CONSUMING = names("list tuple set dict frozenset sum max min any all sorted reversed")
 """Functions that go over the one thing that they get."""
 _GOING_OVER = names("extend extendleft update join union intersection difference")
@@ -1034,10 +1060,14 @@ def _may_be_in_cache(value: Value) -> bool:
     )
 
 
-def _draws_with_its_own(call: Call) -> bool:
-    """Tell whether an operation may get a generator of random numbers, whose state nobody restores."""
-    given = dict(call.named).get("generator", call.options)
-    return given is not None and not all(
+def _draws_with_its_own(call: Call, *, is_anywhere: bool = False) -> bool:
+    """Tell whether an operation may get a generator of random numbers, whose state nobody restores.
+
+    It takes one by its name alone, or also by its place if it ``is_anywhere``.
+    """
+    given = dict(call.named).get("generator", call.options) or NEVER
+    others = join(call.all() if is_anywhere else ()).things
+    return any(isinstance(each, Unknown) and not each.is_argument for each in others) or not all(
         isinstance(each, (Plain, Constant, ModelSetting)) for each in given.things
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from gclint.code.walk import last_name, walk
 from gclint.model import known
+from gclint.model.cache_values import FIGURES
 from gclint.model.compiled import Compiled
 from gclint.model.frames import Frame
 from gclint.model.notes import Kind, Root, quoted
@@ -21,7 +22,7 @@ from gclint.releases import EVER_NEUTRALISED
 from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
 
 _CACHE = Root(Kind.MADE, "what may be a cache")
-_PARTS = PLAIN_CACHES | {"self_attention_cache", "cross_attention_cache"}
+_PARTS = PLAIN_CACHES | known.CACHE_PARTS
 """Attributes that are caches."""
 _LOOKING = frozenset(("isinstance", "type", "id", "hasattr", "getattr", "print"))
 """Functions that see nothing of what is in a cache."""
@@ -93,22 +94,25 @@ class Emptied(Compiled):
         self, function: Function, call: Call, node: ast.AST, frame: Frame, owner: Class | None = None
     ) -> Value:
         """Follow a function, which may run the blocks once more with what they have filled."""
-        outer, self._before = self._before, self._filled_by(call.all(), frame)
+        filled = self._filled_by(call.all(), frame)
+        outer, self._before = self._before, filled
         try:
             found = super().enter(function, call, node, frame, owner)
-            runs = self._summaries[self.entry(function, call, owner)].runs if self._before else set()
-            again = self._before & runs
+            # Of a block itself there is no summary.
+            summary = self._summaries.get(self.entry(function, call, owner)) if filled else None
         finally:
             self._before = outer
+        again = filled if summary is None else summary.runs & self._caching
         if again:
-            self.see(Matter.EMPTIED, quoted(node), node, frame, again)
+            self.see(Matter.EMPTIED, quoted(node), node, frame, filled.union(again))
         return found
 
     def attribute(
         self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
     ) -> Value:
         """Return an attribute, which is a cache, or something of one."""
-        if name not in _PARTS:
+        # No cache has those of tensors, and what takes a tensor out of one is seen by itself.
+        if name not in _PARTS | FIGURES:
             self._see_reading((value,), node, frame)
         found = super().attribute(value, name, node, frame, is_optional=is_optional)
         return with_roots(found, (_CACHE,)) if name in _PARTS and not self._inside else found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from operator import add, eq, ge, gt, le, lt, mod, ne
 
@@ -33,6 +34,7 @@ from gclint.model.values import (
     Plain,
     Super,
     Tensor,
+    Turn,
     Unknown,
     Value,
     join,
@@ -298,11 +300,12 @@ class Expressions(Calls):
             is_sum = isinstance(node.op, ast.Add)
             if not is_sum and any(isinstance(each, (Constant, Plain)) for each in left.things):
                 self.written(right, node, frame)  # The left one may be a text.
+                self.ask(right, node, frame)
             text = computed((left, right), add if is_sum else mod) if texts(left) else None
             if text is not None:
                 return text
         if all(isinstance(each, (Plain, Constant, ModelSetting)) for each in both):
-            return PLAIN
+            return _shifted(node, left, right)
         for each in both:
             if isinstance(each, External) and each.name not in known.LITERALS:
                 self.note(f"reads `{each.name}`, which may change meanwhile", node, frame)
@@ -344,10 +347,10 @@ class Expressions(Calls):
         return value
 
     def _value_compare(self, node: ast.Compare, frame: Frame) -> Value:
-        values = [self.value(each, frame) for each in (node.left, *node.comparators)]
+        compared = (node.left, *node.comparators)
+        values = [self._value_or_type(each, compared, frame) for each in compared]
         things = frozenset(thing for value in values for thing in value.things)
         for operator, left, right in zip(node.ops, values, values[1:], strict=False):
-            self.asked_for_parameter(left, right, node, frame)
             if isinstance(operator, (ast.Is, ast.IsNot)):
                 self._compare_identity(values[0], right, node, frame)
                 continue
@@ -355,10 +358,21 @@ class Expressions(Calls):
                 self.special(right, CONTAINING, node, frame, left)
                 self.consume(right, node, frame)
                 self.hashed(left, node, frame)
+                self._compare_identity(left, self.item(right), node, frame)
             self.compared(left, right, node, frame)
         is_plain = all(isinstance(each, (Plain, Constant, ModelSetting, External)) for each in things)
         is_name = all(isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in node.ops)
         return PLAIN if is_plain or is_name else join((CONSTANT, PLAIN))
+
+    def _value_or_type(self, node: ast.expr, compared: Sequence[ast.expr], frame: Frame) -> Value:
+        """Follow what is compared; that something is of a type of Python's hangs on no kind of tensor."""
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "type" and len(node.args) == 1:
+            others = (self.quietly(each, frame) for each in compared if each is not node)
+            things = {each for one in (self.quietly(node.func, frame), *others) for each in one.things}
+            if all(isinstance(each, External) and each.name in _BUILTINS for each in things):
+                self.value(node.args[0], frame)
+                return PLAIN
+        return self.value(node, frame)
 
     def _compare_identity(self, left: Value, right: Value, node: ast.Compare, frame: Frame) -> None:
         """Note a comparison of tensors that recomputation may make with copies of them."""
@@ -393,6 +407,8 @@ class Expressions(Calls):
                 return unknown(f"an item of `{each.name}`")
         if any(isinstance(each, Box) and each.kind == _FILLED_BY_READING for each in value.things):
             self.change(value, node, frame)
+        if value.roots and any(isinstance(each, Unknown) and not each.is_argument for each in value.things):
+            self.note("reads an item of something of which nothing is known", node, frame)
         if isinstance(node.slice, ast.Slice):
             return self._sliced(node, node.slice, value, frame)
         return join((given, self.at(value, index)))
@@ -459,7 +475,10 @@ class Expressions(Calls):
         ):
             holder = self.quietly(node.func.value, frame)
             if any(isinstance(each, ModelSetting) for each in holder.things):
-                return self.deny(call, node, frame)  # A method of settings, not a function that they hold.
+                # A method of settings, not a function that they hold; it may be that of something else.
+                others = frozenset(each for each in function.things if not isinstance(each, ModelSetting))
+                denied = self.deny(call, node, frame)
+                return join((denied, self.call(Value(others, function.roots), call, node, frame)))
         return self.call(function, call, node, frame)
 
     def given(self, node: ast.Call, frame: Frame) -> Call:
@@ -613,6 +632,18 @@ def _asks_for_text(test: ast.expr) -> bool:
 def _depth(values: Sequence[Value]) -> int:
     inner = [each.items for value in values for each in value.things if isinstance(each, Fixed)]
     return 1 + max((_depth(each) for each in inner), default=0)
+
+
+def _shifted(node: ast.AST, left: Value, right: Value) -> Value:
+    """Return what an operator makes of numbers: that of a turn, shifted once, if that is the same in each."""
+    for turns, others in ((left, right), (right, left)):
+        if isinstance(getattr(node, "op", None), ast.Add) and len(turns.things) == len(others.things) == 1:
+            (turn,), (added,) = turns.things, others.things
+            if isinstance(turn, Turn) and added == Constant(0):
+                return turns
+            if isinstance(turn, Turn) and turn.added is None and isinstance(added, (Constant, ModelSetting)):
+                return of(replace(turn, added=added))
+    return PLAIN
 
 
 def _may_be_pile(value: Value) -> bool:

@@ -11,10 +11,11 @@ from gclint.code.walk import last_name
 from gclint.model.entries import Entries
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant, is_false
-from gclint.model.reading import ANY
+from gclint.model.reading import ANY, Members
 from gclint.model.spaces import Spaces
 from gclint.model.values import (
     CONSTANT,
+    NEVER,
     Bound,
     Box,
     Call,
@@ -27,6 +28,7 @@ from gclint.model.values import (
     Partial,
     Super,
     Thing,
+    Unknown,
     Value,
     of,
 )
@@ -49,7 +51,7 @@ class Freezing(Entries):
     def __init__(self, spaces: Spaces, *, is_quiet: bool = False, most_steps: int) -> None:
         """Start without knowing of any."""
         super().__init__(spaces, is_quiet=is_quiet, most_steps=most_steps)
-        self._frozen: defaultdict[Object, set[str]] = defaultdict(set)
+        self._frozen: defaultdict[Object, Members] = defaultdict(Members)
         self._taken_from: dict[str, ast.expr] = {}
         """What the variables of loops over parts or parameters go over."""
 
@@ -85,22 +87,24 @@ class Freezing(Entries):
                         waiting += thing.attributes.values()
 
     def _freeze(self, node: ast.expr | None, frame: Frame) -> None:
-        """Take note that what an expression stands for is frozen, if that is done where a model is made.
+        """Take note that what an expression stands for is frozen, by whatever method: it may run before.
 
-        If it is not known what that is, it may be anything in the innermost object that is being made.
+        If it is not known what that is, it may be anything in the innermost object that is being made, or in
+        the one that it comes from.
         """
         making = [
             call.positional[0]
             for function, call in zip(self.stack, self.calls, strict=True)
             if getattr(function, "name", "") == "__init__" and call.positional
         ]
-        if not making:
-            return
         frozen = [] if node is None else self.parts_of(node, frame)
-        for thing, name in frozen or [(each, ANY) for each in self.within(making[-1])]:
-            if name not in self._frozen[thing]:
-                self._frozen[thing].add(name)
-                self.spaces.version += 1
+        found = NEVER if node is None else self.quietly(node, frame)
+        if not making and any(map(_may_be_part, found.things)):
+            making = [call.positional[0] for call in self.calls[:1] if call.positional]
+        # What is taken out of a container may be a part of torch's, beside objects.
+        is_known = frozen and not (isinstance(node, ast.Subscript) and any(map(_may_be_part, found.things)))
+        for thing, name in frozen if is_known else [(each, ANY) for each in self.within(*making[-1:])]:
+            self.spaces.version += self._frozen[thing].add(name)
 
     def parts_of(self, node: ast.expr, frame: Frame) -> list[tuple[Object, str]]:
         """Return the objects that an expression stands for, or the attribute of objects."""
@@ -124,7 +128,7 @@ class Freezing(Entries):
         if name in _HOLDING and any(isinstance(each, Made) for each in value.things):
             self._freeze(node.value if isinstance(node, ast.Attribute) else None, frame)
         found = super().attribute(value, name, node, frame, is_optional=is_optional)
-        frozen = (self._frozen.get(each, ()) for each in value.things if isinstance(each, Object))
+        frozen = [self._frozen[each] for each in value.things if isinstance(each, Object)]
         if any(name in each or ANY in each for each in frozen):
             return Value(frozenset(map(_as_frozen, found.things)), found.roots)
         return found
@@ -193,6 +197,11 @@ def objects_among(value: Value) -> list[Object]:
 
 def _as_frozen(thing: Thing) -> Thing:
     return replace(thing, is_frozen=True) if isinstance(thing, Made) else thing
+
+
+def _may_be_part(thing: Thing) -> bool:
+    """Tell whether something may be a part of a model, or a parameter, and is none that a caller passes."""
+    return isinstance(thing, Made) or (isinstance(thing, Unknown) and not thing.is_argument)
 
 
 def _may_freeze(given: Value | None, method: str = "") -> bool:

@@ -85,6 +85,12 @@ def is_false(value: Value | None) -> bool:
     return value is not None and value.things == {Constant(False)}
 
 
+def without_gradient(value: Value) -> Value:
+    """Return a value with tensors that require no grad in place of all others."""
+    things = (Tensor(is_constant=True) if isinstance(each, Tensor) else each for each in value.things)
+    return Value(frozenset(things), value.roots)
+
+
 def is_constant(*values: Value) -> bool:
     """Tell whether no gradient flows through any of these, nor through anything that they hold."""
     return _are_constant(values, set())

@@ -26,12 +26,14 @@ from gclint.model.values import (
     Box,
     Call,
     Class,
+    Constant,
     External,
     Fixed,
     Function,
     Imported,
     ModelSetting,
     Object,
+    Plain,
     Value,
     join,
     of,
@@ -136,7 +138,9 @@ class Interpreter(Expressions):
         added = self.value(node.value, frame)
         load = _as_load(node.target)
         old = self.value(load, frame)
-        if self.may_change_in_place(old):
+        of_settings = any(isinstance(each, ModelSetting) for each in old.things)
+        is_list = of_settings and (isinstance(node.op, ast.Mult) or not _is_number(added))
+        if self.may_change_in_place(old) or is_list:
             self.change(old, node, frame)
             self.mix(old, (added,))
         elif isinstance(node.target, ast.Subscript) or (
@@ -314,10 +318,13 @@ class Interpreter(Expressions):
     def _matched(self, kind: Value, subject: Value, pattern: ast.MatchClass, frame: Frame) -> Iterator[Value]:
         """Yield the attributes that a pattern of a class reads."""
         self.instances_asked(kind, pattern, frame)
-        known = (each for each in subject.things if isinstance(each, (Class, Object)))
-        objects = Value(frozenset(known), subject.roots)
+        self.asked_for_tensor(subject, kind, pattern, frame)
+        # Attributes are read of what is of the class, and no tensor is of one that has no base of tensors.
+        is_own = all(isinstance(each, Class) and not self.is_special_tensor(each) for each in kind.things)
+        objects = frozenset(each for each in subject.things if isinstance(each, (Class, Object)))
+        read = Value(objects, subject.roots) if is_own else subject
         for each in pattern.kwd_attrs:
-            yield self.attribute(objects, each, pattern, frame, is_optional=True)
+            yield self.attribute(read, each, pattern, frame, is_optional=True)
 
     def _follow_for(self, node: ast.For, frame: Frame) -> None:
         iterated = self.value(node.iter, frame)
@@ -455,6 +462,9 @@ class Interpreter(Expressions):
             self.mix(held, (value,))
             self.special(held, _PUTTING, target, frame, key, value)
             self.hashed(key, target, frame)
+            taking = (each for each in held.things if not isinstance(each, (Box, Object)))
+            if not all(isinstance(each, Constant) for each in (*key.things, *taking)):
+                self.ask(value, target, frame)  # It may be put in place of several, item by item.
             if not is_same:
                 self.change(held, target, frame)
             for thing in held.things:
@@ -483,6 +493,10 @@ def join_names(ways: Sequence[dict[str, Value]]) -> dict[str, Value]:
     """Return what names may be on any of the ways."""
     names = {name for way in ways for name in way}
     return {name: join(way[name] for way in ways if name in way) for name in names}
+
+
+def _is_number(value: Value) -> bool:
+    return all(isinstance(each, (Plain, Constant)) for each in value.things)
 
 
 def _are_external(value: Value) -> bool:

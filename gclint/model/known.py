@@ -137,6 +137,8 @@ MODEL_METHODS = names(
 """Methods of the library's models that run no module, and put nothing into what they get."""
 DRAWING = frozenset(("random", "numpy.random", "secrets", "uuid", "os.urandom"))
 """Functions, and modules of functions, that draw random numbers otherwise than torch does."""
+DRAWING_BY_POSITION = frozenset(("binomial", "poisson"))
+"""Operations of torch that take a generator also without its name."""
 GENERATORS = names(
     """
     random.Random random.SystemRandom numpy.random.default_rng numpy.random.Generator
@@ -199,6 +201,12 @@ CACHES = frozenset(
     for made in ("", ".from_legacy_cache")
 )
 """What makes a cache, which holds what it is made of."""
+CACHE_BASES = frozenset(("transformers.Cache", "transformers.cache_utils.Cache"))
+"""What classes of caches derive from."""
+CACHE_PARTS = names("self_attention_cache cross_attention_cache")
+"""Attributes of caches that are caches themselves, each with slots of its own."""
+STATIC_CACHES = names("HybridCache HybridChunkedCache OffloadedStaticCache SlidingWindowCache StaticCache")
+"""Classes of caches that give back as many keys as they have room for, with whatever was put there."""
 NAMED_TUPLES = frozenset(("collections.namedtuple",))
 """Functions that make classes of tuples."""
 MODULES_BY_NAME = "sys.modules"

@@ -387,6 +387,10 @@ class Objects:
         """Follow an expression."""
         raise NotImplementedError
 
+    def quietly(self, node: ast.expr, frame: Frame) -> Value:
+        """Follow an expression once more, which was followed before."""
+        raise NotImplementedError
+
     def call(self, function: Value, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Follow a call."""
         raise NotImplementedError
@@ -593,10 +597,9 @@ class Objects:
         frame.age(assigned)
         if frame.receiver is not None and value == frame.receiver:
             frame.give(f".{name}", given)  # Blocks that read it from elsewhere note that it is assigned.
-            is_plain = all(isinstance(each, (Plain, Constant, ModelSetting)) for each in given.things)
             if any(each in self.subject or self._is_no_module(each) for each in value.things):
                 self.change(value, node, frame)
-            if not is_plain and self._is_read_elsewhere(name, value, frame):
+            if not is_constant(given) and self._is_read_elsewhere(name, value, frame):
                 self.note(name, node, frame, Kind.KEPT)
         else:
             self.change(value, node, frame)
@@ -622,6 +625,8 @@ class Objects:
                     self.spaces.begin_epoch()
             elif isinstance(thing, Box):
                 self.fill(thing, given)  # A field of an output, which is one of its items.
+            elif isinstance(thing, Tensor) and not (is_of_tensors(name) or is_constant(given)):
+                self.note(name, node, frame, Kind.KEPT)  # No checkpoint looks at what a tensor has.
 
     def record(self, value: Value, node: ast.AST) -> None:
         """Record the classes of what has an attribute that is read or assigned at a place."""

@@ -29,6 +29,7 @@ ANY_PART = ""
 """The name of a part of which it is not known which one it is."""
 CLASS = "__class__"
 """The attribute by which an object becomes one of another class, with other parts."""
+_REMAKING = frozenset((CLASS, "__bases__", "__code__", "__defaults__", "__kwdefaults__"))
 _GOING_OVER = frozenset(("modules", "named_modules", "children", "named_children"))
 """The methods of a module that give its parts."""
 _TRAINING = known.TRAINING_PACKAGES | {"deepspeed"}
@@ -169,6 +170,14 @@ def _hooks(usage: Usage, in_functions: Set[ast.AST]) -> Iterator[Hook]:
         is_own = isinstance(holder, ast.Name) and holder.id in ("self", name)
         if not (is_inside and is_own) or name.startswith(_OF_ALL):
             yield Hook(quoted(node), _row(node), node not in in_functions)
+
+
+def remakes(node: ast.AST) -> bool:
+    """Tell whether a place makes another class of an object, other code of a function, or sets any name."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Call) and last_name(node.value.func) in ("globals", "vars")
+    given = {text_of(each) for each in node.args} if isinstance(node, ast.Call) else {last_name(node)}
+    return not given.isdisjoint(_REMAKING)
 
 
 def _row(node: ast.AST) -> int:

@@ -11,6 +11,7 @@ from gclint.model.notes import Kind
 from gclint.model.objects import Objects, is_argument, is_of_tensors
 from gclint.model.values import (
     NEVER,
+    OWN,
     PLAIN,
     Bound,
     Box,
@@ -22,6 +23,7 @@ from gclint.model.values import (
     Object,
     Plain,
     Tensor,
+    Thing,
     Unknown,
     Value,
     join,
@@ -32,9 +34,8 @@ from gclint.model.values import (
 TRUTH = ("__bool__", "__len__")
 GETTING = ("__getitem__", "__missing__", "__class_getitem__")
 CONTAINING = ("__contains__",)
-UNPACKING = ("keys", "__getitem__", "__iter__")
-_COMPARING = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
-_KEYS = ("__hash__", "__eq__", "__index__")
+UNPACKING = ("keys", "__getitem__", "__iter__", "__getattr__")
+_COMPARING = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__getattr__")
 _TEXTS = ("__format__", "__str__", "__repr__")
 _OPERATORS = {
     ast.Add: "add",
@@ -129,7 +130,7 @@ class Protocols(Objects):
         )
 
     def ask(self, value: Value, node: ast.AST, frame: Frame) -> None:
-        """Follow all special methods that a function may run which gets a value."""
+        """Follow all special methods that something may run which gets a value."""
         for each in self.inside(value):
             for thing in each.things:
                 if isinstance(thing, Object):
@@ -171,8 +172,9 @@ class Protocols(Objects):
             return self.special(left, (f"__{name}__",), node, frame)
         in_place = [f"__i{name}__"] if isinstance(node, ast.AugAssign) else []
         made = self.special(left, (*in_place, f"__{name}__"), node, frame, right)
-        if name == "mul":
-            self.hashed(join((left, right)), node, frame)  # It may tell how often something is repeated.
+        for one, other in ((left, right), (right, left)):
+            if not all(isinstance(each, Object) for each in other.things):
+                self.ask(one, node, frame)  # What is not of the project may take whatever it needs of it.
         return join((made, self.special(right, (f"__r{name}__",), node, frame, left)))
 
     def compared(self, left: Value, right: Value, node: ast.AST, frame: Frame) -> None:
@@ -184,15 +186,17 @@ class Protocols(Objects):
     def hashed(self, key: Value, node: ast.AST, frame: Frame) -> None:
         """Follow the methods for what is a key, an index or an item of a set."""
         if not all(isinstance(each, (Constant, Plain)) for each in key.things):
-            for each in self.inside(key):
-                self.special(each, _KEYS, node, frame)
+            self.ask(key, node, frame)  # Also what something asks later that goes over keys.
 
     def identified(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Note what depends on which object a tensor is, of which recomputation may see a copy."""
-        if self.is_running and any(
-            isinstance(each, Tensor) or is_argument(each) for one in self.inside(value) for each in one.things
-        ):
+        if self.is_running and any(_may_be_tensor(each) for one in self.inside(value) for each in one.things):
             self.note("depends on which object a tensor is, and recomputation may see a copy", node, frame)
+
+    def typed(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Note what depends on the type of a tensor, which the copy that recomputation sees does not have."""
+        if self.is_running and OWN not in value.roots and any(map(_may_be_tensor, value.things)):
+            self.note("depends on the type of a tensor, and recomputation may see a plain one", node, frame)
 
     def written(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Follow the methods by which something becomes a text; that of a tensor tells of its gradient."""
@@ -200,6 +204,8 @@ class Protocols(Objects):
             gradients = (isinstance(one, Tensor) and not is_constant(of(one)) for one in each.things)
             if not self.unrecorded and any(gradients):
                 self.note("the text of a tensor", node, frame, Kind.GRADIENTS)
+            elif any(map(is_argument, each.things)):
+                self.typed(each, node, frame)
             self.special(each, _TEXTS, node, frame, PLAIN)
 
     # -- loops
@@ -307,7 +313,8 @@ class Protocols(Objects):
 
     def _of_class(self, kind: Class, name: str, node: ast.AST, frame: Frame) -> Value:
         self._ask_members(kind, node, frame)
-        return super()._of_class(kind, name, node, frame)
+        found = super()._of_class(kind, name, node, frame)
+        return join((found, self.special(found, ("__get__",), node, frame, NEVER, of(kind))))
 
     def _ask_members(self, kind: Class, node: ast.AST, frame: Frame) -> None:
         """Note that a class has its objects as attributes, which may do something of their own."""
@@ -323,6 +330,8 @@ class Protocols(Objects):
 
     def made_class(self, kind: Class, frame: Frame) -> None:
         """Follow what runs once a class is defined."""
+        for base in kind.node.bases:
+            self.ask(self.quietly(base, frame), kind.node, frame)
         if self.has_metaclass(kind):
             self.note(f"defines `{kind.node.name}` in a way that is not followed", kind.node, frame)
         found = self.find(kind, "__init_subclass__", kind)
@@ -335,6 +344,7 @@ class Protocols(Objects):
 
     def instances_asked(self, kinds: Value, node: ast.AST, frame: Frame) -> None:
         """Follow what runs when something is asked whether it is of a class."""
+        self.ask(kinds, node, frame)
         for each in self.inside(kinds):
             for thing in each.things:
                 if isinstance(thing, Class) and self.decides_itself(thing):
@@ -346,8 +356,13 @@ class Protocols(Objects):
         return is_protocol or self.has_metaclass(kind) or self.find(kind, "__subclasshook__") is not None
 
 
+def _may_be_tensor(thing: Thing) -> bool:
+    return isinstance(thing, Tensor) or is_argument(thing)
+
+
 def _is_special(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__") and name not in _OTHERWISE
+    is_marked = name.startswith("__") and name.endswith("__") and name not in _OTHERWISE
+    return is_marked or name == "keys"
 
 
 def _is_data(value: Value) -> bool:

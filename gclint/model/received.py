@@ -174,7 +174,6 @@ class _Recorder(Emptied):
 
     def run_all(self) -> None:
         """Follow what may run a block: methods of what holds one, and functions that may make that."""
-        self.look_at_module(self.space.frame)
         for value in [self.space.value(name) for name in list(self.space.names())]:
             for thing in () if value is None else value.things:
                 if isinstance(thing, Function) and thing.space is self.space and self._makes_one(thing):

@@ -9,7 +9,7 @@ from gclint.code.file import SourceFile
 from gclint.model import known
 from gclint.model.calls import PARAMETERS, defaults_of
 from gclint.model.frames import Frame
-from gclint.model.gradients import is_constant
+from gclint.model.gradients import is_constant, without_gradient
 from gclint.model.interpreter import Interpreter
 from gclint.model.notes import Kind, Note, Root, quoted
 from gclint.model.objects import TooLong
@@ -28,6 +28,7 @@ from gclint.model.values import (
     Function,
     Made,
     Object,
+    Partial,
     Tensor,
     Thing,
     Unknown,
@@ -92,20 +93,14 @@ class _Frozen(Interpreter):
 
     def _call_made(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         found = super()._call_made(name, call, node, frame)
-        return _without_gradient(found) if is_constant(*call.all()) else found
+        return without_gradient(found) if is_constant(*call.all()) else found
 
     def _of_made(self, thing: Made, value: Value, name: str) -> Value:
-        return _without_gradient(super()._of_made(thing, value, name))
+        return without_gradient(super()._of_made(thing, value, name))
 
     def _call_external(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         found = super()._call_external(name, call, node, frame)
-        return _without_gradient(found) if name in PARAMETERS else found
-
-
-def _without_gradient(value: Value) -> Value:
-    """Return a value with tensors that require no grad in place of all others."""
-    things = (Tensor(is_constant=True) if isinstance(each, Tensor) else each for each in value.things)
-    return Value(frozenset(things), value.roots)
+        return without_gradient(found) if name in PARAMETERS else found
 
 
 def _stopping(spaces: Spaces, kind: Class) -> Iterator[str]:
@@ -269,7 +264,7 @@ def _may_hold_tensors(thing: Thing) -> bool:
         return any(_may_be_tensor(each) for item in thing.items for each in item.things)
     if isinstance(thing, Box):
         return any(map(_may_be_tensor, thing.item.things))
-    return isinstance(thing, Object)
+    return isinstance(thing, (Object, Function, Partial))
 
 
 def _may_be_tensor(thing: Thing) -> bool:
@@ -280,7 +275,7 @@ def _kind(thing: Thing) -> str:
     if isinstance(thing, Object):
         return f"a `{thing.kind.node.name}`"
     if not isinstance(thing, Box):
-        return "a tuple"
+        return "a tuple" if isinstance(thing, Fixed) else "a function"
     module, _, last = thing.kind.rpartition(".")
     return f"a `{last}`" if module else f"a {last}"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -17,8 +17,9 @@ from typing import NamedTuple, TypeAlias
 
 from gclint.code.file import SourceFile
 from gclint.code.names import names
-from gclint.code.walk import FUNCTIONS, children, last_name, text_of, walk
+from gclint.code.walk import last_name, text_of, walk
 from gclint.model import known, tensors
+from gclint.model.asking import LAYER
 from gclint.model.calls import shared
 from gclint.model.frames import Frame
 from gclint.model.freezing import Freezing, closed_over, objects_among
@@ -124,7 +125,7 @@ _RESTORED = known.CONTEXTS | names(
 """Contexts that recomputation is in as well, or that do not change what is computed."""
 _ENTERING_ALL = names("transformers.utils.ContextManagers transformers.utils.generic.ContextManagers")
 """Contexts that enter all contexts of a list."""
-_OF_LAYERS = frozenset(("gradient_checkpointing", "_gradient_checkpointing_func"))
+_OF_LAYERS = names("gradient_checkpointing _gradient_checkpointing_func _can_checkpoint_with_cache")
 """The attributes that the base class gives to a block."""
 OF_TYPES = frozenset(("__base__", "__bases__", "__mro__", "mro", "__subclasses__"))
 """The attributes of a class that tell its bases, or are told by them."""
@@ -139,7 +140,6 @@ _TELLING = names("grad_fn output_nr")
 _TELLING_OF_SEVERAL = names("requires_grad is_leaf")
 """The attributes that tell whether it requires grad: all that a reentrant checkpoint returns does."""
 _ASKING = names("dir hasattr isinstance issubclass type")
-_LAYER = "GradientCheckpointingLayer"
 
 
 class Matter(str, Enum):
@@ -156,6 +156,7 @@ class Matter(str, Enum):
     ASKED = "asks for what becomes different in a checkpointing layer"
     EMPTIED = "reads a cache after blocks were to fill it"
     ONE_GRAPH = "compiles a block, or what runs it, as one graph"
+    FREED = "gets a tensor that requires no grad from a block"
     AMBIENT = "may change the settings that blocks are run with"
 
 
@@ -348,6 +349,11 @@ class Surroundings(Freezing):
         finally:
             self._inside -= 1
         self._returns_several |= any(isinstance(each, (Fixed, Box)) for each in result.things)
+        given = (*function.node.args.posonlyargs, *function.node.args.args)
+        places = [(index, each.arg) for index, each in enumerate(given) if known.CACHED.search(each.arg)]
+        caches = frozenset(own(each) for place in places for each in place)
+        if not self.unrecorded and any(_is_freed(each, caches) for each in result.things):
+            self.see(Matter.FREED, quoted(node), node, frame, blocks)
         # What it changes in place of what it is given, other blocks may have been given, too.
         for (root, objects), around in mine.changed.items():
             for each in roots.get(root, ()) if root != OWN and around.matter is Matter.CHANGED else ():
@@ -486,6 +492,12 @@ class Surroundings(Freezing):
             self._hand(given, node, frame)
         super().set_attribute(value, name, given, node, frame)
 
+    def _attribute(
+        self, thing: Thing, value: Value, name: str, node: ast.AST, frame: Frame, is_optional: bool
+    ) -> Value:
+        found = super()._attribute(thing, value, name, node, frame, is_optional)
+        return with_roots(found, (_setting(name),)) if isinstance(thing, ModelSetting) else found
+
     def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_same: bool = False) -> None:
         """Assign a value to a target; what is put into something of another package, that gets."""
         super().assign(target, value, frame, is_same=is_same)
@@ -504,7 +516,12 @@ class Surroundings(Freezing):
         """Take note that a value is changed in place, if a block holds it."""
         super().change(value, node, frame)
         objects = _objects_of(value)
-        for root in value.roots:
+        roots = value.roots
+        if any(isinstance(each, ModelSetting) for each in value.things):
+            roots = roots if any(map(_is_setting, roots)) else roots | {_setting(ANY)}
+        elif value.things:
+            roots = frozenset(each for each in roots if not _is_setting(each))  # Made of what is set.
+        for root in roots:
             self._touch(root, objects, _around(Matter.CHANGED, quoted(node), node, frame), frame)
 
     def may_change(self, value: Value, node: ast.AST, frame: Frame) -> None:
@@ -526,11 +543,10 @@ class Surroundings(Freezing):
         if self._inside:
             return
         for blocks, held in self._held(frame):
-            if root.what.startswith(_SETTING):
+            is_held = root in held and (not objects or not objects.isdisjoint(self._parts(blocks)))
+            if _is_setting(root):
                 name = root.what.removeprefix(_SETTING)
-                is_held = name == ANY or self._may_read(blocks, name)
-            else:
-                is_held = root in held and (not objects or not objects.isdisjoint(self._parts(blocks)))
+                is_held = is_held or name == ANY or self._may_read(blocks, name)
             if is_held:
                 self.around[around._replace(blocks=blocks)] = None
 
@@ -563,6 +579,8 @@ class Surroundings(Freezing):
         is_method = isinstance(thing, Method) or (isinstance(thing, Unknown) and bool(function.roots))
         is_getting = isinstance(thing, External) and thing.name == "getattr"
         before, self._is_reading = self._is_reading, is_getting or (is_method and name in _READING)
+        if thing == ModelSetting() and not _CHANGING.isdisjoint(each.what for each in function.roots):
+            self.change(Value(frozenset((thing,)), function.roots), node, frame)
         if isinstance(thing, Unknown) and not self._is_reading:  # Such as a method of what a block holds.
             self._hand(Value(frozenset((thing,)), function.roots), node, frame)
             receiver = self._receiver(node, frame)
@@ -588,11 +606,13 @@ class Surroundings(Freezing):
 
     def _value_call(self, node: ast.Call, frame: Frame) -> Value:
         found = super()._value_call(node, frame)
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING_SETTINGS:
+        if isinstance(node.func, ast.Attribute) and node.func.attr not in known.READING_METHODS:
             holder = self.quietly(node.func.value, frame)
             if any(isinstance(each, ModelSetting) for each in holder.things):
-                for each in _written_keys(node):
-                    self.change(Value(roots=frozenset((_setting(each),))), node, frame)
+                is_part = any(map(_is_setting, holder.roots))
+                keys = [] if is_part or node.func.attr != "update" else list(_written_keys(node))
+                changed = frozenset(map(_setting, keys))
+                self.change(Value(roots=changed) if changed else holder, node, frame)
         return found
 
     def _receiver(self, node: ast.expr, frame: Frame) -> Value:
@@ -617,6 +637,8 @@ class Surroundings(Freezing):
             given += [self._method[1]] if self._method[0] is node else []
             for each in given:
                 self._hand(each, node, frame)
+                if (external or kind is Kind.RANDOM) and any(map(_is_setting, each.roots)):
+                    self.change(each, node, frame)
         if not self._inside:
             self._see_running(call, external, node, frame)
         elif external and isinstance(node, ast.Call):
@@ -668,7 +690,9 @@ class Surroundings(Freezing):
             if root == _HOLDER:
                 self._touch(OWN, frozenset(), _around(Matter.HANDED, quoted(node), node, frame), frame)
             # What is unknown of the model is no block; others change no settings, nor views, which raises.
-            elif not (is_unknown and root == OWN) and root != OF_SETTINGS and not is_view(root):
+            elif not (
+                (is_unknown and root == OWN) or root == OF_SETTINGS or _is_setting(root) or is_view(root)
+            ):
                 objects = _objects_of(value) if root in value.roots else frozenset()
                 objects = frozenset(self.within(of(*objects))) if with_parts else objects
                 self._touch(root, objects, _around(Matter.HANDED, quoted(node), node, frame), frame)
@@ -773,19 +797,19 @@ class Surroundings(Freezing):
 
     def _asks(self, function: str, call: Call) -> bool:
         """Tell whether a function of Python asks for what becomes different."""
+        if len(call.positional) > 1 and function == "hasattr":
+            asked = texts(call.positional[1]) or _OF_LAYERS
+            return any(self._tells(call.positional[0], name) for name in asked)
         if not call.positional or not self._may_be_block(call.positional[0]):
             return False
         if len(call.positional) == 1:
             return function == "dir"
-        if function == "hasattr":
-            asked = texts(call.positional[1])
-            return asked is None or not asked.isdisjoint(_OF_LAYERS)
         waiting, met = [call.positional[1]], set[int]()
         while waiting:
             for each in waiting.pop().things:
-                if isinstance(each, External) and each.name.endswith(_LAYER):
+                if isinstance(each, External) and each.name.endswith(LAYER):
                     return True
-                if isinstance(each, Unknown) and self._is_block_or_class(call.positional[0]):
+                if isinstance(each, (Unknown, Plain)) and self._is_block_or_class(call.positional[0]):
                     return True
                 if isinstance(each, Class) and self.decides_itself(each):
                     return True
@@ -799,6 +823,26 @@ class Surroundings(Freezing):
             self.see(Matter.ASKED, quoted(pattern), pattern, frame, self._classes(subject))
         yield from super()._matched(kind, subject, pattern, frame)
 
+    def _tells(self, value: Value, name: str) -> bool:
+        """Tell whether an attribute of a value tells a checkpointing layer from another one."""
+        return (
+            (name in _OF_LAYERS and self._is_block_or_class(value))
+            or (name in OF_TYPES and self._may_be_block(value))
+            or (name in _OF_FUNCTIONS and any(isinstance(each, (Function, Bound)) for each in value.things))
+        )
+
+    def identified(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Take note of what depends on which object a tensor is: out of a checkpoint comes another one."""
+        super().identified(value, node, frame)
+        inside = (thing for each in self.inside(value) for thing in each.things)
+        if not self._inside and self.stack and any(isinstance(each, Tensor) for each in inside):
+            self.see(Matter.ASKED, quoted(node), node, frame)
+
+    def _compare_identity(self, left: Value, right: Value, node: ast.Compare, frame: Frame) -> None:
+        super()._compare_identity(left, right, node, frame)
+        if all(any(isinstance(each, (Tensor, Unknown)) for each in one.things) for one in (left, right)):
+            self.identified(join((left, right)), node, frame)
+
     def _may_be_block(self, value: Value) -> bool:
         # The type of what is not known is plain.
         is_unknown = any(isinstance(each, (Unknown, Plain)) for each in value.things)
@@ -808,25 +852,11 @@ class Surroundings(Freezing):
         kinds = (of(Object(each)) for each in value.things if isinstance(each, Class))
         return self.is_block((value, *kinds))
 
-    def look_at_module(self, frame: Frame) -> None:
-        """Take note of what code outside of functions asks for, which is run where a module is imported."""
-        waiting: list[ast.AST] = [] if frame.space.tree is None else [frame.space.tree]
-        while waiting:
-            node = waiting.pop()
-            name = last_name(node) or getattr(node, "value", None)
-            if name in OF_TYPES | _OF_FUNCTIONS or f"inspect.{name}" in _SOURCES:
-                self.see(Matter.ASKED, quoted(node), node, frame)
-            waiting += [each for each in children(node) if not isinstance(each, FUNCTIONS)]
-
     def attribute(
         self, value: Value, name: str, node: ast.AST, frame: Frame, *, is_optional: bool = False
     ) -> Value:
         """Return an attribute, and take note if it is one that a checkpointing layer has."""
-        if (
-            (name in _OF_LAYERS and self._is_block_or_class(value))
-            or (name in OF_TYPES and self._may_be_block(value))
-            or (name in _OF_FUNCTIONS and any(isinstance(each, (Function, Bound)) for each in value.things))
-        ):
+        if self._tells(value, name):
             self.see(Matter.ASKED, quoted(node), node, frame)
         if (
             name == "backward"
@@ -863,7 +893,8 @@ _ENTERING = frozenset(("__enter__", "__exit__"))
 _SETTING_UP = frozenset(("torch", "contextlib"))
 """Packages of which functions that are not known may change settings of torch, or enter contexts."""
 _SETTING = "the setting "
-_CHANGING_SETTINGS = known.FILLING_METHODS | known.TAKING_METHODS
+_CHANGING = frozenset(f"{_SETTING}{name}" for name in known.FILLING_METHODS | known.TAKING_METHODS)
+"""What stands for methods of containers among settings that change these."""
 _OF_TENSORS = frozenset(("data", "grad", "requires_grad"))
 """Attributes of tensors whose assignment changes the tensor."""
 _HANDING_ON = frozenset(("Identity", "Flatten", "Unflatten"))
@@ -893,6 +924,11 @@ def _setting(name: str) -> Root:
     return Root(Kind.SHARED, f"{_SETTING}{name}")
 
 
+def _is_setting(root: Root) -> bool:
+    """Tell whether a root is the setting of a name."""
+    return root.what.startswith(_SETTING)
+
+
 def _written_keys(node: ast.Call) -> Iterator[str]:
     """Yield the keys that are written in a call, and what stands for all where others may be meant."""
     for each in (*node.args, *node.keywords):
@@ -909,6 +945,17 @@ def _requires_grad(value: Value) -> bool:
     things = [each for each in value.things if not isinstance(each, Constant)]
     return bool(things) and not any(
         each.is_constant for each in things if isinstance(each, (Tensor, Unknown))
+    )
+
+
+def _is_freed(thing: Thing, caches: Set[Root]) -> bool:
+    """Tell whether a tuple has a tensor that requires no grad, and is no cache, behind the first item."""
+    behind = thing.items[1:] if isinstance(thing, Fixed) else ()
+    return any(
+        isinstance(each, Tensor) and each.is_constant
+        for item in behind
+        if item.roots.isdisjoint(caches)
+        for each in item.things
     )
 
 

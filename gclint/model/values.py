@@ -51,6 +51,16 @@ class Plain:
 
 
 @dataclass(frozen=True)
+class Turn(Plain):
+    """A number that is another one in each turn of a loop."""
+
+    loop: ast.Call
+    """The call of ``range`` or ``enumerate`` that the loop goes over."""
+    added: Constant | ModelSetting | None = None
+    """What it was shifted by."""
+
+
+@dataclass(frozen=True)
 class Constant:
     """A literal."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -76,7 +75,6 @@ def changes_in_place(network: Network) -> Iterator[InPlaceChange]:
         if _may_name(method.text, names)
         and not words_of(method).isdisjoint({*names, GETTER})
         and not _NOT_IN_TRAINING.search(method.name)
-        and may_change(method.function, names)
         and not is_decorated_unrecorded(method)
     ]
     with _Embeddings(network) as embeddings:
@@ -177,28 +175,6 @@ def _called_attribute(function: ast.expr) -> str | None:
         function = function.func
     name = function.attr if isinstance(function, ast.Attribute) else None
     return name if (name == GETTER) is is_returned else None
-
-
-def may_change(function: FunctionNode, names: Collection[str]) -> bool:
-    """Tell whether a function may change such an output, whatever the names are; this only saves work."""
-    statements = [each for each in walk(function) if isinstance(each, ast.stmt) and not any(blocks_of(each))]
-    changed = [each for statement in statements for each in _changed(statement)]
-    given: defaultdict[str, list[ast.expr]] = defaultdict(list)
-    for node in walk(function) if changed else ():
-        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                for each in walk(target):
-                    if isinstance(each, ast.Name):
-                        given[each.id].append(node.value)
-    waiting, met = changed, set[str]()
-    while waiting:
-        for each in _beginnings(waiting.pop()):
-            if isinstance(each, ast.Attribute) and (each.attr == GETTER or each.attr in names):
-                return True
-            if isinstance(each, ast.Name) and each.id not in met:
-                met.add(each.id)
-                waiting += given[each.id]
-    return False
 
 
 def _beginnings(value: ast.expr) -> Iterator[ast.expr]:

@@ -14,6 +14,7 @@ from gclint.code.likely import likely_imported
 from gclint.code.lines import mentions
 from gclint.code.packages import LIBRARY
 from gclint.code.project import Project
+from gclint.code.trainer_settings import are_settings
 from gclint.code.tree import Tree, statements_around
 from gclint.code.walk import assigned
 from gclint.copies.generated import is_modular
@@ -81,7 +82,9 @@ class Network:
     def script(self) -> Script | None:
         """What the file does if it is a script, and no modeling file; None if it trains nothing."""
         file = self.file
-        is_script = may_train(file.path.name, file.text) and not likely_imported(file).isdisjoint(PACKAGES)
+        is_script = are_settings(file.path) or (
+            may_train(file.path.name, file.text) and not likely_imported(file).isdisjoint(PACKAGES)
+        )
         return script_of(self.project, file) if is_script and file.tree is not None else None
 
     @cached_property

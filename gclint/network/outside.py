@@ -14,13 +14,14 @@ from gclint.code.outline import Definition
 from gclint.code.project import Project
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
-from gclint.code.tree import OffsetTable, Tree, Unparsable, line_starts
+from gclint.code.tree import OffsetTable, Unparsable, line_starts, parsed
 from gclint.code.walk import FUNCTIONS, assigned, dotted_name, is_constant, last_name, text_of, walk
 from gclint.code.word_search import word_ends
 from gclint.network.evaluation.classes import all_nodes, nodes_of
 
 FLAG = "gradient_checkpointing"
 CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"
+KEEPING = "_can_checkpoint_with_cache"
 LIBRARY_SWITCH = "_set_gradient_checkpointing"
 _PIECE = re.compile(r"\n[^\s#)\]}]")
 """Before a line on which a statement of a module may begin."""
@@ -101,7 +102,7 @@ def _own_flags(piece: str) -> set[int]:
     where it is in a string here, it is not found.
     """
     try:
-        body = Tree(piece).module.body
+        body = parsed(piece).body
     except Unparsable:
         return set()
     if len(body) != 1 or not isinstance(body[0], ast.ClassDef):

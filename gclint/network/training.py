@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gclint.code.file import SourceFile
+from gclint.code.trainer_settings import are_settings
 from gclint.code.walk import last_name, walk
 from gclint.finding import Applicability, Edit, Fix, Refusal, StoryStep
 from gclint.model.scripts import PACKAGES, Done, Script, is_literally, only_returned
@@ -21,6 +22,8 @@ PREPARING = "prepare_model_for_kbit_training"
 DISABLING = frozenset(("gradient_checkpointing_disable", "activation_checkpointing_disable"))
 USE_REENTRANT = "use_reentrant"
 NON_REENTRANT = '{"use_reentrant": False}'
+_OFF = {"True": "False", "true": "false", "TRUE": "FALSE", "yes": "no", "on": "off"}
+"""What to write for what was written; YAML has more words for it than Python."""
 _TRAINERS = frozenset(("Trainer", "Seq2SeqTrainer"))
 _ARGUMENTS = frozenset(("TrainingArguments", "Seq2SeqTrainingArguments"))
 _OTHER_WRAPPERS = ("deepspeed", "fsdp")
@@ -135,12 +138,17 @@ def step(done: Done, message: str) -> StoryStep:
 
 def non_reentrant(script: Script, options: Value | None, file: SourceFile, reason: str) -> Fix | Refusal:
     """Return the fix that writes ``use_reentrant: False`` where the options are written."""
+    is_yaml = are_settings(file.path)
     written = None if options is None else script.written(options, USE_REENTRANT)
     if isinstance(written, ast.Constant):
         start, end = file.places.span(written)
-        if file.text[start:end] == "True":
-            edit = Edit(file.path, start, end, "False")
-            return Fix("Pass `use_reentrant=False`", (edit,), Applicability.UNSAFE, reason)
+        off = _OFF.get(file.text[start:end])
+        if off is not None:
+            edit = Edit(file.path, start, end, off)
+            what = "Make checkpointing non-reentrant" if is_yaml else "Pass `use_reentrant=False`"
+            return Fix(what, (edit,), Applicability.UNSAFE, reason)
+    if is_yaml:
+        return Refusal("write `use_reentrant_gc: false`")
     return Refusal(f"pass `gradient_checkpointing_kwargs={NON_REENTRANT}` in the arguments")
 
 

@@ -17,7 +17,7 @@ from gclint.code.lines import mentions
 from gclint.code.neighbouring_files import files_around
 from gclint.code.outline import ImportedName
 from gclint.code.project import Project, reachable
-from gclint.code.tree import Tree, Unparsable
+from gclint.code.tree import Unparsable, parsed
 from gclint.copies.generated import is_modular
 
 
@@ -181,7 +181,7 @@ def _definitions(text: str) -> dict[str, list[ast.stmt]]:
     A statement that binds nothing may change what it names.
     """
     try:
-        tree = Tree(text).module
+        tree = parsed(text)
     except Unparsable:
         return {}
     found: defaultdict[str, list[ast.stmt]] = defaultdict(list)

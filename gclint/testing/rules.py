@@ -15,6 +15,7 @@ from gclint.code.discovery import discover
 from gclint.code.file import SourceFile
 from gclint.code.project import Project
 from gclint.code.syntax import compile_problem, syntax_problem
+from gclint.code.trainer_settings import are_settings
 from gclint.finding import Finding, Position, Problem
 from gclint.releases import releases
 from gclint.report.findings import is_fixable, obstacle
@@ -97,7 +98,7 @@ def undeclared_fixes(fixtures: Iterable[Fixture], rules: Iterable[Rule]) -> Iter
 
 def finding_differences(fixture: Fixture, rules: Sequence[Rule], folder: Path) -> Iterator[str]:
     """Yield what is reported otherwise than the fixture announces, or not said as it should be."""
-    place = Workplace.of(_bytes(fixture.before, str.encode), folder)
+    place = Workplace.of(_bytes(fixture.before, "as it is"), folder)
     result = check(place.project, rules)
     yield from place.problems(fixture, result.problems)
     found = sorted(
@@ -144,7 +145,7 @@ def silence_differences(fixture: Fixture, rules: Sequence[Rule], folder: Path) -
     """Yield where a rule gives other reasons for its silence than the fixture says."""
     if not fixture.silences:
         return
-    place = Workplace.of(_bytes(fixture.before, str.encode), folder)
+    place = Workplace.of(_bytes(fixture.before, "as it is"), folder)
     for each in fixture.silences:
         explainer = Explainer(place.project, folder / each.path, rules, rules)
         explained = explainer.explain(Position(each.row, 0)).explained
@@ -169,19 +170,18 @@ def fix_differences(
     Also whether the result is not Python, whether something is left that claims a fix, and whether a second
     fix changes something.
     """
-    make = VARIANTS[variant]
-    place = Workplace.of(_bytes(fixture.before, make), folder)
+    place = Workplace.of(_bytes(fixture.before, variant), folder)
     result = fix(place.project, rules, unsafe=unsafe, proves=unsafe)
     yield from place.problems(fixture, result.problems)
     after = fixture.unsafe if unsafe else fixture.fixed
     option = "--fix --unsafe-fixes" if unsafe else "--fix"
     for path in place.paths:
         name, file = place.name(path), place.project.file(path)
-        data, start = file.encode(file.text), make(fixture.before[name])
+        data, start = file.encode(file.text), _written(name, fixture.before[name], variant)
         if variant == "mixed line endings":
             found = _line_ending_differences(fixture.before[name], start, after[name], data)
         else:
-            found = _difference(data, make(after[name]))
+            found = _difference(data, _written(name, after[name], variant))
         if found:
             yield f"{fixture.place(name, 1)}: {option} makes something else ({variant}):\n{found}"
         if not _is_python(path, start, data):
@@ -211,7 +211,7 @@ def suppression_differences(fixture: Fixture, rules: Sequence[Rule], folder: Pat
             if path == name:
                 lines[row - 1] += f"  # gclint: ignore[{joined}]"
         texts[name] = "\n".join(lines)
-    place = Workplace.of(_bytes(texts, str.encode), folder)
+    place = Workplace.of(_bytes(texts, "as it is"), folder)
     result = check(place.project, rules)
     yield from place.problems(fixture, result.problems)
     left = [finding for finding in result.findings if finding.code != UnusedIgnore.code]
@@ -222,8 +222,14 @@ def suppression_differences(fixture: Fixture, rules: Sequence[Rule], folder: Pat
         yield f"{fixture.place(next(iter(fixture.before)), 1)}: an ignore comment is said to suppress nothing"
 
 
-def _bytes(texts: Mapping[str, str], make: Callable[[str], bytes]) -> dict[str, bytes]:
-    return {name: make(text) if name.endswith(".py") else text.encode() for name, text in texts.items()}
+def _bytes(texts: Mapping[str, str], variant: str) -> dict[str, bytes]:
+    return {name: _written(name, text, variant) for name, text in texts.items()}
+
+
+def _written(name: str, text: str, variant: str) -> bytes:
+    """Return a text as it is written in some other way, as far as that way is one for files of its kind."""
+    is_code = name.endswith(".py") or (are_settings(Path(name)) and variant not in _OF_CODE)
+    return VARIANTS[variant](text) if is_code else text.encode()
 
 
 def _difference(made: bytes, expected: bytes) -> str:
@@ -259,6 +265,8 @@ VARIANTS: Mapping[str, Callable[[str], bytes]] = {
     "latin-1": lambda text: f"# coding: latin-1\n# é\n{text}# é\n".encode("latin-1", "xmlcharrefreplace"),
 }
 """Other ways to write the same code; a fix changes nothing about them."""
+_OF_CODE = ("tabs", "form feeds", "latin-1")
+"""The ways in which no YAML can be written."""
 
 
 def _line_ending_differences(before: str, mixed: bytes, after: str, data: bytes) -> str:

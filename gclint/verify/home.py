@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -10,15 +9,10 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gclint.userfolder import UserFolder, cache_home, lock, own_folder
-
 _PREFIX = "gclint-home-"
-_REGISTER = "homes"
-_LONGEST = 1 << 16
-"""The most bytes of a note."""
 _TRIES = 50
 """How often to retry removing a folder that is still in use, every fiftieth of a second."""
 _KEPT = re.compile(
@@ -56,74 +50,12 @@ def _absolute(folders: str) -> str:
 
 @contextmanager
 def temporary_home() -> Iterator[Path]:
-    """Yield an empty folder that is removed afterwards, or by the next run if this process is killed."""
-    with ExitStack() as stack:
-        register = _register(stack)
-        if register is not None:
-            _sweep(register)
-        home = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        if register is not None:
-            stack.enter_context(_noted(register, home))
-        stack.callback(_remove, home)
+    """Yield an empty folder that is removed afterwards."""
+    home = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    try:
         yield home
-
-
-def _register(stack: ExitStack) -> UserFolder | None:
-    """Return the user's folder of notes about such folders; None if this user has none.
-
-    The names of folders prove nothing: the temporary folder may lie in a repository.
-    """
-    base = cache_home()
-    if base is None:
-        return None
-    try:
-        return stack.enter_context(own_folder(base / _REGISTER, is_named=False, create=True))
-    except OSError:
-        return None
-
-
-@contextmanager
-def _noted(register: UserFolder, home: Path) -> Iterator[None]:
-    """Note where a folder is, as long as this process uses it, which a lock shows."""
-    try:
-        handle = register.open(home.name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-    except OSError:  # It may be full.
-        yield
-        return
-    try:
-        if lock(handle, shared=False):
-            os.write(handle, _note(home))
-        yield
     finally:
-        with suppress(OSError):
-            register.remove(home.name)
-        os.close(handle)
-
-
-def _note(home: Path) -> bytes:
-    status = home.lstat()
-    return json.dumps([str(home), status.st_dev, status.st_ino]).encode()
-
-
-def _sweep(register: UserFolder) -> None:
-    """Remove the homes of runs that were killed."""
-    for name in register.names():
-        with suppress(OSError):
-            handle = register.open(name, os.O_RDWR)
-            try:
-                if lock(handle, shared=False):
-                    _sweep_one(os.read(handle, _LONGEST))
-                    register.remove(name)
-            finally:
-                os.close(handle)
-
-
-def _sweep_one(note: bytes) -> None:
-    """Remove the home that a note is about, if it is still the same folder."""
-    with suppress(FileNotFoundError, ValueError):
-        home = Path(json.loads(note)[0])
-        if _note(home) == note:
-            _remove(home)
+        _remove(home)
 
 
 def _remove(home: Path) -> None:

@@ -17,7 +17,6 @@ from gclint.cache.store import NAME, Store
 from gclint.proof import proving
 from gclint.userfolder import NotPrivate, cache_home, key_of, own_file, own_folder, state_home
 from gclint.verify import process
-from gclint.verify.home import temporary_home
 from gclint.verify.results import UnusableResults
 from gclint.verify.results_file import ResultsFile, header
 from gclint.verify.settings import RunSettings
@@ -502,22 +501,3 @@ def test_projects_of_one_name_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "a")
     assert key_of(tmp_path / "a" / "project") != key_of(tmp_path / "b" / "project")
     assert key_of(tmp_path / "a" / "project") == key_of(tmp_path / "link" / "project")
-
-
-# -- temporary folders
-
-
-def test_temporary_folders_of_a_repository_are_not_swept(
-    clone: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clone.write("gclint-home-x/lock", "gclint-home-x/precious", "gclint-home-y", "new-gclint-home-z/lock")
-    monkeypatch.setattr("tempfile.tempdir", str(clone.folder))
-    home = cache_home()
-    assert home is not None
-    # Not even if a note names one, but as another folder than it is.
-    (home / "homes").mkdir(parents=True)
-    (home / "homes" / "gclint-home-x").write_text(
-        json.dumps([str(clone.folder / "gclint-home-x"), 0, 0]), encoding="utf-8"
-    )
-    with _unchanged(clone.folder), temporary_home() as home:
-        assert home.parent == clone.folder

@@ -206,6 +206,12 @@ def test_a_file_that_takes_for_ever_is_given_up(
     assert (signal.getsignal(signal.SIGVTALRM), signal.getitimer(signal.ITIMER_VIRTUAL)[0]) == (before, 0)
 
 
+def test_a_system_without_such_a_clock_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(signal, "SIGVTALRM")  # Windows has none.
+    with interruption.limited():
+        assert signal.getitimer(signal.ITIMER_VIRTUAL)[0] == 0
+
+
 def test_bases_that_many_ways_lead_to_are_explained_once(tmp_path: Path) -> None:
     path = tmp_path / "modeling_x.py"
     chain = "".join(f"class B{at}(B{at - 1}, A{at - 1}, B{at - 1}): x\n" for at in range(1, 60))

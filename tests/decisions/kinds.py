@@ -84,6 +84,7 @@ KINDS: Mapping[str, str] = {
     "no release disables `": "disabled by no release",
     "no cache that can be present": "no live cache",
     "checkpointing takes the cache away from": "without its cache",
+    "may keep its cache while it checkpoints": "keeps its cache",
     "the base class does not see its keywords": "another function",
     "does not run a checkpointing layer directly": "not a layer",
     "no cache that depends on `use_cache`": "no unknown cache",
@@ -97,7 +98,6 @@ KINDS: Mapping[str, str] = {
     "for others, and losses computed": "kept for others",
     "`, and may bypass that of the base class": "own call",
     "`, which may take other arguments than `forward`": "own call",
-    "looks at the bases of": "looks at bases",
     "gets the bases of": "metaclass",
     "does not call that of its base, by which": "registers subclasses",
     "which is also the base class's": "own flag",
@@ -131,6 +131,7 @@ KINDS: Mapping[str, str] = {
     "gets a function around values that require grad": "holds values",
     "then gives the block no gradients": "no gradients in",
     "runs a backward pass inside of the model": "backward inside",
+    "may ask for what becomes different in a checkpointing layer": "may ask for the layer",
     "asks for what becomes different in a checkpointing layer": "asks for the layer",
     # What a branch decides.
     "is not in an `if` that tests only": "no branch of its own",

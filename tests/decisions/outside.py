@@ -8,7 +8,7 @@ kind is worded stands in ``kinds.py`` alone, so that a sentence can change witho
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import ndiff
 from pathlib import Path
@@ -129,8 +129,8 @@ class Decision:
         return [side.answers(outside) for side in self.sides]
 
 
-def decisions(*pairs: Pair) -> pytest.MarkDecorator:
-    """Return what runs a test for each pair; for both of its sides, unless gclint is wrong about one."""
+def decided(*pairs: Pair) -> Callable[..., None]:
+    """Return a test of each pair; of both of its sides, unless gclint is wrong about one."""
     cases = []
     for pair in pairs:
         before, after = pair.sides()
@@ -140,7 +140,12 @@ def decisions(*pairs: Pair) -> pytest.MarkDecorator:
         wrong = pytest.mark.xfail(reason=pair.wrong, strict=True)
         cases.append(pytest.param(Decision((before,)), id=pair.decision))
         cases.append(pytest.param(Decision((after,)), marks=wrong, id=f"{pair.decision}, otherwise"))
-    return pytest.mark.parametrize("decision", cases)
+
+    @pytest.mark.parametrize("decision", cases)
+    def test(decision: Decision, outside: Outside) -> None:
+        assert decision.answers(outside) == decision.said
+
+    return test
 
 
 @dataclass

@@ -5,10 +5,8 @@ from __future__ import annotations
 from tests.decisions.outside import (
     KEYWORD,
     NESTED,
-    Decision,
-    Outside,
     Pair,
-    decisions,
+    decided,
     found,
     passed,
     silent,
@@ -45,7 +43,7 @@ def _computed(decision: str, code: str, change: tuple[str, str], *why: str, role
     return Pair(decision, code, change, _FOUND, [passed("x", role, *(why or ("not computed",)))])
 
 
-@decisions(
+test_names = decided(
     Pair(
         "the hidden states by position",
         call("hidden_states, mask"),
@@ -129,11 +127,9 @@ def _computed(decision: str, code: str, change: tuple[str, str], *why: str, role
         [passed("x", _ROLE, "computed")],
     ),
 )
-def test_names(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
-@decisions(
+test_names_of_what_never_is = decided(
     *(
         Pair(
             f"`{name}` is one by its value, and even `{never}` is to be moved for its value",
@@ -158,11 +154,9 @@ def test_names(decision: Decision, outside: Outside) -> None:
         )
     ),
 )
-def test_names_of_what_never_is(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
-@decisions(
+test_unknown_values = decided(
     *(
         Pair(
             f"`{other}` is not one if its value is unknown, `{name}` may be",
@@ -266,11 +260,9 @@ def test_names_of_what_never_is(decision: Decision, outside: Outside) -> None:
         [passed("bias_mask", _NO, "mask")],
     ),
 )
-def test_unknown_values(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
-@decisions(
+test_values = decided(
     _computed(
         "the output of a module", _given("x = self.up(mask)"), ("x = self.up(mask)", "x = torch.zeros(4)")
     ),
@@ -496,8 +488,6 @@ def test_unknown_values(decision: Decision, outside: Outside) -> None:
         [passed("x", _NO, "not computed")],
     ),
 )
-def test_values(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _POS = "self.pos = nn.Parameter(torch.zeros(4))"
@@ -522,7 +512,7 @@ _PASSED = [found(KEYWORD, "safe")]
 _NOT_PASSED = [silent(KEYWORD, "no activation by keyword")]
 
 
-@decisions(
+test_inherited_parameters = decided(
     Pair(
         "a parameter of the base that is frozen",
         _inherited(_FROZEN),
@@ -567,5 +557,3 @@ _NOT_PASSED = [silent(KEYWORD, "no activation by keyword")]
         wrong="a parameter counts as frozen if a base has created another one, which is, under its name",
     ),
 )
-def test_inherited_parameters(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

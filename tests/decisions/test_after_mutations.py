@@ -28,10 +28,8 @@ from tests.decisions.outside import (
     LAYER,
     NAME,
     OVERRIDE,
-    Decision,
-    Outside,
     Pair,
-    decisions,
+    decided,
     found,
     passed,
     silent,
@@ -52,7 +50,7 @@ _PASSING = "for layer in self.layers:\n    hidden_states = layer(hidden_states, 
 _PAST = "hidden_states, past_key_values=None"
 
 
-@decisions(
+test_caches_from_other_files = decided(
     Pair(
         "what an heir in another file hands to its base",
         {
@@ -64,8 +62,6 @@ _PAST = "hidden_states, past_key_values=None"
         [found(CACHE, "none", "no cache")],
     ),
 )
-def test_caches_from_other_files(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _EMBEDDED = """
@@ -79,7 +75,7 @@ for layer in self.layers:
 """
 
 
-@decisions(
+test_embeddings = decided(
     Pair(
         "an `elif` knows what the test before it was",
         toy(
@@ -91,8 +87,6 @@ for layer in self.layers:
         [found(INPLACE, "when proven", "needs a run", of="ToyModel")],
     ),
 )
-def test_embeddings(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _TWICE = toy(
@@ -110,7 +104,7 @@ _TWICE = toy(
 )
 
 
-@decisions(
+test_arguments = decided(
     Pair(
         "a value that is passed twice, first under a name that says enough",
         _TWICE,
@@ -129,8 +123,6 @@ _TWICE = toy(
         [found(KEYWORD, "safe")],
     ),
 )
-def test_arguments(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _GUARDED = """
@@ -144,7 +136,7 @@ for layer in self.layers:
 """
 
 
-@decisions(
+test_branches = decided(
     Pair(
         "a guard of what an item is taken from",
         toy(block(), model(_GUARDED, init=f"{STACK}\n{FLAG}", takes="hidden_states, mask=None, bias=None")),
@@ -167,8 +159,6 @@ for layer in self.layers:
         [found(LAYER, "unsafe", "evaluates")],
     ),
 )
-def test_branches(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _SPARED = """
@@ -180,7 +170,7 @@ for layer in self.layers:
 """
 
 
-@decisions(
+test_names_of_caches = decided(
     Pair(
         "a name that is not disabled, where the model does not checkpoint",
         toy(
@@ -193,8 +183,6 @@ for layer in self.layers:
         releases=">=5.17",
     ),
 )
-def test_names_of_caches(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _SWITCH = """\
@@ -208,7 +196,7 @@ class OtherModel(ToyModel):
 """
 
 
-@decisions(
+test_overrides = decided(
     Pair(
         "an override that only an heir can use",
         toy(
@@ -221,8 +209,6 @@ class OtherModel(ToyModel):
         [],
     ),
 )
-def test_overrides(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.decisions.outside import FILE, LAYER, Decision, Outside, Pair, decisions, found
+from tests.decisions.outside import FILE, LAYER, Outside, Pair, decided, found
 from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
@@ -35,7 +35,7 @@ def _unsafe(*kinds: str) -> list[str]:
     return [found(LAYER, "unsafe", *kinds)]
 
 
-@decisions(
+test_branches = decided(
     Pair(
         "a branch",
         _branch(),
@@ -245,8 +245,6 @@ def _unsafe(*kinds: str) -> list[str]:
         _unsafe("call changes"),
     ),
 )
-def test_branches(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _AUTHOR = [found("mismatched-checkpoint-branches", "none", "author")]
@@ -254,7 +252,7 @@ _ONE = BRANCH.replace("hidden_states, mask)", "hidden_states, 1)", 1)
 _GUARD = "past_key_values = None"
 
 
-@decisions(
+test_differences = decided(
     Pair(
         "a guard, and the sides are the other way around",
         _branch(
@@ -327,8 +325,6 @@ _GUARD = "past_key_values = None"
         _none("branches differ"),
     ),
 )
-def test_differences(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _PAST = "hidden_states, past_key_values=None, use_cache=False"
@@ -344,7 +340,7 @@ def _cached(legacy: str = "None", plain: str = "past_key_values", guard: str = "
     return _branch(loop, takes=_PAST)
 
 
-@decisions(
+test_caches_of_branches = decided(
     Pair(
         "a cache that is off",
         _cached(),
@@ -398,8 +394,6 @@ def _cached(legacy: str = "None", plain: str = "past_key_values", guard: str = "
         releases=">=5.17",
     ),
 )
-def test_caches_of_branches(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _HELPER = "def halved(x):\n    return x * 0.5\n"

@@ -5,10 +5,8 @@ from __future__ import annotations
 from tests.decisions.outside import (
     CACHE,
     LAYER,
-    Decision,
-    Outside,
     Pair,
-    decisions,
+    decided,
     found,
     silent,
 )
@@ -57,7 +55,7 @@ class PrefixCache(nn.Module):
 """
 
 
-@decisions(
+test_origins = decided(
     _origin("an argument of the model", "cache = past_key_values", ("cache = past_key_values", "cache = x")),
     _origin("None", "cache = None if x else past_key_values", ("None if x", "self.x if x")),
     _origin("a class of caches", "cache = DynamicCache()", ("DynamicCache()", "DynamicPrompt()")),
@@ -320,8 +318,6 @@ class PrefixCache(nn.Module):
         [found(CACHE, "safe")],
     ),
 )
-def test_origins(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 def _needing(body: str, **more: str) -> str:
@@ -337,59 +333,42 @@ def _needing(body: str, **more: str) -> str:
 _NEEDED = [silent(LAYER, "needs its cache")]
 
 
-@decisions(
-    Pair("unpacked", _needing("k, v = past_key_values"), ("k, v =", "k ="), _NEEDED, _FREE),
-    Pair(
-        "an item is read",
-        _needing("k = past_key_values[0]"),
-        ("past_key_values[0]", "hidden_states[0]"),
-        _NEEDED,
-        _FREE,
-    ),
-    Pair(
+def _needed(decision: str, statements: str, change: tuple[str, str]) -> Pair:
+    """Return the pair of statements that need the cache, and of some that do not."""
+    return Pair(decision, _needing(statements), change, _NEEDED, _FREE)
+
+
+test_needed_caches = decided(
+    _needed("unpacked", "k, v = past_key_values", ("k, v =", "k =")),
+    _needed("an item is read", "k = past_key_values[0]", ("past_key_values[0]", "hidden_states[0]")),
+    _needed(
         "an item is read if there is a cache",
-        _needing("k = past_key_values[0]"),
+        "k = past_key_values[0]",
         ("k = past_key_values[0]", "k = past_key_values[0] if past_key_values else 0"),
-        _NEEDED,
-        _FREE,
     ),
-    Pair(
+    _needed(
         "an attribute is read if there is a cache",
-        _needing("k = past_key_values.stop"),
+        "k = past_key_values.stop",
         ("past_key_values.stop", "past_key_values.stop if past_key_values else 0"),
-        _NEEDED,
-        _FREE,
     ),
-    Pair(
+    _needed(
         "an attribute is read",
-        _needing("k = past_key_values.stop"),
+        "k = past_key_values.stop",
         ("past_key_values.stop", "past_key_values and past_key_values.stop"),
-        _NEEDED,
-        _FREE,
     ),
-    Pair(
+    _needed(
         "read where the parameter was replaced",
-        _needing("k = past_key_values.stop"),
+        "k = past_key_values.stop",
         ("k = past_key_values", "past_key_values = slice(1)\n        k = past_key_values"),
-        _NEEDED,
-        _FREE,
     ),
-    Pair(
-        "an unpacking under `if`",
-        _needing("k, v = past_key_values"),
-        ("k, v", "if past_key_values: k, v"),
-        _NEEDED,
-        _FREE,
-    ),
+    _needed("an unpacking under `if`", "k, v = past_key_values", ("k, v", "if past_key_values: k, v")),
 )
-def test_needed_caches(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _FILLED = [silent(LAYER, "fills its cache")]
 
 
-@decisions(
+test_caches_that_a_model_makes = decided(
     Pair(
         "a cache is made whatever is asked for",
         _needing("pass").replace(
@@ -441,8 +420,6 @@ _FILLED = [silent(LAYER, "fills its cache")]
         _FREE,
     ),
 )
-def test_caches_that_a_model_makes(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _SINCE = ">=4.52"
@@ -471,7 +448,7 @@ _CALLED = """\
 """
 
 
-@decisions(
+test_caches_that_stay_on = decided(
     _on(
         "None at first",
         "cache = None\nif use_cache:\n    cache = DynamicCache()",
@@ -538,5 +515,3 @@ _CALLED = """\
         wrong="Any constant counts as one that disables caches, True as well.",
     ),
 )
-def test_caches_that_stay_on(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

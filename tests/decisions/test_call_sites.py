@@ -7,10 +7,8 @@ from tests.decisions.outside import (
     KEYWORD,
     LAYER,
     NESTED,
-    Decision,
-    Outside,
     Pair,
-    decisions,
+    decided,
     found,
     silent,
 )
@@ -33,7 +31,7 @@ _BOTH = "hidden_states, mask=None, encoder_hidden_states=None"
 _KEYWORDS = "hidden_states, encoder_hidden_states=mask"
 
 
-@decisions(
+test_order = decided(
     Pair(
         "a literal default is written out",
         call(_KEYWORDS, takes=_BOTH),
@@ -186,8 +184,6 @@ _KEYWORDS = "hidden_states, encoder_hidden_states=mask"
         _written("hidden_states, x=mask.shape"),
     ),
 )
-def test_order(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 def _positional(
@@ -205,7 +201,7 @@ def _moved(arguments: str) -> list[str]:
     return [found(CACHE, "safe", code=f"{_CALL}{arguments})")]
 
 
-@decisions(
+test_caches = decided(
     Pair(
         "what is behind a cache goes by keyword, too",
         _positional("hidden_states, past_key_values, mask"),
@@ -343,8 +339,6 @@ def _moved(arguments: str) -> list[str]:
         [found(CACHE, "safe")],
     ),
 )
-def test_caches(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _BY_POSITION = "hidden_states, past_key_values"
@@ -368,7 +362,7 @@ _MASK = "hidden_states, mask=None"
 _ALONE = ("ToyOther(config)", "ToyLayer(config)")
 
 
-@decisions(
+test_blocks_of_one_call = decided(
     Pair(
         "only the first of two blocks gets a cache",
         _two(_PAST, _MASK),
@@ -391,5 +385,3 @@ _ALONE = ("ToyOther(config)", "ToyLayer(config)")
         [found(LAYER, "safe")],
     ),
 )
-def test_blocks_of_one_call(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

@@ -7,10 +7,8 @@ from tests.decisions.outside import (
     INPLACE,
     KEYWORD,
     LAYER,
-    Decision,
-    Outside,
     Pair,
-    decisions,
+    decided,
     found,
     passed,
     silent,
@@ -28,7 +26,7 @@ def _if(test: str) -> str:
     return call("hidden_states, x=x", takes="hidden_states, x=None", given=given, init=_MADE)
 
 
-@decisions(
+test_what_is_never_reached = decided(
     Pair("a name that is always None", _if("y"), ("if y:", "if z:"), _NOT, _FOUND),
     Pair("`not` of it", _if("y"), ("if y:", "if not y:"), _NOT, _FOUND),
     Pair("`is not None`", _if("y is not None"), ("y is not None", "y is None"), _NOT, _FOUND),
@@ -101,8 +99,6 @@ def _if(test: str) -> str:
         _FOUND,
     ),
 )
-def test_what_is_never_reached(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 def _branches(test: str, plain: str = "other", legacy: str = "None", around: str = "") -> str:
@@ -123,47 +119,24 @@ _DIFFER = [found(BRANCHES, "none", "author"), found(LAYER, "none", "another cond
 _SAME = [found(LAYER, "none", "another condition")]
 
 
-@decisions(
-    Pair(
-        "`is None` excludes the value",
-        _branches("other is None"),
-        ("other is None:", "other is not None:"),
-        _SAME,
-        _DIFFER,
-    ),
-    Pair("`not` excludes the value", _branches("not other"), ("not other:", "other:"), _SAME, _DIFFER),
-    Pair("another value is excluded", _branches("not other"), ("not other:", "not mask:"), _SAME, _DIFFER),
-    Pair(
-        "`or` does not exclude",
-        _branches("(not other and not x)"),
-        ("not other and", "not other or"),
-        _SAME,
-        _DIFFER,
-    ),
-    Pair(
-        "`not` of `or` excludes",
-        _branches("not (other or x)"),
-        ("(other or x)", "(other and x)"),
-        _SAME,
-        _DIFFER,
-    ),
-    Pair(
+def _differing(decision: str, test: str, change: tuple[str, str]) -> Pair:
+    """Return the pair of branches that are the same, and of others."""
+    return Pair(decision, _branches(test), change, _SAME, _DIFFER)
+
+
+test_what_a_branch_excludes = decided(
+    _differing("`is None` excludes the value", "other is None", ("other is None:", "other is not None:")),
+    _differing("`not` excludes the value", "not other", ("not other:", "other:")),
+    _differing("another value is excluded", "not other", ("not other:", "not mask:")),
+    _differing("`or` does not exclude", "(not other and not x)", ("not other and", "not other or")),
+    _differing("`not` of `or` excludes", "not (other or x)", ("(other or x)", "(other and x)")),
+    _differing(
         "a chain does not exclude",
-        _branches("not other is not None"),
+        "not other is not None",
         ("other is not None:", "other is not None is not x:"),
-        _SAME,
-        _DIFFER,
     ),
-    Pair(
-        "what is passed has to be off",
-        _branches("not other"),
-        ("hidden_states, None)", "hidden_states, 1)"),
-        _SAME,
-        _DIFFER,
-    ),
+    _differing("what is passed has to be off", "not other", ("hidden_states, None)", "hidden_states, 1)")),
 )
-def test_what_a_branch_excludes(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _EMBEDDED = f"{STACK}\nself.embed_tokens = nn.Embedding(4, 4)"
@@ -179,7 +152,12 @@ _IN_PLACE = [found(INPLACE, "when proven", "needs a run", of="ToyModel")]
 _NONE = [silent(INPLACE, "not changed")]
 
 
-@decisions(
+def _in_place(decision: str, test: str, change: tuple[str, str]) -> Pair:
+    """Return the pair of a test that excludes a change in place, and of one that does not."""
+    return Pair(decision, _changed(test), change, _NONE, _IN_PLACE)
+
+
+test_what_an_embedding_may_meet = decided(
     Pair(
         "changed under a condition",
         _changed("if mask is None:\n    x *= 2"),
@@ -187,69 +165,45 @@ _NONE = [silent(INPLACE, "not changed")]
         _IN_PLACE,
         _NONE,
     ),
-    Pair(
+    _in_place(
         "cloned under the same condition",
-        _changed("if mask is None:\n    x = x.clone()\nif mask is None:\n    x *= 2"),
+        "if mask is None:\n    x = x.clone()\nif mask is None:\n    x *= 2",
         ("if mask is None:\n            x *= 2", "if mask is not None:\n            x *= 2"),
-        _NONE,
-        _IN_PLACE,
     ),
-    Pair(
+    _in_place(
         "cloned under the contrary",
-        _changed("if mask is not None:\n    y = 1\nelse:\n    x = x.clone()\nif mask is None:\n    x *= 2"),
+        "if mask is not None:\n    y = 1\nelse:\n    x = x.clone()\nif mask is None:\n    x *= 2",
         ("if mask is not None", "if mask is None"),
-        _NONE,
-        _IN_PLACE,
     ),
-    Pair(
+    _in_place(
         "cloned under a part of the condition",
-        _changed("if mask:\n    x = x.clone()\nif mask and y:\n    x *= 2"),
+        "if mask:\n    x = x.clone()\nif mask and y:\n    x *= 2",
         ("mask and y", "mask or y"),
-        _NONE,
-        _IN_PLACE,
     ),
-    Pair(
+    _in_place(
         "the condition has changed meanwhile",
-        _changed("if mask:\n    x = x.clone()\ny = 1\nif mask:\n    x *= 2"),
+        "if mask:\n    x = x.clone()\ny = 1\nif mask:\n    x *= 2",
         ("        y = 1", "        mask = 1"),
-        _NONE,
-        _IN_PLACE,
     ),
-    Pair(
-        "it has asked for leaves",
-        _changed("if not x.is_leaf:\n    x *= 2"),
-        ("not x.is_leaf", "x.is_leaf"),
-        _NONE,
-        _IN_PLACE,
-    ),
-    Pair(
+    _in_place("it has asked for leaves", "if not x.is_leaf:\n    x *= 2", ("not x.is_leaf", "x.is_leaf")),
+    _in_place(
         "it has asked for gradients",
-        _changed("if not x.requires_grad:\n    x *= 2"),
+        "if not x.requires_grad:\n    x *= 2",
         ("not x.requires_grad", "not x.is_sparse"),
-        _NONE,
-        _IN_PLACE,
     ),
-    Pair(
+    _in_place(
         "it has asked for the mode",
-        _changed("if not self.training:\n    x *= 2"),
+        "if not self.training:\n    x *= 2",
         ("not self.training", "self.training"),
-        _NONE,
-        _IN_PLACE,
     ),
-    Pair(
+    _in_place(
         "it has asked for the mode and more",
-        _changed("if not self.training and mask:\n    x *= 2"),
+        "if not self.training and mask:\n    x *= 2",
         (" and mask", " or mask"),
-        _NONE,
-        _IN_PLACE,
     ),
-    Pair(
+    _in_place(
         "the other side of the mode",
-        _changed("if self.training or mask:\n    y = 1\nelse:\n    x *= 2"),
+        "if self.training or mask:\n    y = 1\nelse:\n    x *= 2",
         (" or mask", " and mask"),
-        _NONE,
-        _IN_PLACE,
     ),
 )
-def test_what_an_embedding_may_meet(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

@@ -5,10 +5,8 @@ from __future__ import annotations
 from tests.decisions.outside import (
     CACHE,
     NESTED,
-    Decision,
-    Outside,
     Pair,
-    decisions,
+    decided,
     found,
     silent,
 )
@@ -29,22 +27,21 @@ _FOUND = [found(CACHE, "safe")]
 _POSITIONAL = "layer(hidden_states, past_key_values)"
 
 
-@decisions(
-    Pair(
+def _caught_before(decision: str, code: str, change: tuple[str, str], **more: str) -> Pair:
+    """Return the pair of what catches a container, and of what does not."""
+    return Pair(decision, _caught(code, **more), change, _FOUND, [])
+
+
+test_where_calls_are = decided(
+    _caught_before(
         "a direct call of `forward`",
-        _caught(
-            "for layer in self.layers:\n    hidden_states = layer.forward(hidden_states, past_key_values)"
-        ),
+        "for layer in self.layers:\n    hidden_states = layer.forward(hidden_states, past_key_values)",
         ("= layer.forward(", "= layer.backward("),
-        _FOUND,
-        [],
     ),
-    Pair(
+    _caught_before(
         "another method",
-        _caught(f"for layer in self.layers:\n    hidden_states = {_POSITIONAL}"),
+        f"for layer in self.layers:\n    hidden_states = {_POSITIONAL}",
         ("= layer(", "= layer.train("),
-        _FOUND,
-        [],
     ),
     Pair(
         "a single layer",
@@ -57,39 +54,27 @@ _POSITIONAL = "layer(hidden_states, past_key_values)"
         _FOUND,
         wrong="what a single layer returns is taken for the attribute that holds it",
     ),
-    Pair(
+    _caught_before(
         "a single part that is no layer",
-        _caught(
-            "hidden_states = self.one.forward(hidden_states, past_key_values)",
-            init="self.one = ToyLayer(config)",
-        ),
+        "hidden_states = self.one.forward(hidden_states, past_key_values)",
         ("self.one = ToyLayer", "self.one = ToyAttention"),
-        _FOUND,
-        [],
+        init="self.one = ToyLayer(config)",
     ),
-    Pair(
+    _caught_before(
         "in a comprehension",
-        _caught("x = [layer(hidden_states, past_key_values) for layer in self.layers]"),
+        "x = [layer(hidden_states, past_key_values) for layer in self.layers]",
         ("in self.layers]", "in self.config]"),
-        _FOUND,
-        [],
     ),
-    Pair(
+    _caught_before(
         "in a test",
-        _caught("if self.layers[0](hidden_states, past_key_values):\n    pass"),
+        "if self.layers[0](hidden_states, past_key_values):\n    pass",
         ("self.layers[0](", "self.config[0]("),
-        _FOUND,
-        [],
     ),
-    Pair(
+    _caught_before(
         "in a function of the method",
-        _caught(
-            f"def run(layer):\n    return {_POSITIONAL}\nfor layer in self.layers:\n"
-            "    hidden_states = run(layer)"
-        ),
+        f"def run(layer):\n    return {_POSITIONAL}\nfor layer in self.layers:\n"
+        "    hidden_states = run(layer)",
         ("= run(layer)", "= run(mask)"),
-        _FOUND,
-        [],
     ),
     Pair(
         "through a checkpoint function",
@@ -127,8 +112,6 @@ _POSITIONAL = "layer(hidden_states, past_key_values)"
         _FOUND,
     ),
 )
-def test_where_calls_are(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 def _nested(given: str, arguments: str = "hidden_states, x", takes: str = "hidden_states, x=None") -> str:
@@ -148,42 +131,23 @@ _INSIDE = [found(NESTED, "none", "one by one")]
 _NOTHING = [silent(NESTED, "no container")]
 
 
-@decisions(
-    Pair(
-        "a list of computed values",
-        _nested("x = [self.up(mask)]"),
-        ("[self.up(mask)]", "[torch.zeros(4)]"),
-        _INSIDE,
-        _NOTHING,
+def _inside(decision: str, code: str, change: tuple[str, str]) -> Pair:
+    """Return the pair of an activation in a container, and of something else."""
+    return Pair(decision, _nested(code), change, _INSIDE, _NOTHING)
+
+
+test_containers = decided(
+    _inside("a list of computed values", "x = [self.up(mask)]", ("[self.up(mask)]", "[torch.zeros(4)]")),
+    _inside(
+        "a dict of computed values", "x = {'a': self.up(mask)}", ("'a': self.up(mask)", "'a': torch.zeros(4)")
     ),
-    Pair(
-        "a dict of computed values",
-        _nested("x = {'a': self.up(mask)}"),
-        ("'a': self.up(mask)", "'a': torch.zeros(4)"),
-        _INSIDE,
-        _NOTHING,
-    ),
-    Pair(
+    _inside(
         "a list that is filled",
-        _nested("x = []\nx.append(self.up(mask))"),
+        "x = []\nx.append(self.up(mask))",
         ("append(self.up(mask))", "append(mask.shape)"),
-        _INSIDE,
-        _NOTHING,
     ),
-    Pair(
-        "a comprehension",
-        _nested("x = [self.up(y) for y in mask]"),
-        ("self.up(y) for", "y.shape for"),
-        _INSIDE,
-        _NOTHING,
-    ),
-    Pair(
-        "an item of a list",
-        _nested("x = [self.up(mask)]"),
-        ("= [self.up(mask)]", "= [self.up(mask)][0]"),
-        _INSIDE,
-        _NOTHING,
-    ),
+    _inside("a comprehension", "x = [self.up(y) for y in mask]", ("self.up(y) for", "y.shape for")),
+    _inside("an item of a list", "x = [self.up(mask)]", ("= [self.up(mask)]", "= [self.up(mask)][0]")),
     Pair(
         "a list of parameters",
         _nested("x = self.tables").replace(
@@ -268,13 +232,9 @@ _NOTHING = [silent(NESTED, "no container")]
         _INSIDE,
         _NOTHING,
     ),
-    Pair(
+    _inside(
         "a list that a call makes, and that is filled",
-        _nested("x = list()\nx.append(self.up(mask))"),
+        "x = list()\nx.append(self.up(mask))",
         ("append(self.up(mask))", "append(mask.shape)"),
-        _INSIDE,
-        _NOTHING,
     ),
 )
-def test_containers(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

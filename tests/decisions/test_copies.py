@@ -15,11 +15,10 @@ from gclint.settings import Settings
 from tests.decisions.outside import (
     KEYWORD,
     LAYER,
-    Decision,
     Files,
     Outside,
     Pair,
-    decisions,
+    decided,
     found,
 )
 from tests.decisions.toy import (
@@ -62,7 +61,7 @@ _ALPHA = [found(LAYER, "safe", of="AlphaLayer")]
 _WITH = [found(LAYER, "unsafe", "copy changes", of="AlphaLayer")]
 
 
-@decisions(
+test_marked_copies = decided(
     Pair("a copy", _tree(_copy()), ("# Copied from", "# Taken from"), _WITH, _ALPHA),
     Pair("no copy any longer", _tree(_copy()), ("# Copied from", "# NO LONGER Copied from"), _WITH, _ALPHA),
     Pair("a copy under other names", _tree(_copy()), ("Alpha->Beta", "Alpha->Gamma"), _WITH, _ALPHA),
@@ -150,15 +149,13 @@ _WITH = [found(LAYER, "unsafe", "copy changes", of="AlphaLayer")]
         ],
     ),
 )
-def test_marked_copies(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _WITHIN = _COPIED.replace("Alpha->Beta", "AlphaLayer->AlphaBlock").replace("Copied", "Taken")
 _BLOCKS = block(name="ToyBlock"), model(name="ToyOther", init=STACK.replace("Layer", "Block"))
 
 
-@decisions(
+test_copies_in_one_file = decided(
     Pair(
         "a copy in the file of its origin",
         {
@@ -173,8 +170,6 @@ _BLOCKS = block(name="ToyBlock"), model(name="ToyOther", init=STACK.replace("Lay
         wrong="the fix of a copy in the same file is taken for one of the origin, from which it differs",
     ),
 )
-def test_copies_in_one_file(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _CHAIN = ("", "Alpha", "Beta", "Gamma", "Delta")
@@ -199,7 +194,7 @@ def _changing(kind: str, *reasons: str) -> list[str]:
 _UNCHANGED = found(LAYER, "none", "name taken", of="DeltaLayer")
 
 
-@decisions(
+test_chains = decided(
     Pair(
         "a chain of copies of which the last cannot change",
         _chain(),
@@ -208,8 +203,6 @@ _UNCHANGED = found(LAYER, "none", "name taken", of="DeltaLayer")
         [*_changing("safe"), _UNCHANGED],
     ),
 )
-def test_chains(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _KEYWORD = "for layer in self.layers:\n    hidden_states = layer(hidden_states=hidden_states)"
@@ -233,7 +226,7 @@ def _called_in_copy() -> Files:
     return _tree(f"{head}    {_METHOD}def forward{tail}", toy(block(), model(_KEYWORD, supports="False")))
 
 
-@decisions(
+test_copied_calls = decided(
     Pair(
         "a call in a copy that runs no layer",
         _calls("nn.Module"),
@@ -270,8 +263,6 @@ def _called_in_copy() -> Files:
         [found(KEYWORD, "none", "copy cannot change", of="BetaLayer")],
     ),
 )
-def test_copied_calls(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _IN_FORWARD = "    def forward(self, hidden_states, mask=None):\n        for"
@@ -286,7 +277,7 @@ def _branches() -> Files:
     return _tree(toy(copied, f"\n\n{other}", _COPIED + block()), toy(block(), whole))
 
 
-@decisions(
+test_copied_branches = decided(
     Pair(
         "a branch in a copy, above the copy of its layer",
         _branches(),
@@ -295,8 +286,6 @@ def _branches() -> Files:
         [found(LAYER, "none", "copy cannot change", of="AlphaLayer")],
     ),
 )
-def test_copied_branches(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _FAMILY = """\
@@ -326,7 +315,7 @@ def encode(self, hidden_states, mask=None):
 """
 
 
-@decisions(
+test_calls_in_copied_classes = decided(
     Pair(
         "a call in a copied class",
         _classes(),
@@ -342,8 +331,6 @@ def encode(self, hidden_states, mask=None):
         [found(KEYWORD, "safe", of="AlphaLayer")],
     ),
 )
-def test_calls_in_copied_classes(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 def _words(text: str) -> tuple[Files, list[Path]]:

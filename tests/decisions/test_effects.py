@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found
+from tests.decisions.outside import LAYER, Pair, decided, found
 from tests.decisions.toy import BODY, BRANCH, FLAG, LOOP, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
@@ -18,7 +18,7 @@ def _effect(decision: str, statements: str, change: tuple[str, str], *kinds: str
     return Pair(decision, _doing(statements, **more), change, [found(LAYER, "unsafe", *kinds)], _SAFE)
 
 
-@decisions(
+test_state = decided(
     Pair(
         "statistics of what a table holds",
         toy(
@@ -127,8 +127,6 @@ def _effect(decision: str, statements: str, change: tuple[str, str], *kinds: str
         _SAFE,
     ),
 )
-def test_state(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _PART = """\
@@ -151,7 +149,7 @@ def _part(statement: str, of_model: str = "", init: str = "") -> str:
     return toy(_PART.format(statement, init), text, model(more=of_model))
 
 
-@decisions(
+test_parts = decided(
     Pair(
         "a part counts",
         _part("self.count += 1"),
@@ -255,14 +253,12 @@ def _part(statement: str, of_model: str = "", init: str = "") -> str:
         [found(LAYER, "unsafe", "unknown")],
     ),
 )
-def test_parts(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _INPUT = ("changes its input",)
 
 
-@decisions(
+test_arguments = decided(
     _effect("an argument", "hidden_states += 1", ("+= 1", "= hidden_states + 1"), *_INPUT),
     _effect("an item of an argument", "mask[0] = 1", ("mask[0]", "mask"), *_INPUT),
     _effect("a view of an argument", "x = mask.view(-1)\nx += 1", ("mask.view(-1)", "mask.exp()"), *_INPUT),
@@ -423,8 +419,6 @@ _INPUT = ("changes its input",)
         *_INPUT,
     ),
 )
-def test_arguments(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 def _global(statements: str) -> str:
@@ -436,7 +430,12 @@ def _global(statements: str) -> str:
     )
 
 
-@decisions(
+def _asking(decision: str, statements: str, change: tuple[str, str]) -> Pair:
+    """Return the pair of a block that asks for gradients, and of one that does not."""
+    return Pair(decision, _global(statements), change, [found(LAYER, "unsafe", "asks for gradients")], _SAFE)
+
+
+test_what_is_outside = decided(
     Pair(
         "a global variable",
         _global("global COUNT\nCOUNT = 1"),
@@ -493,48 +492,30 @@ def _global(statements: str) -> str:
         [found(LAYER, "unsafe", "generator of numbers")],
         _SAFE,
     ),
-    Pair(
-        "gradients are asked for",
-        _global("if torch.is_grad_enabled():\n    pass"),
-        ("is_grad_enabled", "is_tensor"),
-        [found(LAYER, "unsafe", "asks for gradients")],
-        _SAFE,
+    _asking(
+        "gradients are asked for", "if torch.is_grad_enabled():\n    pass", ("is_grad_enabled", "is_tensor")
     ),
-    Pair(
+    _asking(
         "a tensor is asked for gradients",
-        _global("if hidden_states.requires_grad:\n    pass"),
+        "if hidden_states.requires_grad:\n    pass",
         ("states.requires_grad", "states.is_sparse"),
-        [found(LAYER, "unsafe", "asks for gradients")],
-        _SAFE,
     ),
-    Pair(
+    _asking(
         "a tensor is asked in a comparison",
-        _global("if hidden_states.grad_fn is None:\n    pass"),
+        "if hidden_states.grad_fn is None:\n    pass",
         ("grad_fn is None", "shape is None"),
-        [found(LAYER, "unsafe", "asks for gradients")],
-        _SAFE,
     ),
-    Pair(
+    _asking(
         "a tensor is asked in `not … and`",
-        _global("if mask and not hidden_states.is_leaf:\n    pass"),
+        "if mask and not hidden_states.is_leaf:\n    pass",
         ("is_leaf", "is_cuda"),
-        [found(LAYER, "unsafe", "asks for gradients")],
-        _SAFE,
     ),
-    Pair(
+    _asking(
         "the object is asked",
-        _global("if hidden_states.requires_grad:\n    pass"),
+        "if hidden_states.requires_grad:\n    pass",
         ("if hidden_states.requires_grad", "if hidden_states.shape"),
-        [found(LAYER, "unsafe", "asks for gradients")],
-        _SAFE,
     ),
-    Pair(
-        "a gradient is computed",
-        _global("x = torch.autograd.grad(mask)"),
-        ("autograd.grad", "sum"),
-        [found(LAYER, "unsafe", "asks for gradients")],
-        _SAFE,
-    ),
+    _asking("a gradient is computed", "x = torch.autograd.grad(mask)", ("autograd.grad", "sum")),
     Pair(
         "a function that was passed in",
         _global("mask(1)"),
@@ -575,12 +556,10 @@ def _global(statements: str) -> str:
         [found(LAYER, "unsafe", "calls back")],
         _SAFE,
     ),
-    Pair(
+    _asking(
         "a tensor is asked in a conditional expression",
-        _global("x = 1 if hidden_states.requires_grad else 2"),
+        "x = 1 if hidden_states.requires_grad else 2",
         ("requires_grad else", "is_sparse else"),
-        [found(LAYER, "unsafe", "asks for gradients")],
-        _SAFE,
     ),
     Pair(
         "numpy's random numbers, by a generator",
@@ -594,8 +573,6 @@ def _global(statements: str) -> str:
         _SAFE,
     ),
 )
-def test_what_is_outside(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _DRAWN = "return x * random.random()"
@@ -615,7 +592,7 @@ def _based(body: str, *bases: str, more: str = "") -> str:
 _MIX = f"ToyBase|nn.Module|mix|{_DRAWN}"
 
 
-@decisions(
+test_code_that_is_called = decided(
     Pair(
         "a method of the base, by `super()`",
         _based("return hidden_states + super().mix(self.attention(hidden_states))", _MIX),
@@ -700,8 +677,6 @@ _MIX = f"ToyBase|nn.Module|mix|{_DRAWN}"
         _SAFE,
     ),
 )
-def test_code_that_is_called(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _TORCHS = BRANCH.replace("self._gradient_checkpointing_func(", "torch.utils.checkpoint.checkpoint(")
@@ -721,7 +696,7 @@ _DRAWN = f"mask = random.random()\n{BODY}"
 _HELD = f"return {{'x': {BODY.removeprefix('return ')}}}"
 
 
-@decisions(
+test_effects_where_something_recomputes_already = decided(
     Pair("numbers drawn in the mode of torch's function", *_recomputed(_DRAWN), _SAFE),
     Pair(
         "a dict in the other mode of torch's function",
@@ -756,5 +731,3 @@ _HELD = f"return {{'x': {BODY.removeprefix('return ')}}}"
         _SAFE,
     ),
 )
-def test_effects_where_something_recomputes_already(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

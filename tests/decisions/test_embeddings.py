@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import INPLACE, Decision, Outside, Pair, decisions, found, silent
+from tests.decisions.outside import INPLACE, Pair, decided, found, silent
 from tests.decisions.toy import PROTECTED, STACK, block, model, toy
 
 _FOUND = [found(INPLACE, "when proven", "needs a run", of="ToyModel")]
@@ -19,59 +19,54 @@ def _doing(statements: str, *, made: str = "x = self.embed_tokens(hidden_states)
     return toy(block(base=PROTECTED), model(loop, init=f"{STACK}\n{init}", **more))
 
 
-@decisions(
-    Pair("an operator in place", _doing("x += 1"), ("x += 1", "x = x + 1"), _FOUND, _NONE),
-    Pair("an item", _doing("x[0] = 1"), ("x[0] = 1", "y = x[0]"), _FOUND, _NONE),
-    Pair("a method in place", _doing("x.add_(1)"), ("add_(1)", "add(1)"), _FOUND, _NONE),
-    Pair("its flag", _doing("x.mul_(1)"), ("mul_(1)", "requires_grad_()"), _FOUND, _NONE),
-    Pair("after a clone", _doing("x = x.clone()\nx += 1"), ("x.clone()", "x.contiguous()"), _NONE, _FOUND),
-    Pair(
-        "of what a call returns", _doing("y = x[0](mask)(mask)\nx += 1"), ("x += 1", "y += 1"), _FOUND, _NONE
+def _sharing(decision: str, statements: str, change: tuple[str, str]) -> Pair:
+    """Return the pair of a change of what shares memory, and of what does not."""
+    return Pair(decision, _doing(statements), change, _SHARED, _NONE)
+
+
+def _beginning(decision: str, statements: str, change: tuple[str, str], **more: str) -> Pair:
+    """Return the pair of no change in place, and of one."""
+    return Pair(decision, _doing(statements, **more), change, _NONE, _FOUND)
+
+
+def _ending(decision: str, statements: str, change: tuple[str, str], **more: str) -> Pair:
+    """Return the pair of a change in place, and of what ends it."""
+    return Pair(decision, _doing(statements, **more), change, _FOUND, _NONE)
+
+
+test_changes = decided(
+    _ending("an operator in place", "x += 1", ("x += 1", "x = x + 1")),
+    _ending("an item", "x[0] = 1", ("x[0] = 1", "y = x[0]")),
+    _ending("a method in place", "x.add_(1)", ("add_(1)", "add(1)")),
+    _ending("its flag", "x.mul_(1)", ("mul_(1)", "requires_grad_()")),
+    _beginning("after a clone", "x = x.clone()\nx += 1", ("x.clone()", "x.contiguous()")),
+    _ending("of what a call returns", "y = x[0](mask)(mask)\nx += 1", ("x += 1", "y += 1")),
+    _sharing("a view", "y = x.view(-1)\ny += 1", (".view(-1)", ".exp()")),
+    _ending("a part of a view", "x.T[0] = 1", ("x.T[0]", "x.exp()[0]")),
+    _sharing("a basic index is a view", "y = x[:, 0]\ny += 1", ("x[:, 0]", "x[mask]")),
+    _sharing("an index of -1 is a view", "y = x[-1]\ny += 1", ("x[-1]", "x[-mask]")),
+    _sharing("another name", "y = x\ny += 1", ("y = x\n", "y = mask\n")),
+    _sharing("one of two", "y = x if mask else 1\ny += 1", ("x if mask", "2 if mask")),
+    _beginning("bound anew", "x = mask\nx += 1", ("x = mask", "y = mask")),
+    _beginning("bound anew by a loop", "for x in mask:\n    x += 1", ("for x in", "for y in")),
+    _ending(
+        "behind a return", "if mask:\n    return x\nx += 1", ("if mask:\n            return x", "return x")
     ),
-    Pair("a view", _doing("y = x.view(-1)\ny += 1"), (".view(-1)", ".exp()"), _SHARED, _NONE),
-    Pair("a part of a view", _doing("x.T[0] = 1"), ("x.T[0]", "x.exp()[0]"), _FOUND, _NONE),
-    Pair("a basic index is a view", _doing("y = x[:, 0]\ny += 1"), ("x[:, 0]", "x[mask]"), _SHARED, _NONE),
-    Pair("an index of -1 is a view", _doing("y = x[-1]\ny += 1"), ("x[-1]", "x[-mask]"), _SHARED, _NONE),
-    Pair("another name", _doing("y = x\ny += 1"), ("y = x\n", "y = mask\n"), _SHARED, _NONE),
-    Pair("one of two", _doing("y = x if mask else 1\ny += 1"), ("x if mask", "2 if mask"), _SHARED, _NONE),
-    Pair("bound anew", _doing("x = mask\nx += 1"), ("x = mask", "y = mask"), _NONE, _FOUND),
-    Pair(
-        "bound anew by a loop", _doing("for x in mask:\n    x += 1"), ("for x in", "for y in"), _NONE, _FOUND
-    ),
-    Pair(
-        "behind a return",
-        _doing("if mask:\n    return x\nx += 1"),
-        ("if mask:\n            return x", "return x"),
-        _FOUND,
-        _NONE,
-    ),
-    Pair(
+    _ending(
         "behind `continue`",
-        _doing("for y in mask:\n    if y:\n        continue\n    x += 1"),
+        "for y in mask:\n    if y:\n        continue\n    x += 1",
         ("if y:\n                continue", "continue"),
-        _FOUND,
-        _NONE,
     ),
-    Pair(
-        "without gradients",
-        _doing("with torch.no_grad():\n    x += 1"),
-        ("no_grad", "enable_grad"),
-        _NONE,
-        _FOUND,
-    ),
-    Pair(
+    _beginning("without gradients", "with torch.no_grad():\n    x += 1", ("no_grad", "enable_grad")),
+    _ending(
         "after an exception",
-        _doing("try:\n    x = x.clone()\nexcept ValueError:\n    pass\nx += 1"),
+        "try:\n    x = x.clone()\nexcept ValueError:\n    pass\nx += 1",
         ("    pass\n        x", "    raise\n        x"),
-        _FOUND,
-        _NONE,
     ),
-    Pair(
+    _sharing(
         "in the second step of a loop",
-        _doing("y = 1\nfor z in mask:\n    y += 1\n    y = x"),
+        "y = 1\nfor z in mask:\n    y += 1\n    y = x",
         ("    y = x", "    y = z"),
-        _SHARED,
-        _NONE,
     ),
     Pair(
         "read again in the next step of a loop",
@@ -91,22 +86,14 @@ def _doing(statements: str, *, made: str = "x = self.embed_tokens(hidden_states)
         _FOUND,
         wrong="a name that is bound anew behind the change counts as used",
     ),
-    Pair(
-        "in one of two cases",
-        _doing("match mask:\n    case 1:\n        x += 1"),
-        ("x += 1", "x = 1"),
-        _FOUND,
-        _NONE,
-    ),
+    _ending("in one of two cases", "match mask:\n    case 1:\n        x += 1", ("x += 1", "x = 1")),
 )
-def test_changes(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _FLAT = "y = x.view(-1)\n"
 
 
-@decisions(
+test_views = decided(
     Pair(
         "a view is read above, and again in the next step",
         _doing(f"{_FLAT}for z in mask:\n    w = y + z\n    x += 1"),
@@ -143,111 +130,67 @@ _FLAT = "y = x.view(-1)\n"
         _SHARED,
     ),
 )
-def test_views(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _SPARED = "x = x.clone()"
 
 
-@decisions(
-    Pair(
+test_tests = decided(
+    _ending(
         "a test that is over",
-        _doing("if mask:\n    w = 1\nif not mask:\n    x += 1"),
+        "if mask:\n    w = 1\nif not mask:\n    x += 1",
         ("if mask:\n            w = 1", "if not mask:\n            return x"),
-        _FOUND,
-        _NONE,
     ),
-    Pair(
+    _beginning(
         "a test behind another",
-        _doing(f"if mask:\n    {_SPARED}\nif self.y:\n    w = 1\nif mask:\n    x += 1"),
+        f"if mask:\n    {_SPARED}\nif self.y:\n    w = 1\nif mask:\n    x += 1",
         ("w = 1", "mask = 1"),
-        _NONE,
-        _FOUND,
     ),
-    Pair(
+    _beginning(
         "what is tested is counted down",
-        _doing(f"if mask:\n    {_SPARED}\nself.y -= 1\nif mask:\n    x += 1"),
+        f"if mask:\n    {_SPARED}\nself.y -= 1\nif mask:\n    x += 1",
         ("self.y -= 1", "mask -= 1"),
-        _NONE,
-        _FOUND,
     ),
-    Pair(
+    _beginning(
         "an attribute that is tested changes",
-        _doing(f"if self.y:\n    {_SPARED}\nself.z = mask\nif self.y:\n    x += 1"),
+        f"if self.y:\n    {_SPARED}\nself.z = mask\nif self.y:\n    x += 1",
         ("self.z = mask", "self.y = mask"),
-        _NONE,
-        _FOUND,
     ),
-    Pair(
+    _beginning(
         "an item that is tested changes",
-        _doing(f"if mask[0]:\n    {_SPARED}\nhidden_states[0] = 1\nif mask[0]:\n    x += 1"),
+        f"if mask[0]:\n    {_SPARED}\nhidden_states[0] = 1\nif mask[0]:\n    x += 1",
         ("hidden_states[0] = 1", "mask[0] = 1"),
-        _NONE,
-        _FOUND,
     ),
-    Pair(
+    _beginning(
         "neither of two is true, or not both",
-        _doing(f"if mask or self.y:\n    {_SPARED}\nif mask:\n    x += 1"),
+        f"if mask or self.y:\n    {_SPARED}\nif mask:\n    x += 1",
         ("mask or self.y", "mask and self.y"),
-        _NONE,
-        _FOUND,
     ),
-    Pair(
+    _beginning(
         "no leaf, and more",
-        _doing(f"if mask or x.is_leaf:\n    {_SPARED}\nx += 1"),
+        f"if mask or x.is_leaf:\n    {_SPARED}\nx += 1",
         ("mask or x.is_leaf", "mask and x.is_leaf"),
-        _NONE,
-        _FOUND,
     ),
-    Pair(
-        "where it is no leaf",
-        _doing("if not x.is_leaf:\n    x += 1"),
-        ("x.is_leaf", "x.is_sparse"),
-        _NONE,
-        _FOUND,
-    ),
-    Pair(
-        "in training only",
-        _doing(f"if self.training:\n    {_SPARED}\nx += 1"),
-        ("self.training", "self.scaling"),
-        _NONE,
-        _FOUND,
+    _beginning("where it is no leaf", "if not x.is_leaf:\n    x += 1", ("x.is_leaf", "x.is_sparse")),
+    _beginning(
+        "in training only", f"if self.training:\n    {_SPARED}\nx += 1", ("self.training", "self.scaling")
     ),
 )
-def test_tests(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
-@decisions(
-    Pair(
+test_ways = decided(
+    _ending(
         "a loop may have no step",
-        _doing(f"for y in mask:\n    {_SPARED}\nx += 1"),
+        f"for y in mask:\n    {_SPARED}\nx += 1",
         ("for y in mask", "with mask as y"),
-        _FOUND,
-        _NONE,
     ),
-    Pair(
-        "the `else` of a loop",
-        _doing("for y in mask:\n    pass\nelse:\n    x += 1"),
-        ("x += 1", "y += 1"),
-        _FOUND,
-        _NONE,
-    ),
-    Pair(
+    _ending("the `else` of a loop", "for y in mask:\n    pass\nelse:\n    x += 1", ("x += 1", "y += 1")),
+    _sharing(
         "out of a loop",
-        _doing("for z in mask:\n    y = x\n    if z:\n        break\n    y = 1\ny += 1"),
+        "for z in mask:\n    y = x\n    if z:\n        break\n    y = 1\ny += 1",
         ("break", "pass"),
-        _SHARED,
-        _NONE,
     ),
-    Pair(
-        "behind `break`",
-        _doing("for y in mask:\n    break\n    x += 1"),
-        ("break", "pass"),
-        _NONE,
-        _FOUND,
-    ),
+    _beginning("behind `break`", "for y in mask:\n    break\n    x += 1", ("break", "pass")),
     Pair(
         "out of an inner loop only",
         _doing("for z in mask:\n    for w in z:\n        y = x\n        break\n    y = 1\ny += 1"),
@@ -255,34 +198,18 @@ def test_tests(decision: Decision, outside: Outside) -> None:
         _NONE,
         _SHARED,
     ),
-    Pair(
-        "one of two contexts",
-        _doing("with torch.no_grad(), mask:\n    x += 1"),
-        ("no_grad", "enable_grad"),
-        _NONE,
-        _FOUND,
-    ),
-    Pair(
+    _beginning("one of two contexts", "with torch.no_grad(), mask:\n    x += 1", ("no_grad", "enable_grad")),
+    _ending(
         "the `else` of `try`",
-        _doing("try:\n    pass\nexcept ValueError:\n    pass\nelse:\n    x += 1"),
+        "try:\n    pass\nexcept ValueError:\n    pass\nelse:\n    x += 1",
         ("x += 1", "mask += 1"),
-        _FOUND,
-        _NONE,
     ),
-    Pair(
+    _sharing(
         "in a handler, after a part of what was tried",
-        _doing("try:\n    y = x\n    mask.check()\nexcept ValueError:\n    y += 1"),
+        "try:\n    y = x\n    mask.check()\nexcept ValueError:\n    y += 1",
         ("y = x", "y = mask"),
-        _SHARED,
-        _NONE,
     ),
-    Pair(
-        "in `finally`",
-        _doing("try:\n    pass\nfinally:\n    x += 1"),
-        ("x += 1", "mask += 1"),
-        _FOUND,
-        _NONE,
-    ),
+    _ending("in `finally`", "try:\n    pass\nfinally:\n    x += 1", ("x += 1", "mask += 1")),
     Pair(
         "no case may match",
         _doing(f"match mask:\n    case 1:\n        {_SPARED}\nx += 1"),
@@ -291,12 +218,10 @@ def test_tests(decision: Decision, outside: Outside) -> None:
         _NONE,
         wrong="a case that always matches counts as one that may not",
     ),
-    Pair(
+    _ending(
         "a case knows nothing of another",
-        _doing(f"match mask:\n    case 1:\n        {_SPARED}\n    case 2:\n        x += 1"),
+        f"match mask:\n    case 1:\n        {_SPARED}\n    case 2:\n        x += 1",
         ("x += 1", "mask += 1"),
-        _FOUND,
-        _NONE,
     ),
     Pair(
         "one clone is enough, until the embeddings are called again",
@@ -305,39 +230,23 @@ def test_tests(decision: Decision, outside: Outside) -> None:
         _FOUND,
         _FOUND * 2,
     ),
-    Pair(
+    _beginning(
         "in another context within one without gradients",
-        _doing("with torch.no_grad():\n    with torch.autocast('cpu'):\n        x += 1"),
+        "with torch.no_grad():\n    with torch.autocast('cpu'):\n        x += 1",
         ("torch.no_grad()", "torch.autocast('cuda')"),
-        _NONE,
-        _FOUND,
     ),
 )
-def test_ways(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
-@decisions(
-    Pair(
-        "a tensor among the indices makes a copy",
-        _doing("y = x[0, 1]\ny += 1"),
-        ("x[0, 1]", "x[0, mask]"),
-        _SHARED,
-        _NONE,
+test_statements = decided(
+    _sharing("a tensor among the indices makes a copy", "y = x[0, 1]\ny += 1", ("x[0, 1]", "x[0, mask]")),
+    _ending(
+        "an item that a mask selects, and a copy of it", "x[mask] += 1", ("x[mask] += 1", "x[mask].add_(1)")
     ),
-    Pair(
-        "an item that a mask selects, and a copy of it",
-        _doing("x[mask] += 1"),
-        ("x[mask] += 1", "x[mask].add_(1)"),
-        _FOUND,
-        _NONE,
-    ),
-    Pair("an inner function", _doing("y = [x.add_(1)]"), ("[x.add_(1)]", "lambda: x.add_(1)"), _FOUND, _NONE),
-    Pair("a method of an operator", _doing("y = x.__abs__()"), ("x.__abs__()", "x.abs_()"), _NONE, _FOUND),
-    Pair("an annotated name", _doing("y: object = x\ny += 1"), ("object = x", "object = 1"), _SHARED, _NONE),
+    _ending("an inner function", "y = [x.add_(1)]", ("[x.add_(1)]", "lambda: x.add_(1)")),
+    _beginning("a method of an operator", "y = x.__abs__()", ("x.__abs__()", "x.abs_()")),
+    _sharing("an annotated name", "y: object = x\ny += 1", ("object = x", "object = 1")),
 )
-def test_statements(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _GETTER = "def get_input_embeddings(self):\n    return self.words\n"
@@ -345,7 +254,7 @@ _WORDS = "self.words = nn.Embedding(4, 4)"
 _CHANGING = "x = self.embed_tokens(hidden_states)\nx += 1\nfor layer in self.layers:\n    x = layer(x)"
 
 
-@decisions(
+test_modules = decided(
     Pair(
         "the usual name",
         _doing("x += 1"),
@@ -385,15 +294,11 @@ _CHANGING = "x = self.embed_tokens(hidden_states)\nx += 1\nfor layer in self.lay
         _OTHER,
         releases=">=4.57",
     ),
-    Pair(
+    _ending(
         "only in generation",
-        _doing(
-            "pass",
-            more="def run(self, hidden_states):\n    x = self.embed_tokens(hidden_states)\n    x += 1\n",
-        ),
+        "pass",
         ("def run(", "def generate("),
-        _FOUND,
-        _NONE,
+        more="def run(self, hidden_states):\n    x = self.embed_tokens(hidden_states)\n    x += 1\n",
     ),
     Pair(
         "the model has no support",
@@ -464,33 +369,24 @@ _CHANGING = "x = self.embed_tokens(hidden_states)\nx += 1\nfor layer in self.lay
         _OTHER,
         _FOUND,
     ),
-    Pair(
+    _beginning(
         "the embeddings of something else",
-        _doing("x += 1", made="x = mask.get_input_embeddings()(hidden_states)"),
+        "x += 1",
         ("mask.get_input", "self.get_input"),
-        _NONE,
-        _FOUND,
+        made="x = mask.get_input_embeddings()(hidden_states)",
     ),
-    Pair(
+    _beginning(
         "a method without gradients",
-        _doing(
-            "pass",
-            more="@torch.no_grad()\n"
-            "def run(self, hidden_states):\n    x = self.embed_tokens(hidden_states)\n    x += 1\n",
-        ),
+        "pass",
         ("no_grad", "enable_grad"),
-        _NONE,
-        _FOUND,
+        more="@torch.no_grad()\n"
+        "def run(self, hidden_states):\n    x = self.embed_tokens(hidden_states)\n    x += 1\n",
     ),
-    Pair(
+    _ending(
         "what prepares generation",
-        _doing(
-            "pass",
-            more="def run(self, hidden_states):\n    x = self.embed_tokens(hidden_states)\n    x += 1\n",
-        ),
+        "pass",
         ("def run(", "def _prepare_model_inputs("),
-        _FOUND,
-        _NONE,
+        more="def run(self, hidden_states):\n    x = self.embed_tokens(hidden_states)\n    x += 1\n",
     ),
     Pair(
         "the name of the attribute in a file that calls `get_input_embeddings()` too",
@@ -505,5 +401,3 @@ _CHANGING = "x = self.embed_tokens(hidden_states)\nx += 1\nfor layer in self.lay
         _OTHER,
     ),
 )
-def test_modules(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

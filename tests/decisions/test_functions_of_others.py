@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import FILE, LAYER, Decision, Files, Outside, Pair, decisions, found
+from tests.decisions.outside import FILE, LAYER, Files, Pair, decided, found
 from tests.decisions.toy import toy
 
 _RUNS = "from torch.utils.checkpoint import checkpoint\n\n\ndef {0}(x, y):\n    return checkpoint(x, y)\n"
@@ -23,7 +23,7 @@ _SAFE = [found(LAYER, "safe")]
 _LEFT = [found(LAYER, "none", "leftover")]
 
 
-@decisions(
+test_what_another_file_checkpoints_by = decided(
     Pair(
         "a function by one of a third file",
         _running(
@@ -114,5 +114,3 @@ _LEFT = [found(LAYER, "none", "leftover")]
         wrong="a file without a word of checkpointing is not looked into, whatever it imports",
     ),
 )
-def test_what_another_file_checkpoints_by(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

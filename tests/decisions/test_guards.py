@@ -7,10 +7,8 @@ from tests.decisions.outside import (
     FILE,
     GUARD,
     LAYER,
-    Decision,
-    Outside,
     Pair,
-    decisions,
+    decided,
     found,
     silent,
 )
@@ -29,55 +27,28 @@ def _under(test: str, *, other: bool = False) -> str:
     return toy(block(), model(loop))
 
 
-@decisions(
-    Pair(
-        "outside of training", _under("not self.training"), ("if not self.", "if self."), _EVALUATING, _SAFE
-    ),
-    Pair(
-        "the other side of training",
-        _under("self.training", other=True),
-        ("if self.", "if not self."),
-        _EVALUATING,
-        _SAFE,
-    ),
-    Pair(
-        "another attribute",
-        _under("not self.training"),
-        ("not self.training", "not self.drafting"),
-        _EVALUATING,
-        _SAFE,
-    ),
-    Pair(
-        "another object",
-        _under("not self.training"),
-        ("not self.training", "not mask.training"),
-        _EVALUATING,
-        _SAFE,
-    ),
-    Pair("and something else", _under("not self.training and mask"), (" and ", " or "), _EVALUATING, _SAFE),
-    Pair(
+def _evaluating(decision: str, condition: str, change: tuple[str, str], *, other: bool = False) -> Pair:
+    """Return the pair of a condition that means evaluation, and of one that does not."""
+    return Pair(decision, _under(condition, other=other), change, _EVALUATING, _SAFE)
+
+
+test_modes = decided(
+    _evaluating("outside of training", "not self.training", ("if not self.", "if self.")),
+    _evaluating("the other side of training", "self.training", ("if self.", "if not self."), other=True),
+    _evaluating("another attribute", "not self.training", ("not self.training", "not self.drafting")),
+    _evaluating("another object", "not self.training", ("not self.training", "not mask.training")),
+    _evaluating("and something else", "not self.training and mask", (" and ", " or ")),
+    _evaluating(
         "or something else, that excludes it too",
-        _under("not self.training or not self.training and mask"),
+        "not self.training or not self.training and mask",
         ("or not self.training and", "or self.training and"),
-        _EVALUATING,
-        _SAFE,
     ),
-    Pair(
-        "the other side of both",
-        _under("self.training or mask", other=True),
-        (" or ", " and "),
-        _EVALUATING,
-        _SAFE,
-    ),
-    Pair(
-        "gradients are asked for", _under("not torch.is_grad_enabled()"), ("if not", "if"), _EVALUATING, _SAFE
-    ),
-    Pair(
+    _evaluating("the other side of both", "self.training or mask", (" or ", " and "), other=True),
+    _evaluating("gradients are asked for", "not torch.is_grad_enabled()", ("if not", "if")),
+    _evaluating(
         "another function is asked",
-        _under("not torch.is_grad_enabled()"),
+        "not torch.is_grad_enabled()",
         ("is_grad_enabled", "is_inference_mode_enabled"),
-        _EVALUATING,
-        _SAFE,
     ),
     Pair(
         "what comes before has left",
@@ -140,15 +111,13 @@ def _under(test: str, *, other: bool = False) -> str:
         _EVALUATING,
     ),
 )
-def test_modes(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 def _in_context(context: str) -> str:
     return toy(block(), model(f"with {context}:\n    " + _STEP.replace("\n", "\n    ")))
 
 
-@decisions(
+test_contexts = decided(
     Pair(
         "`no_grad`",
         _in_context("torch.no_grad()"),
@@ -263,8 +232,6 @@ def _in_context(context: str) -> str:
         _UNRECORDED,
     ),
 )
-def test_contexts(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _RUN = "with torch.no_grad():\n    hidden_states = self.encoder(hidden_states)"
@@ -279,7 +246,7 @@ def _frozen(more: str = "", method: str = "forward") -> str:
     return toy(block(), part, more, model(_RUN, init=_HOLDS))
 
 
-@decisions(
+test_frozen_parts = decided(
     Pair(
         "a function makes such a part as well",
         _frozen("def make(config):\n    return ToyEncoder(config)\n"),
@@ -302,8 +269,6 @@ def _frozen(more: str = "", method: str = "forward") -> str:
         _UNRECORDED,
     ),
 )
-def test_frozen_parts(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _PAST = "hidden_states, past_key_values=None"
@@ -323,52 +288,39 @@ _SPARED = [silent(CACHE, "spared")]
 _LIVE = [found(CACHE, "safe")]
 
 
-@decisions(
-    Pair(
+def _sparing(decision: str, condition: str, change: tuple[str, str]) -> Pair:
+    """Return the pair of a condition that spares the cache, and of one that does not."""
+    return Pair(decision, _branch(condition), change, _SPARED, _LIVE)
+
+
+test_spared_calls = decided(
+    _sparing(
         "the flag and the mode",
-        _branch("self.gradient_checkpointing and self.training"),
+        "self.gradient_checkpointing and self.training",
         ("self.gradient_checkpointing and", "self.gradient_clipping and"),
-        _SPARED,
-        _LIVE,
     ),
-    Pair(
-        "the flag alone",
-        _branch("self.gradient_checkpointing"),
-        ("if self.gradient_ch", "if not self.gradient_ch"),
-        _SPARED,
-        _LIVE,
+    _sparing(
+        "the flag alone", "self.gradient_checkpointing", ("if self.gradient_ch", "if not self.gradient_ch")
     ),
-    Pair(
-        "the flag or something else",
-        _branch("self.gradient_checkpointing and self.training"),
-        (" and ", " or "),
-        _SPARED,
-        _LIVE,
+    _sparing(
+        "the flag or something else", "self.gradient_checkpointing and self.training", (" and ", " or ")
     ),
-    Pair(
+    _sparing(
         "the flag and something else",
-        _branch("self.gradient_checkpointing and self.training"),
+        "self.gradient_checkpointing and self.training",
         ("self.training:", "self.drafting:"),
-        _SPARED,
-        _LIVE,
     ),
-    Pair(
+    _sparing(
         "the flag by its name",
-        _branch("getattr(self, 'gradient_checkpointing', False) and self.training"),
+        "getattr(self, 'gradient_checkpointing', False) and self.training",
         ("'gradient_checkpointing'", "'gradient_clipping'"),
-        _SPARED,
-        _LIVE,
     ),
-    Pair(
+    _sparing(
         "the flag and gradients",
-        _branch("self.gradient_checkpointing and torch.is_grad_enabled()"),
+        "self.gradient_checkpointing and torch.is_grad_enabled()",
         ("is_grad_enabled()", "is_anomaly_enabled()"),
-        _SPARED,
-        _LIVE,
     ),
 )
-def test_spared_calls(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 def _unknown_name(
@@ -387,7 +339,7 @@ _EARLY = [found(GUARD, "when proven", "needs a run")]
 _OK = [silent(GUARD, "guarded")]
 
 
-@decisions(
+test_guards_of_caches = decided(
     Pair(
         "a cache that nothing guards",
         _unknown_name(),
@@ -455,5 +407,3 @@ _OK = [silent(GUARD, "guarded")]
         [silent(GUARD, "no unknown cache")],
     ),
 )
-def test_guards_of_caches(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

@@ -6,10 +6,8 @@ from tests.decisions.outside import (
     CACHE,
     LAYER,
     NAME,
-    Decision,
-    Outside,
     Pair,
-    decisions,
+    decided,
     found,
     passed,
     silent,
@@ -20,7 +18,7 @@ _PAST = "hidden_states, past_key_values=None"
 _OTHER = [found(CACHE, "none", "no cache")]
 
 
-@decisions(
+test_names = decided(
     *(
         Pair(
             f"`{name}` is a cache to the base class",
@@ -68,8 +66,6 @@ _OTHER = [found(CACHE, "none", "no cache")]
         [found(LAYER, "none", "no cache")],
     ),
 )
-def test_names(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 def _named(name: str = "past_key_value", given: str = "", init: str = "") -> str:
@@ -99,7 +95,7 @@ def _called(statement: str) -> str:
     return toy(block(base=PROTECTED, takes=takes), model(loop, takes=takes, init=f"{STACK}\n{FLAG}"))
 
 
-@decisions(
+test_names_of_some_releases = decided(
     Pair(
         "a name that no later release disables",
         _named(),
@@ -275,11 +271,9 @@ def _called(statement: str) -> str:
         releases=_LATER,
     ),
 )
-def test_names_of_some_releases(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
-@decisions(
+test_releases = decided(
     Pair(
         "a cache by position under that name",
         _named().replace("past_key_value=past_key_value)", "past_key_value)"),
@@ -297,5 +291,3 @@ def test_names_of_some_releases(decision: Decision, outside: Outside) -> None:
         releases=">=4.53",
     ),
 )
-def test_releases(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

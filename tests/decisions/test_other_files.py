@@ -18,11 +18,10 @@ from tests.decisions.outside import (
     FILE,
     KEYWORD,
     LAYER,
-    Decision,
     Files,
     Outside,
     Pair,
-    decisions,
+    decided,
     found,
     silent,
 )
@@ -97,7 +96,7 @@ _BASE = "class ToyLayer(GradientCheckpointingLayer):"
 _ORDER = [found(LAYER, "none", "order of bases")]
 
 
-@decisions(
+test_other_files = decided(
     Pair(
         "another file runs the block otherwise",
         _two(toy(), _user(_OTHER_MODEL)),
@@ -541,8 +540,6 @@ _ORDER = [found(LAYER, "none", "order of bases")]
         [],
     ),
 )
-def test_other_files(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _GENERATED = "#   This file was automatically generated from src/transformers/models/beta/modular_beta.py.\n"
@@ -613,7 +610,7 @@ _BOTH = f"{_ALONE} | class BetaLayer(GradientCheckpointingLayer):"
 _BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(GradientCheckpointingLayer):"
 
 
-@decisions(
+test_generated_files = decided(
     Pair(
         "a class that is generated from another",
         _generated(),
@@ -671,8 +668,6 @@ _BY_ITSELF = "class BetaLayer(GradientCheckpointingLayer): | class BetaLayer(Gra
         [found(LAYER, "safe", of="AlphaLayer"), found(LAYER, "safe", of="BetaLayer")],
     ),
 )
-def test_generated_files(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _KEYWORD = model("for layer in self.layers:\n    hidden_states = layer(hidden_states=hidden_states)")
@@ -696,7 +691,7 @@ _ALPHA_TAKES = "self.attention = AlphaAttention(config)\n\n\n    def forward(sel
 _POSITIONAL = "hidden_states = layer(hidden_states)"
 
 
-@decisions(
+test_generated_calls = decided(
     Pair(
         "a loop that is generated for another layer",
         _generated_loop(),
@@ -705,8 +700,6 @@ _POSITIONAL = "hidden_states = layer(hidden_states)"
         [found(KEYWORD, "none", "copy cannot change", of="AlphaLayer", code="")],
     ),
 )
-def test_generated_calls(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _BY_MIXIN = {
@@ -716,7 +709,7 @@ _BY_MIXIN = {
 }
 
 
-@decisions(
+test_modular_files = decided(
     Pair(
         "a modular file whose class comes from a file that is not given",
         _BY_MIXIN,
@@ -725,8 +718,6 @@ _BY_MIXIN = {
         [found(LAYER, "none", "base elsewhere")],
     ),
 )
-def test_modular_files(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _TWICE = """

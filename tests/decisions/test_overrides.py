@@ -6,10 +6,8 @@ from tests.decisions.outside import (
     KEYWORD,
     LAYER,
     OVERRIDE,
-    Decision,
-    Outside,
     Pair,
-    decisions,
+    decided,
     found,
     silent,
 )
@@ -49,7 +47,7 @@ class ToyMixin:
 _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
 
 
-@decisions(
+test_overrides = decided(
     Pair(
         "an override of the old interface",
         _override(_METHOD.replace("= value", "= True")),
@@ -355,5 +353,3 @@ _GOES = [found(OVERRIDE, "safe", of="ToyModel")]
         [found(OVERRIDE, "unsafe", "needs its cache", of="ToyModel")],
     ),
 )
-def test_overrides(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

@@ -22,7 +22,7 @@ from gclint.verify.worker.protocol import (
 
 
 def _class(outcome: Any = "passed", **facts: Any) -> ClassResult:
-    return ClassResult("modeling_toy.py", "Toy", outcome, **facts)
+    return ClassResult(**{"source": "modeling_toy.py", "name": "Toy", "outcome": outcome, **facts})
 
 
 _LOST = Observation("missing gradients", "2 of 9 receive no gradient", ("a", "b"))
@@ -55,6 +55,7 @@ def test_the_same_is_not_worse() -> None:
     ("before", "after", "is_worse"),
     [
         (None, _class("not run"), False),
+        (None, _ran(_verdict(_LOST)), True),
         (_class("not run"), _class("not run"), False),
         (_class("not run"), _ran(), False),
         (_class("not run"), _ran(_verdict(_LOST)), True),
@@ -231,3 +232,22 @@ def test_the_mode_that_is_spared_is_named(modes: Any, ran: Any, names_other: boo
     assert any(
         "Under non-reentrant checkpointing nothing is worse" in each for each in _told(found, ran)
     ) is (names_other)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ({"compared": 5}, {"compared": 3}, "5 parameters are compared"),
+        ({"not_compared": ("a",)}, {"not_compared": ("b",)}, "`a` could be compared before"),
+    ],
+)
+def test_classes_of_which_less_can_be_compared_are_told_of_together(
+    first: Any, second: Any, expected: str
+) -> None:
+    found = [
+        each
+        for name, facts in (("First", first), ("Second", second))
+        for each in regressions(_ran(name=name), _ran(_verdict(**facts), name=name), exact=True)
+    ]
+    (told,) = _told(found, ["plain", "reentrant"])
+    assert told.startswith(f"First (and 1 other class), reentrant, default: {expected}")

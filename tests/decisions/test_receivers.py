@@ -9,10 +9,8 @@ from tests.decisions.outside import (
     FILE,
     KEYWORD,
     LAYER,
-    Decision,
-    Outside,
     Pair,
-    decisions,
+    decided,
     found,
     silent,
 )
@@ -36,7 +34,7 @@ def _two(other: str, loop: str = "", more: str = "") -> str:
     )
 
 
-@decisions(
+test_several_blocks = decided(
     Pair(
         "two layers of two orders",
         _two(
@@ -61,8 +59,6 @@ def _two(other: str, loop: str = "", more: str = "") -> str:
         [found(LAYER, "safe")],
     ),
 )
-def test_several_blocks(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _KEYWORD = f"for layer in self.layers:\n    {_CALL}hidden_states=hidden_states)"
@@ -97,7 +93,12 @@ def _doubt(*kinds: str) -> list[str]:
     return [found(KEYWORD, "unsafe", *kinds)]
 
 
-@decisions(
+def _unknown_filling(decision: str, init: str, change: tuple[str, str], **more: str) -> Pair:
+    """Return the pair of a stack that is filled with what is not known, and of another."""
+    return Pair(decision, _received(init, **more), change, _doubt("unknown filling"), _OK)
+
+
+test_receivers = decided(
     Pair(
         "a call of its own",
         _received(more="", init=STACK).replace(
@@ -206,49 +207,35 @@ def _doubt(*kinds: str) -> list[str]:
         _doubt("unknown filling", "unknown receiver"),
         _doubt("unknown filling"),
     ),
-    Pair(
+    _unknown_filling(
         "a class that a parameter hands in",
-        _received(
-            f"{STACK}\nself.more(ToyLayer)", more="def more(self, kind):\n    self.layers.append(kind(1))\n"
-        ),
+        f"{STACK}\nself.more(ToyLayer)",
         ("self.layers.append(", "self.others.append("),
-        _doubt("unknown filling"),
-        _OK,
+        more="def more(self, kind):\n    self.layers.append(kind(1))\n",
     ),
-    Pair(
-        "the stack is handed away",
-        _received(f"{STACK}\nfill(self.layers)"),
-        ("fill(self.layers)", "len(self.layers)"),
-        _doubt("unknown filling"),
-        _OK,
+    _unknown_filling(
+        "the stack is handed away", f"{STACK}\nfill(self.layers)", ("fill(self.layers)", "len(self.layers)")
     ),
-    Pair(
+    _unknown_filling(
         "a function of the file fills it",
-        _received(f"{STACK}\nfill(self.layers)", before="def fill(layers):\n    layers.append(make())\n"),
+        f"{STACK}\nfill(self.layers)",
         ("layers.append(make())", "layers.count(make())"),
-        _doubt("unknown filling"),
-        _OK,
+        before="def fill(layers):\n    layers.append(make())\n",
     ),
-    Pair(
+    _unknown_filling(
         "an item is replaced",
-        _received(f"{STACK}\nself.layers[0] = make()"),
+        f"{STACK}\nself.layers[0] = make()",
         ("self.layers[0] = make()", "x = self.layers[0]"),
-        _doubt("unknown filling"),
-        _OK,
     ),
-    Pair(
+    _unknown_filling(
         "an item is replaced by the same",
-        _received(f"{STACK}\nself.layers[0] = make()"),
+        f"{STACK}\nself.layers[0] = make()",
         ("= make()", "= ToyLayer(config)"),
-        _doubt("unknown filling"),
-        _OK,
     ),
-    Pair(
+    _unknown_filling(
         "another name for the stack",
-        _received(f"{STACK}\nx = self.layers\nx.append(make())"),
+        f"{STACK}\nx = self.layers\nx.append(make())",
         ("x = self.layers", "x = self.others"),
-        _doubt("unknown filling"),
-        _OK,
     ),
     Pair(
         "another method fills it",
@@ -264,26 +251,20 @@ def _doubt(*kinds: str) -> list[str]:
         _doubt("unknown filling"),
         _OK,
     ),
-    Pair(
+    _unknown_filling(
         "what it is otherwise",
-        _received(f"self.layers = {_LIST} if config.x else make()"),
+        f"self.layers = {_LIST} if config.x else make()",
         ("make()", "nn.ModuleList()"),
-        _doubt("unknown filling"),
-        _OK,
     ),
-    Pair(
+    _unknown_filling(
         "what is appended to a list of layers",
-        _received("self.layers = nn.ModuleList([ToyLayer(config)] + make())"),
+        "self.layers = nn.ModuleList([ToyLayer(config)] + make())",
         ("make()", "[ToyLayer(config)]"),
-        _doubt("unknown filling"),
-        _OK,
     ),
-    Pair(
+    _unknown_filling(
         "what is added and named at once",
-        _received(f"{STACK}\nself.layers.append(made := make())"),
+        f"{STACK}\nself.layers.append(made := make())",
         ("made := make()", "made := ToyLayer(config)"),
-        _doubt("unknown filling"),
-        _OK,
     ),
     Pair(
         "another method fills names that are computed",
@@ -313,19 +294,15 @@ def _doubt(*kinds: str) -> list[str]:
         _OK,
         _doubt("unknown filling"),
     ),
-    Pair(
+    _unknown_filling(
         "what it is may be chosen",
-        _received("self.layers = make() if config.x else nn.ModuleList([ToyLayer(config)])"),
+        "self.layers = make() if config.x else nn.ModuleList([ToyLayer(config)])",
         ("make() if config.x else ", ""),
-        _doubt("unknown filling"),
-        _OK,
     ),
-    Pair(
+    _unknown_filling(
         "what a choice asks is not what it gives",
-        _received(f"{STACK}\nx = self.layers if config.x else config\nx.append(make())"),
+        f"{STACK}\nx = self.layers if config.x else config\nx.append(make())",
         ("self.layers if config.x", "config.x if self.layers"),
-        _doubt("unknown filling"),
-        _OK,
     ),
     Pair(
         "an heir fills it",
@@ -389,8 +366,6 @@ def _doubt(*kinds: str) -> list[str]:
         _doubt("decorator"),
     ),
 )
-def test_receivers(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _MAKE = "self.layers.append(make())"
@@ -403,7 +378,12 @@ def _filled(statement: str, before: str = "") -> str:
     return _received(f"{STACK}\n{statement}", before=before)
 
 
-@decisions(
+def _filled_unknown(decision: str, code: str, change: tuple[str, str]) -> Pair:
+    """Return the pair of a stack whose filling is not known, and of another."""
+    return Pair(decision, _filled(code), change, _doubt("unknown filling"), _OK)
+
+
+test_filling = decided(
     Pair(
         "another object may be the model",
         _received(more="def more(self, other):\n    other.layers.append(make())\n"),
@@ -437,12 +417,10 @@ def _filled(statement: str, before: str = "") -> str:
         _doubt("unknown filling"),
         _OK,
     ),
-    Pair(
+    _filled_unknown(
         "a method of torch's class fills it",
-        _filled("nn.ModuleList.append(self.layers, make())"),
+        "nn.ModuleList.append(self.layers, make())",
         ("ModuleList.append", "ModuleList.index"),
-        _doubt("unknown filling"),
-        _OK,
     ),
     Pair(
         "one of two functions fills it",
@@ -464,12 +442,10 @@ def _filled(statement: str, before: str = "") -> str:
         _doubt("unknown filling"),
         _OK,
     ),
-    Pair(
+    _filled_unknown(
         "its method under another name",
-        _filled("add = self.layers.append\nadd(make())"),
+        "add = self.layers.append\nadd(make())",
         ("self.layers.append", "self.others.append"),
-        _doubt("unknown filling"),
-        _OK,
     ),
     Pair(
         "a function with the stack as its argument",
@@ -478,26 +454,16 @@ def _filled(statement: str, before: str = "") -> str:
         _doubt("unknown filling"),
         _OK,
     ),
-    Pair(
-        "another object keeps it",
-        _filled("kept.stack = self.layers"),
-        ("kept.stack", "stack"),
-        _doubt("unknown filling"),
-        _OK,
-    ),
-    Pair(
+    _filled_unknown("another object keeps it", "kept.stack = self.layers", ("kept.stack", "stack")),
+    _filled_unknown(
         "a loop over stacks",
-        _filled("for x in [self.layers, self.heads]:\n    x.append(make())"),
+        "for x in [self.layers, self.heads]:\n    x.append(make())",
         ("x.append", "x.index"),
-        _doubt("unknown filling"),
-        _OK,
     ),
-    Pair(
+    _filled_unknown(
         "what a module keeps its parts in",
-        _filled("self.layers._modules['0'] = make()"),
+        "self.layers._modules['0'] = make()",
         ("self.layers._modules", "self.others._modules"),
-        _doubt("unknown filling"),
-        _OK,
     ),
     Pair(
         "a function that is given a list with it",
@@ -521,8 +487,6 @@ def _filled(statement: str, before: str = "") -> str:
         [found(LAYER, "safe")],
     ),
 )
-def test_filling(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _WRAP = """\
@@ -538,7 +502,7 @@ def _decorated(before: str, lines: str = "@wrap", base: str = PROTECTED) -> str:
     return toy(before, block(base=base, more=lines), model(_KEYWORD))
 
 
-@decisions(
+test_decorators = decided(
     Pair(
         "a block that becomes a layer",
         _decorated(_READING, base="nn.Module"),
@@ -599,11 +563,9 @@ def _decorated(before: str, lines: str = "@wrap", base: str = PROTECTED) -> str:
         _doubt("decorator"),
     ),
 )
-def test_decorators(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
-@decisions(
+test_layers = decided(
     Pair(
         "a hook of the layer",
         toy(block(base=PROTECTED, init="self.register_forward_pre_hook(print)"), model(_KEYWORD)),
@@ -783,8 +745,6 @@ class OtherModel(ToyModel):
         [found(LAYER, "safe")],
     ),
 )
-def test_layers(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _UNSAFE_ORDER = [found(CACHE, "unsafe", "reordered")]
@@ -804,7 +764,7 @@ def _reordered(
     )
 
 
-@decisions(
+test_reordering = decided(
     Pair(
         "an override of the same order",
         _reordered(
@@ -876,5 +836,3 @@ def _reordered(
         _refused("not reordered", rule=CACHE),
     ),
 )
-def test_reordering(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

@@ -1,4 +1,4 @@
-"""What is counted for people: findings and fixes in the last lines, rules, and files that were left out."""
+"""What is counted for people: findings and fixes in the last lines, rules, and folders without models."""
 
 from __future__ import annotations
 
@@ -10,12 +10,6 @@ from tests.decisions import reports
 from tests.decisions.reports import Folder
 
 _PAIR = {"modeling_otter.py": reports.SAFE, "modeling_seal.py": reports.UNSAFE.replace("Otter", "Seal")}
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    monkeypatch.chdir(tmp_path)
-    return Folder(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -57,40 +51,6 @@ def test_the_summary_counts(
     assert summary not in folder.run(*options, "--quiet").out
 
 
-@pytest.mark.parametrize(
-    ("files", "options", "summary"),
-    [
-        ({"modeling_otter.py": reports.SAFE}, (), "Would fix 1 finding in 1 file; 0 left."),
-        (_PAIR, ("--unsafe-fixes",), "Would fix 2 findings in 2 files; 0 left."),
-    ],
-)
-def test_the_summary_of_a_diff_counts(
-    folder: Folder, files: dict[str, str], options: tuple[str, ...], summary: str
-) -> None:
-    folder.write(files)
-    assert folder.run("--diff", *options).err.splitlines()[0] == summary
-    assert folder.run("--diff", "--quiet", *options).err == ""
-
-
-_FIRST = "     2  GC001  missing-checkpointing-layer ({} fixable)"
-_SECOND = "     1  GC002  positional-cache (1 fixable)"
-
-
-@pytest.mark.parametrize(
-    ("options", "lines"),
-    [
-        ((), [_FIRST.format(1), _SECOND]),
-        (("--unsafe-fixes",), [_FIRST.format(2)]),
-        (("--ignore", "GC001"), [_SECOND]),
-    ],
-)
-def test_statistics_count_what_is_found_and_what_can_be_fixed(
-    folder: Folder, options: tuple[str, ...], lines: list[str]
-) -> None:
-    folder.write({**_PAIR, "modeling_cache.py": reports.CACHE.replace("Otter", "Whale")})
-    assert folder.run("--statistics", *options).out.splitlines()[: len(lines)] == lines
-
-
 def test_statistics_begin_with_the_most_frequent_rule_and_then_go_by_code(folder: Folder) -> None:
     folder.write({"modeling_otter.py": reports.two(reports.CACHE, reports.CACHE)})
     folder.write({"modeling_whale.py": reports.SAFE.replace("Otter", "Whale")})
@@ -108,22 +68,6 @@ def test_statistics_in_json_have_the_problems_too(folder: Folder) -> None:
     assert (problem["code"], problem["filename"]) == (None, "modeling_x.py")
     first, _ = folder.run("--statistics", "--unsafe-fixes", "--output-format", "json").data
     assert first["fixable"] == 2
-
-
-@pytest.mark.parametrize(
-    ("files", "note"),
-    [
-        ({f"{name}_model.py": reports.SAFE for name in "ab"}, "2 files look like models but were not"),
-        ({"helpers.py": "x = 1\n"}, None),
-    ],
-)
-def test_files_that_look_like_models_and_are_not_checked_are_noted(
-    folder: Folder, files: dict[str, str], note: str | None
-) -> None:
-    folder.write({"modeling_good.py": reports.GOOD, **files})
-    errors = folder.run().err
-    assert errors.startswith(note) if note else errors == ""
-    assert folder.run("--quiet").err == ""
 
 
 def test_what_goes_with_another_fix_is_counted_as_fixed(folder: Folder) -> None:

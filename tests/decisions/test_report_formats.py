@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -14,16 +13,9 @@ from tests.decisions import reports
 from tests.decisions.reports import Folder
 
 _FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
-_PAIR = {"modeling_otter.py": reports.SAFE, "modeling_seal.py": reports.UNSAFE.replace("Otter", "Seal")}
 _LOOP = "            hidden_states = layer"
 _WIDE = reports.CACHE.replace(_LOOP, '            x = "\U0001f600"; hidden_states = layer')
 """The finding is behind a character that is two units of UTF-16."""
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    monkeypatch.chdir(tmp_path)
-    return Folder(tmp_path)
 
 
 def _codes(folder: Folder, form: str, *options: str) -> list[str]:
@@ -107,28 +99,6 @@ def test_a_span_of_several_rows_has_no_columns_on_github(folder: Folder) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "severity", "level"),
-    [
-        (reports.SAFE, "minor", "warning"),
-        (reports.CACHE, "major", "error"),
-        (f"{reports.GOOD}# gclint: ignore\n", "info", "note"),
-    ],
-)
-def test_each_rule_has_its_level(folder: Folder, text: str, severity: str, level: str) -> None:
-    folder.write({"modeling_otter.py": text})
-    assert [each["severity"] for each in folder.run("--output-format", "gitlab").data] == [severity]
-    (result,) = folder.run("--output-format", "sarif").data["runs"][0]["results"]
-    assert result["level"] == level
-
-
-def test_a_problem_is_graver_than_any_finding(folder: Folder) -> None:
-    folder.write({"modeling_otter.py": reports.BROKEN})
-    assert [each["severity"] for each in folder.run("--output-format", "gitlab").data] == ["blocker"]
-    (case,) = ElementTree.fromstring(folder.run("--output-format", "junit").out).iter("testcase")
-    assert [each.tag for each in case] == ["error"]
-
-
-@pytest.mark.parametrize(
     ("text", "applicability", "reason"),
     [(reports.SAFE, "safe", None), (reports.UNSAFE, "unsafe", "`OtterLayer` keeps running statistics")],
 )
@@ -158,45 +128,6 @@ def test_without_a_fix_there_is_a_reason(folder: Folder) -> None:
     assert "; no fix: " in result["message"]["text"]
 
 
-@pytest.mark.parametrize("form", ["full", "concise"])
-@pytest.mark.parametrize(
-    ("text", "options", "is_starred"),
-    [
-        (reports.SAFE, (), True),
-        (reports.UNSAFE, (), False),
-        (reports.UNSAFE, ("--unsafe-fixes",), True),
-        (f"{reports.GOOD}# gclint: skip\n", ("--unsafe-fixes",), False),
-    ],
-)
-def test_what_fix_would_repair_is_starred(
-    folder: Folder, form: str, text: str, options: tuple[str, ...], is_starred: bool
-) -> None:
-    folder.write({"modeling_otter.py": text})
-    line, *_ = folder.run("--output-format", form, *options).out.splitlines()
-    assert line.endswith(" [*]") is is_starred
-
-
-@pytest.mark.parametrize(
-    ("options", "keys"),
-    [
-        ((), None),
-        (("--fix",), None),
-        (("--fix", "--show-fixes"), {"gclint", "findings", "fixed", "duties"}),
-    ],
-)
-def test_json_is_a_list_unless_fixes_are_shown(
-    folder: Folder, options: tuple[str, ...], keys: set[str] | None
-) -> None:
-    folder.write(_PAIR)
-    data = folder.run("--output-format", "json", *options).data
-    if keys is None:
-        assert isinstance(data, list)
-    else:
-        assert set(data) == keys
-        assert [each["symbol"] for each in data["fixed"]] == ["OtterLayer"]
-        assert [each["symbol"] for each in data["findings"]] == ["SealLayer"]
-
-
 @pytest.mark.parametrize(
     ("text", "succeeded", "status"),
     [(reports.GOOD, True, 0), (reports.SAFE, True, 1), (reports.BROKEN, False, 2)],
@@ -208,21 +139,6 @@ def test_sarif_says_how_the_run_ended(folder: Folder, text: str, succeeded: bool
     assert bool(invocation["toolExecutionNotifications"]) is not succeeded
 
 
-@pytest.mark.parametrize(
-    ("files", "counts"),
-    [
-        ({"modeling_otter.py": reports.GOOD}, ("1", "0", "0")),
-        ({"modeling_otter.py": reports.SAFE}, ("1", "1", "0")),
-        (_PAIR, ("2", "2", "0")),
-        ({**_PAIR, "modeling_x.py": reports.BROKEN}, ("3", "2", "1")),
-    ],
-)
-def test_junit_counts_tests_failures_and_errors(folder: Folder, files: Any, counts: Any) -> None:
-    folder.write(files)
-    suites = ElementTree.fromstring(folder.run("--output-format", "junit").out)
-    assert tuple(suites.get(name) for name in ("tests", "failures", "errors")) == counts
-
-
 @pytest.mark.parametrize(("number", "is_said"), [(10, False), (11, True)])
 def test_github_is_told_that_it_shows_only_ten(folder: Folder, number: int, is_said: bool) -> None:
     names = ("Cat", "Dog", "Cow", "Pig", "Hen", "Fox", "Bee", "Owl", "Elk", "Emu", "Yak")
@@ -232,18 +148,6 @@ def test_github_is_told_that_it_shows_only_ten(folder: Folder, number: int, is_s
     assert printed.count("::warning ") == number
     said = f"::notice title=gclint::{number} annotations in all: GitHub shows 10"
     assert printed.startswith(said) is is_said
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [("modeling_a&b.py", "modeling_a&amp;b.py"), ('modeling_a"b.py', "modeling_a&quot;b.py")],
-)
-def test_what_xml_cannot_hold_is_escaped_in_junit(folder: Folder, name: str, shown: str) -> None:
-    folder.write({name: reports.SAFE})
-    printed = folder.run("--output-format", "junit").out
-    assert f'file="{shown}"' in printed
-    (case,) = ElementTree.fromstring(printed).iter("testcase")
-    assert case.get("file") == name
 
 
 @pytest.mark.parametrize(("form", "is_said"), [("full", True), ("concise", True), ("json", False)])
@@ -311,3 +215,35 @@ def test_fingerprints_survive_moves_and_no_renaming(folder: Folder, other: str, 
     before = marks()
     folder.write({"modeling_otter.py": other})
     assert (marks() != before) is is_other
+
+
+@pytest.mark.parametrize("form", ["full", "concise"])
+@pytest.mark.parametrize(
+    ("text", "options", "is_starred"),
+    [
+        (reports.SAFE, (), True),
+        (reports.UNSAFE, (), False),
+        (reports.UNSAFE, ("--unsafe-fixes",), True),
+        (f"{reports.GOOD}# gclint: skip\n", ("--unsafe-fixes",), False),
+    ],
+)
+def test_what_fix_would_repair_is_starred(
+    folder: Folder, form: str, text: str, options: tuple[str, ...], is_starred: bool
+) -> None:
+    folder.write({"modeling_otter.py": text})
+    line, *_ = folder.run("--output-format", form, *options).out.splitlines()
+    assert line.endswith(" [*]") is is_starred
+
+
+@pytest.mark.parametrize(
+    ("files", "counts"),
+    [
+        ({"modeling_otter.py": reports.GOOD}, ("1", "0", "0")),
+        ({"modeling_otter.py": reports.SAFE}, ("1", "1", "0")),
+        ({"modeling_otter.py": reports.SAFE, "modeling_x.py": reports.BROKEN}, ("2", "1", "1")),
+    ],
+)
+def test_junit_counts_tests_failures_and_errors(folder: Folder, files: Any, counts: Any) -> None:
+    folder.write(files)
+    suites = ElementTree.fromstring(folder.run("--output-format", "junit").out)
+    assert tuple(suites.get(name) for name in ("tests", "failures", "errors")) == counts

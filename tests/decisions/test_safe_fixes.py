@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import FILE, LAYER, Decision, Outside, Pair, decisions, found
+from tests.decisions.outside import FILE, LAYER, Pair, decided, found
 from tests.decisions.toy import BRANCH, FLAG, LOOP, PROTECTED, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
@@ -67,7 +67,7 @@ def _beside(part: str) -> str:
     return toy(*parts, model(run + LOOP, init=f"{STACK}\n{FLAG}\n{part}"))
 
 
-@decisions(
+test_what_recomputes = decided(
     *(
         Pair(
             f"`{name}` recomputes, `{other}` does not",
@@ -210,8 +210,6 @@ def _beside(part: str) -> str:
         _SAFE,
     ),
 )
-def test_what_recomputes(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _PAST = "hidden_states, past_key_values=None, use_cache=False"
@@ -259,7 +257,7 @@ def _cached(loop: str) -> str:
 _CALL = "hidden_states = layer(hidden_states, mask)"
 
 
-@decisions(
+test_surroundings = decided(
     Pair(
         "the loop changes an argument",
         _loop(f"{_CALL}\n    mask[0] = 1"),
@@ -484,11 +482,9 @@ _CALL = "hidden_states = layer(hidden_states, mask)"
         _SAFE,
     ),
 )
-def test_surroundings(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
-@decisions(
+test_bases_and_neighbours = decided(
     Pair(
         "the base has to be its own",
         toy(block(name="ToyBase"), block(base="ToyBase"), block(name="ToyHead", base="ToyBase"), model()),
@@ -678,5 +674,3 @@ def test_surroundings(decision: Decision, outside: Outside) -> None:
         _none("no cache"),
     ),
 )
-def test_bases_and_neighbours(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

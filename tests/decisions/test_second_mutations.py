@@ -32,10 +32,8 @@ from tests.decisions.outside import (
     LAYER,
     NAME,
     NESTED,
-    Decision,
-    Outside,
     Pair,
-    decisions,
+    decided,
     found,
     silent,
 )
@@ -73,7 +71,7 @@ for layer in self.layers:
 """
 
 
-@decisions(
+test_code = decided(
     Pair(
         "a name that is not disabled, in a test where the model does not checkpoint",
         toy(block(base=PROTECTED, takes=_PAST), model(_SPARED, init=f"{STACK}\n{FLAG}", takes=_PAST)),
@@ -121,8 +119,6 @@ for layer in self.layers:
         [],
     ),
 )
-def test_code(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.decisions import reports
@@ -11,12 +9,6 @@ from tests.decisions.reports import Folder
 
 _BOTH = reports.two(reports.SAFE, reports.CACHE)
 _OWN = "[tool.gclint]\n"
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    monkeypatch.chdir(tmp_path)
-    return Folder(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -64,26 +56,6 @@ def test_the_nearest_file_with_the_table_wins(
 def test_a_file_counts_however_far_above_it_is(folder: Folder, name: str) -> None:
     folder.write({f"{name}/modeling_otter.py": _BOTH, "pyproject.toml": f'{_OWN}ignore = ["GC001"]\n'})
     assert folder.found(name) == ["GC002"]
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "codes"),
-    [
-        ("other/pyproject.toml", f'{_OWN}ignore = ["GC001"]\n', ["GC002"]),
-        ("other/pyproject.toml", 'ignore = ["GC001"]\n', None),
-        ("other/pyproject.toml", "[tool.other]\n", None),
-    ],
-)
-def test_a_given_file_wins_over_the_nearest(
-    folder: Folder, name: str, text: str, codes: list[str] | None
-) -> None:
-    folder.write({"modeling_otter.py": _BOTH, "pyproject.toml": f'{_OWN}ignore = ["GC002"]\n', name: text})
-    if codes is None:
-        done = folder.run("--config", name)
-        assert done.status == 2
-        assert "has no [tool.gclint] table" in done.err
-    else:
-        assert folder.found("--config", name) == codes
 
 
 @pytest.mark.parametrize(
@@ -149,43 +121,6 @@ def test_patterns_are_relative_to_their_file(folder: Folder, where: str, is_excl
 
 
 @pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        ('per-file-ignores = { "a.py" = "GC001" }', "per-file-ignores must be"),
-        ('exclude = ["."]', "is empty"),
-        ("[tool.gclint.rules.no-such-rule]", "there is no rule 'no-such-rule'"),
-        ("[tool.gclint.rules.keyword-activation]\nnames = []", "has no setting 'names'"),
-    ],
-)
-def test_a_bad_value_is_an_error_that_names_file_and_line(folder: Folder, table: str, words: str) -> None:
-    folder.write({"modeling_otter.py": reports.SAFE, "pyproject.toml": f"{_OWN}{table}\n"})
-    done = folder.run()
-    assert (done.status, done.out) == (2, "")
-    assert words in done.err
-    assert "pyproject.toml:" in done.err
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        'select = ["GC001"]',
-        "unsafe-fixes = true",
-        'output-format = "full"',
-        'exclude = ["src/"]',
-        'exclude = ["[!]a]b"]',
-        'per-file-ignores = { "!src" = ["GC002"] }',
-        'target-version = ">=4.53,<5"',
-        '[tool.gclint.rules.keyword-activation]\nactivation-names = ["memory"]',
-        "[tool.gclint.rules.keyword-activation]",
-        "[tool.gclint.rules]",
-    ],
-)
-def test_a_good_value_is_none(folder: Folder, table: str) -> None:
-    folder.write({"modeling_otter.py": reports.SAFE, "pyproject.toml": f"{_OWN}{table}\n"})
-    assert folder.run().status == 1
-
-
-@pytest.mark.parametrize(
     ("table", "options", "is_made"),
     [
         ("unsafe-fixes = true", (), True),
@@ -200,25 +135,3 @@ def test_unsafe_fixes_are_made_as_set_and_the_option_wins(
     folder.write({"modeling_otter.py": reports.UNSAFE, "pyproject.toml": f"{_OWN}{table}\n"})
     folder.run("--fix", *options)
     assert (folder.read() != reports.UNSAFE) is is_made
-
-
-def test_a_baseline_of_the_settings_is_found_from_their_file(folder: Folder) -> None:
-    folder.write(
-        {"src/modeling_otter.py": reports.SAFE, "src/pyproject.toml": f'{_OWN}baseline = "b.json"\n'}
-    )
-    folder.run("src", "--write-baseline", "src/b.json")
-    assert folder.run("src").status == 0
-    folder.write({"src/pyproject.toml": _OWN})
-    assert folder.run("src").status == 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "options", "is_list"),
-    [('"concise"', (), False), ('"json"', (), True), ('"json"', ("--output-format", "full"), False)],
-)
-def test_the_format_of_the_settings_is_taken_unless_an_option_names_one(
-    folder: Folder, settings: str, options: tuple[str, ...], is_list: bool
-) -> None:
-    folder.write({"modeling_otter.py": reports.SAFE})
-    folder.write({"pyproject.toml": f"{_OWN}output-format = {settings}\n"})
-    assert folder.run(*options).out.startswith("[") is is_list

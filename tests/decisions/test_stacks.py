@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import indent
 
-from tests.decisions.outside import LAYER, Decision, Outside, Pair, decisions, found, silent
+from tests.decisions.outside import LAYER, Pair, decided, found, silent
 from tests.decisions.toy import STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
@@ -17,7 +17,12 @@ def _loop(loop: str, **more: str) -> str:
     return toy(block(), model(loop, **more))
 
 
-@decisions(
+def _fed_back(decision: str, loop: str, change: tuple[str, str]) -> Pair:
+    """Return the pair of a loop that feeds the output back, and of one that does not."""
+    return Pair(decision, _loop(loop), change, _SAFE, [silent(LAYER, "not fed back")])
+
+
+test_feeding_back = decided(
     Pair(
         "the output is fed back",
         toy(),
@@ -43,12 +48,10 @@ def _loop(loop: str, **more: str) -> str:
         [],
         _SAFE,
     ),
-    Pair(
+    _fed_back(
         "it is fed back by another name",
-        _loop("for layer in self.layers:\n    out = layer(hidden_states)\n    hidden_states = out"),
+        "for layer in self.layers:\n    out = layer(hidden_states)\n    hidden_states = out",
         ("hidden_states = out", "final = out"),
-        _SAFE,
-        [silent(LAYER, "not fed back")],
     ),
     Pair(
         "it is assigned anew before the call",
@@ -57,61 +60,37 @@ def _loop(loop: str, **more: str) -> str:
         [silent(LAYER, "not fed back")],
         _SAFE,
     ),
-    Pair(
+    _fed_back(
         "only its shape is fed back",
-        _loop(
-            "size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n"
-            "    size = out.mean(0)"
-        ),
+        "size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n    size = out.mean(0)",
         ("out.mean(0)", "out.size(0)"),
-        _SAFE,
-        [silent(LAYER, "not fed back")],
     ),
-    Pair(
+    _fed_back(
         "only the number of its dimensions is fed back",
-        _loop(
-            "size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n    size = out.mean()"
-        ),
+        "size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n    size = out.mean()",
         ("out.mean()", "out.dim()"),
-        _SAFE,
-        [silent(LAYER, "not fed back")],
     ),
-    Pair(
+    _fed_back(
         "a figure of it is fed back",
-        _loop("size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n    size = out.mT"),
+        "size = 1\nfor layer in self.layers:\n    out = layer(hidden_states, size)\n    size = out.mT",
         ("out.mT", "out.shape"),
-        _SAFE,
-        [silent(LAYER, "not fed back")],
     ),
-    Pair(
+    _fed_back(
         "what a comparison says is not fed back",
-        _loop(
-            "seen = None\nfor layer in self.layers:\n    out = layer(hidden_states, seen)\n"
-            "    seen = out + mask"
-        ),
+        "seen = None\nfor layer in self.layers:\n    out = layer(hidden_states, seen)\n    seen = out + mask",
         ("out + mask", "out == mask"),
-        _SAFE,
-        [silent(LAYER, "not fed back")],
     ),
-    Pair(
+    _fed_back(
         "what a conditional expression asks is not fed back",
-        _loop(
-            "seen = None\nfor layer in self.layers:\n    out = layer(hidden_states, seen)\n"
-            "    seen = out if self.x else mask"
-        ),
+        "seen = None\nfor layer in self.layers:\n    out = layer(hidden_states, seen)\n"
+        "    seen = out if self.x else mask",
         ("out if self.x else mask", "mask if out else self.x"),
-        _SAFE,
-        [silent(LAYER, "not fed back")],
     ),
-    Pair(
+    _fed_back(
         "a walrus feeds back",
-        _loop(
-            "for layer in self.layers:\n    if (x := layer(hidden_states)) is not None:\n"
-            "        hidden_states = x"
-        ),
+        "for layer in self.layers:\n    if (x := layer(hidden_states)) is not None:\n"
+        "        hidden_states = x",
         ("hidden_states = x", "hidden_states = mask"),
-        _SAFE,
-        [silent(LAYER, "not fed back")],
     ),
     Pair(
         "a list grows",
@@ -137,42 +116,28 @@ def _loop(loop: str, **more: str) -> str:
         [found(LAYER, "unsafe", "changed around")],
         [silent(LAYER, "not fed back")],
     ),
-    Pair(
+    _fed_back(
         "one arm of an `if` feeds back",
-        _loop(
-            "for layer in self.layers:\n    out = layer(hidden_states)\n    if mask is None:\n        pass\n"
-            "    else:\n        hidden_states = out"
-        ),
+        "for layer in self.layers:\n    out = layer(hidden_states)\n    if mask is None:\n        pass\n"
+        "    else:\n        hidden_states = out",
         ("hidden_states = out", "mask = out"),
-        _SAFE,
-        [silent(LAYER, "not fed back")],
     ),
-    Pair(
+    _fed_back(
         "a handler of an exception feeds back",
-        _loop(
-            "for layer in self.layers:\n    out = layer(hidden_states)\n    try:\n        pass\n"
-            "    except ValueError:\n        hidden_states = out"
-        ),
+        "for layer in self.layers:\n    out = layer(hidden_states)\n    try:\n        pass\n"
+        "    except ValueError:\n        hidden_states = out",
         ("hidden_states = out", "mask = out"),
-        _SAFE,
-        [silent(LAYER, "not fed back")],
     ),
-    Pair(
+    _fed_back(
         "an inner loop feeds back",
-        _loop(
-            "for layer in self.layers:\n    out = layer(hidden_states)\n    for _ in range(2):\n"
-            "        hidden_states = out"
-        ),
+        "for layer in self.layers:\n    out = layer(hidden_states)\n    for _ in range(2):\n"
+        "        hidden_states = out",
         ("hidden_states = out", "mask = out"),
-        _SAFE,
-        [silent(LAYER, "not fed back")],
     ),
-    Pair(
+    _fed_back(
         "it is unpacked and fed back",
-        _loop("for layer in self.layers:\n    hidden_states, rest = layer(hidden_states)"),
+        "for layer in self.layers:\n    hidden_states, rest = layer(hidden_states)",
         ("hidden_states, rest", "first, rest"),
-        _SAFE,
-        [silent(LAYER, "not fed back")],
     ),
     Pair(
         "a loop is needed",
@@ -206,8 +171,6 @@ def _loop(loop: str, **more: str) -> str:
         at="self.layers[0](",
     ),
 )
-def test_feeding_back(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 def _filled(init: str) -> str:
@@ -217,22 +180,30 @@ def _filled(init: str) -> str:
 _MADE = "ToyLayer(config)"
 
 
-@decisions(
-    Pair(
+def _stacked(decision: str, loop: str, change: tuple[str, str], **more: str) -> Pair:
+    """Return the pair of a loop that runs a stack, and of one that does not."""
+    return Pair(
+        decision, _loop(loop, **more), change, _SAFE, [silent(LAYER, "not in a stack")], at="class ToyLayer"
+    )
+
+
+def _filling(decision: str, statements: str, change: tuple[str, str]) -> Pair:
+    """Return the pair of statements that fill a stack, and of some that do not."""
+    return Pair(
+        decision, _filled(statements), change, _SAFE, [silent(LAYER, "not in a stack")], at="class ToyLayer"
+    )
+
+
+test_filling = decided(
+    _filling(
         "append",
-        _filled(f"self.layers = nn.ModuleList()\nself.layers.append({_MADE})"),
+        f"self.layers = nn.ModuleList()\nself.layers.append({_MADE})",
         ("self.layers.append", "self.other.append"),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
     ),
-    Pair(
+    _filling(
         "a list of a function's own",
-        _filled(f"made = []\nmade.append({_MADE})\nself.layers = nn.ModuleList(made)"),
+        f"made = []\nmade.append({_MADE})\nself.layers = nn.ModuleList(made)",
         ("ModuleList(made)", "ModuleList(more)"),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
     ),
     Pair(
         "a name that is computed",
@@ -294,40 +265,26 @@ _MADE = "ToyLayer(config)"
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
     ),
-    Pair(
+    _stacked(
         "the second of a pair",
-        _loop("for index, layer in enumerate(self.layers):\n    hidden_states = layer(hidden_states)"),
+        "for index, layer in enumerate(self.layers):\n    hidden_states = layer(hidden_states)",
         ("index, layer", "layer, index"),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
     ),
-    Pair(
+    _stacked(
         "the first of two",
-        _loop("for layer, other in zip(self.layers, mask):\n    hidden_states = layer(hidden_states)"),
+        "for layer, other in zip(self.layers, mask):\n    hidden_states = layer(hidden_states)",
         ("zip(self.layers, mask)", "zip(mask, self.layers)"),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
     ),
-    Pair(
+    _stacked(
         "a part of the stack",
-        _loop("for layer in self.layers[1:]:\n    hidden_states = layer(hidden_states)"),
+        "for layer in self.layers[1:]:\n    hidden_states = layer(hidden_states)",
         ("self.layers[1:]", "self.config[1:]"),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
     ),
-    Pair(
+    _stacked(
         "the values of a dict",
-        _loop(
-            "for layer in self.layers.values():\n    hidden_states = layer(hidden_states)",
-            init=f'self.layers = nn.ModuleDict({{"a": {_MADE}}})',
-        ),
+        "for layer in self.layers.values():\n    hidden_states = layer(hidden_states)",
         (".values()", ".keys()"),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
+        init=f'self.layers = nn.ModuleDict({{"a": {_MADE}}})',
     ),
     Pair(
         "a list of the items of a dict",
@@ -340,35 +297,22 @@ _MADE = "ToyLayer(config)"
         _SAFE,
         wrong="what a list of the items of a dict holds is taken for its values",
     ),
-    Pair(
+    _stacked(
         "a dict that is made of the items of another",
-        _loop(
-            "for layer in self.layers.values():\n    hidden_states = layer(hidden_states)",
-            init=f'made = {{"a": {_MADE}}}\nself.layers = nn.ModuleDict(made.items())',
-        ),
+        "for layer in self.layers.values():\n    hidden_states = layer(hidden_states)",
         ("made.items()", "made.keys()"),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
+        init=f'made = {{"a": {_MADE}}}\nself.layers = nn.ModuleDict(made.items())',
     ),
-    Pair(
+    _stacked(
         "the items of a dict",
-        _loop(
-            "for name, layer in self.layers.items():\n    hidden_states = layer(hidden_states)",
-            init=f'self.layers = nn.ModuleDict({{"a": {_MADE}}})',
-        ),
+        "for name, layer in self.layers.items():\n    hidden_states = layer(hidden_states)",
         ("name, layer", "layer, name"),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
+        init=f'self.layers = nn.ModuleDict({{"a": {_MADE}}})',
     ),
-    Pair(
+    _filling(
         "one side of a choice",
-        _filled("self.layers = nn.ModuleList([ToyLayer(config) if config.x else None])"),
+        "self.layers = nn.ModuleList([ToyLayer(config) if config.x else None])",
         ("ToyLayer(config) if", "ToyLayer if"),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
     ),
     Pair(
         "what the loop goes over",
@@ -428,14 +372,7 @@ _MADE = "ToyLayer(config)"
         _TWO,
         _SAFE,
     ),
-    Pair(
-        "a name that hides a class",
-        _filled(f"ToyOther = config.kind\n{STACK}"),
-        ("ToyOther = ", "ToyLayer = "),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
-    ),
+    _filling("a name that hides a class", f"ToyOther = config.kind\n{STACK}", ("ToyOther = ", "ToyLayer = ")),
     Pair(
         "a list that is extended",
         toy(
@@ -481,13 +418,10 @@ _MADE = "ToyLayer(config)"
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
     ),
-    Pair(
+    _filling(
         "a name that is written as a string",
-        _filled(f'setattr(self, "layers", nn.ModuleList([{_MADE}]))'),
+        f'setattr(self, "layers", nn.ModuleList([{_MADE}]))',
         ('"layers"', '"others"'),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
     ),
     Pair(
         "a list that a module is added to",
@@ -514,13 +448,10 @@ _MADE = "ToyLayer(config)"
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
     ),
-    Pair(
+    _stacked(
         "an attribute whose name is a string",
-        _loop("for layer in getattr(self, 'layers'):\n    hidden_states = layer(hidden_states)"),
+        "for layer in getattr(self, 'layers'):\n    hidden_states = layer(hidden_states)",
         ("'layers'", "'others'"),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
     ),
     Pair(
         "a property",
@@ -562,32 +493,21 @@ _MADE = "ToyLayer(config)"
         [silent(LAYER, "not in a stack")],
         at="class ToyLayer",
     ),
-    Pair(
+    _filling(
         "an item of a list is put in, and the list is not replaced",
-        _filled(f"made = [{_MADE}]\nmade[0] = ToyAttention(config)\nself.layers = nn.ModuleList(made)"),
+        f"made = [{_MADE}]\nmade[0] = ToyAttention(config)\nself.layers = nn.ModuleList(made)",
         ("made[0] = ", "made = "),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
     ),
-    Pair(
+    _filling(
         "a loop that leaves before its `else`",
-        _filled(
-            'for kind in config.kinds:\n    if kind == "toy":\n        made = ToyLayer\n        break\n'
-            "else:\n    made = ToyAttention\nself.layers = nn.ModuleList([made(config)])"
-        ),
+        'for kind in config.kinds:\n    if kind == "toy":\n        made = ToyLayer\n        break\n'
+        "else:\n    made = ToyAttention\nself.layers = nn.ModuleList([made(config)])",
         ("        made = ToyLayer", "        kind = ToyLayer"),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
     ),
-    Pair(
+    _stacked(
         "a second name of the stack",
-        _loop("one = two = self.layers\nfor layer in two:\n    hidden_states = layer(hidden_states)"),
+        "one = two = self.layers\nfor layer in two:\n    hidden_states = layer(hidden_states)",
         ("one = two = self.layers", "one = other = self.layers"),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
     ),
     Pair(
         "an inner function of which it is not known which of two it is",
@@ -604,20 +524,13 @@ _MADE = "ToyLayer(config)"
         _SAFE,
         at="class ToyLayer",
     ),
-    Pair(
+    _filling(
         "what a loop binds counts behind it",
-        _filled(
-            "made = ToyAttention\nfor made in (ToyAttention, ToyLayer):\n    pass\n"
-            "self.layers = nn.ModuleList([made(config)])"
-        ),
+        "made = ToyAttention\nfor made in (ToyAttention, ToyLayer):\n    pass\n"
+        "self.layers = nn.ModuleList([made(config)])",
         ("(ToyAttention, ToyLayer)", "(ToyAttention,)"),
-        _SAFE,
-        [silent(LAYER, "not in a stack")],
-        at="class ToyLayer",
     ),
 )
-def test_filling(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _ONE = [found(LAYER, "safe")]
@@ -638,7 +551,7 @@ def _stacks(
     return Pair(decision, code, change, said, _ONE)
 
 
-@decisions(
+test_what_reaches_a_loop = decided(
     _stacks(
         "from the round before",
         f"stack = self.first\nfor _ in range(2):\n{_INNER}    stack = self.second\n",
@@ -704,5 +617,3 @@ def _stacks(
         ("\n        stack = self.second", "\n        other = self.second"),
     ),
 )
-def test_what_reaches_a_loop(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import FILE, LAYER, Decision, Outside, Pair, decisions, found, silent
+from tests.decisions.outside import FILE, LAYER, Pair, decided, found, silent
 from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
 
 
-@decisions(
+test_mixers = decided(
     Pair(
         "a mixer by the name of a part",
         toy(),
@@ -80,8 +80,6 @@ _SAFE = [found(LAYER, "safe")]
         at="class MambaLayer",
     ),
 )
-def test_mixers(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _ENCODER = model(name="ToyEncoder", base="nn.Module", supports="None").replace(
@@ -109,7 +107,7 @@ class ToyStage(nn.Module):
 _STAGES = model(init="self.layers = nn.ModuleList([ToyStage(config)])")
 
 
-@decisions(
+test_standing = decided(
     Pair(
         "support is declared",
         toy(),
@@ -260,15 +258,13 @@ _STAGES = model(init="self.layers = nn.ModuleList([ToyStage(config)])")
         [],
     ),
 )
-def test_standing(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 def _checkpointed(loop: str = BRANCH, init: str = "") -> str:
     return toy(block(), model(loop, init=f"{STACK}\n{FLAG}\n{init}"))
 
 
-@decisions(
+test_checkpointed_calls = decided(
     Pair(
         "a checkpointed call needs no loop",
         _checkpointed(
@@ -310,5 +306,3 @@ def _checkpointed(loop: str = BRANCH, init: str = "") -> str:
         at="class ToyLayer",
     ),
 )
-def test_checkpointed_calls(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

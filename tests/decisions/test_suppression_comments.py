@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.decisions import reports
@@ -13,47 +11,9 @@ _CLASS = "class OtterLayer(nn.Module):"
 _CALL = "            hidden_states = layer(hidden_states, past_key_values)"
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    monkeypatch.chdir(tmp_path)
-    return Folder(tmp_path)
-
-
 def _found(folder: Folder, text: str, *options: str) -> list[str]:
     folder.write({"modeling_otter.py": text})
     return folder.found(*options)
-
-
-@pytest.mark.parametrize(
-    ("comment", "codes"),
-    [
-        ("", ["GC001"]),
-        ("# gclint: ignore", []),
-        ("# gclint: ignore[GC001]", []),
-        ("# gclint: ignore[gc001]", []),
-        ("#gclint:ignore[ GC001 ]", []),
-        ("# gclint: ignore [GC001]", []),
-        ("# gclint: ignore[missing-checkpointing-layer]", []),
-        ("# gclint: ignore[GC001]: it keeps statistics", []),
-        ("# why # gclint: ignore[GC001]", []),
-        ("# gclint: ignore[GC001, GC000, GC002]", []),
-        # What names another rule, or none, suppresses nothing, and is reported itself.
-        ("# gclint: ignore[GC002]", ["GC001", "GC000"]),
-        ("# gclint: ignore[GC00]", ["GC001", "GC000"]),
-        ("# gclint: ignore[]", ["GC001", "GC000"]),
-        ("# gclint: ignore[GC001", ["GC001", "GC000"]),
-        ("# gclint: ignored", ["GC001", "GC000"]),
-        ("# gclint: ignore-line[GC001]", ["GC001", "GC000"]),
-        ("# gclint: skip", ["GC001", "GC000"]),
-        ("# gclint: ignore-file[GC001]", ["GC001", "GC000"]),
-        # It is about something else.
-        ("# noqa: GC001", []),
-        ("# noqa: E501", ["GC001"]),
-        ("# mentions gclint in passing", ["GC001"]),
-    ],
-)
-def test_a_comment_suppresses_the_rules_that_it_names(folder: Folder, comment: str, codes: list[str]) -> None:
-    assert _found(folder, reports.SAFE.replace(_CLASS, f"{_CLASS}  {comment}".rstrip())) == codes
 
 
 @pytest.mark.parametrize(
@@ -141,49 +101,6 @@ def test_an_unused_comment_is_reported_if_its_rule_ran(
     assert _found(folder, text, *options) == codes
 
 
-@pytest.mark.parametrize(("options", "codes"), [((), ["GC000"]), (("--select", "GC001"), [])])
-def test_a_comment_for_all_rules_is_unused_only_if_all_ran(
-    folder: Folder, options: tuple[str, ...], codes: list[str]
-) -> None:
-    text = reports.GOOD.replace("class OtterModel", "# gclint: ignore\nclass OtterModel")
-    assert _found(folder, text, *options) == codes
-
-
-@pytest.mark.parametrize(
-    ("comment", "after"),
-    [
-        ("# gclint: ignore[GC002]", ""),
-        ("# gclint: ignore[GC001, GC002]", "  # gclint: ignore[GC001]"),
-        ("# gclint: ignore[GC002, GC001]: why", "  # gclint: ignore[GC001]: why"),
-        ("# kept # gclint: ignore[GC002]", "  # kept"),
-        ("# gclint: ignore[GC002] # kept", "  # kept"),
-        # What may be meant is for the author to say.
-        ("# gclint: ignore[GC001, mising-checkpointing-layer]", None),
-        ("# gclint: ignore-line[GC001]", None),
-    ],
-)
-def test_only_what_is_unused_of_a_comment_is_removed(folder: Folder, comment: str, after: str | None) -> None:
-    before = reports.SAFE.replace(_CLASS, f"{_CLASS}  {comment}")
-    folder.write({"modeling_otter.py": before})
-    folder.run("--fix", "--select", "GC000,GC002,GC003", "--extend-select", "GC001", "--ignore", "GC003")
-    text = folder.read()
-    if after is None:
-        assert comment in text
-    elif "GC001" in after:
-        assert text == reports.SAFE.replace(_CLASS, _CLASS + after)
-    else:
-        assert text == reports.REPAIRED.replace(
-            "class OtterLayer(GradientCheckpointingLayer):",
-            f"class OtterLayer(GradientCheckpointingLayer):{after}",
-        )
-
-
-def test_a_comment_alone_on_its_line_is_removed_with_the_line(folder: Folder) -> None:
-    folder.write({"modeling_otter.py": reports.GOOD.replace("class Otter", "# gclint: ignore\nclass Otter")})
-    assert folder.run("--fix").status == 0
-    assert folder.read() == reports.GOOD
-
-
 def test_one_unused_of_several_comments_is_reported_where_it_is(folder: Folder) -> None:
     text = reports.SAFE.replace(_CLASS, f"{_CLASS}  # gclint: ignore[GC001] # gclint: ignore[GC002]")
     folder.write({"modeling_otter.py": text})
@@ -200,48 +117,6 @@ def test_a_suppressed_finding_is_not_counted(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "status"), [(reports.SAFE, 0), (reports.UNSAFE, 0), (reports.BROKEN, 2), (reports.GOOD, 0)]
-)
-def test_with_added_comments_nothing_is_left(folder: Folder, text: str, status: int) -> None:
-    folder.write({"modeling_otter.py": text})
-    assert folder.run("--add-ignores").status == status
-    after = folder.read()
-    assert (after == text) is (text in (reports.GOOD, reports.BROKEN))
-    assert folder.run().status == status
-    assert folder.run("--add-ignores").status == status
-    assert folder.read() == after
-
-
-@pytest.mark.parametrize(
-    ("options", "is_commented"), [(("--add-ignores",), True), (("--fix", "--add-ignores"), False)]
-)
-def test_with_fixes_only_what_remains_gets_a_comment(
-    folder: Folder, options: tuple[str, ...], is_commented: bool
-) -> None:
-    folder.write({"modeling_otter.py": reports.two(reports.SAFE, reports.UNSAFE)})
-    assert folder.run(*options).status == 0
-    text = folder.read()
-    assert ("class OtterLayer(nn.Module):  # gclint: ignore[GC001]" in text) is is_commented
-    assert "class SealLayer(nn.Module):  # gclint: ignore[GC001]" in text
-
-
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        (("--diff", "--add-ignores"), "+class OtterLayer(nn.Module):  # gclint: ignore[GC001]"),
-        (("--diff", "--fix", "--add-ignores"), "+class OtterLayer(GradientCheckpointingLayer):"),
-    ],
-)
-def test_a_diff_shows_comments_instead_of_fixes_unless_both_are_asked_for(
-    folder: Folder, options: tuple[str, ...], line: str
-) -> None:
-    folder.write({"modeling_otter.py": reports.SAFE})
-    added = [each for each in folder.run(*options).out.splitlines() if each.startswith("+class")]
-    assert added == [line]
-    assert folder.read() == reports.SAFE
-
-
-@pytest.mark.parametrize(
     ("second", "number"),
     [
         ("layer(hidden_states, past_key_values)", "2 findings"),
@@ -255,3 +130,16 @@ def test_a_comment_for_two_findings_of_a_rule_in_one_statement_counts_for_both(
     folder.write({"modeling_otter.py": reports.CACHE.replace(call, f"{call} + {second}")})
     assert f"for {number}.\n" in folder.run("--add-ignores").out
     assert folder.read().count("# gclint: ignore[GC002]") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "is_commented"), [(("--add-ignores",), True), (("--fix", "--add-ignores"), False)]
+)
+def test_with_fixes_only_what_remains_gets_a_comment(
+    folder: Folder, options: tuple[str, ...], is_commented: bool
+) -> None:
+    folder.write({"modeling_otter.py": reports.two(reports.SAFE, reports.UNSAFE)})
+    assert folder.run(*options).status == 0
+    text = folder.read()
+    assert ("class OtterLayer(nn.Module):  # gclint: ignore[GC001]" in text) is is_commented
+    assert "class SealLayer(nn.Module):  # gclint: ignore[GC001]" in text

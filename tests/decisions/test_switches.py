@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import LAYER, Decision, Files, Outside, Pair, decisions, found
+from tests.decisions.outside import LAYER, Files, Pair, decided, found
 from tests.decisions.toy import BRANCH, FLAG, STACK, block, model, toy
 
 _SAFE = [found(LAYER, "safe")]
@@ -16,7 +16,7 @@ def _none(*kinds: str) -> list[str]:
     return [found(LAYER, "none", *kinds)]
 
 
-@decisions(
+test_switches = decided(
     Pair(
         "the flag is off at first",
         _branch(),
@@ -154,8 +154,6 @@ def _none(*kinds: str) -> list[str]:
         _SAFE,
     ),
 )
-def test_switches(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _HEIRS = {
@@ -190,7 +188,7 @@ def _outer(name: str, supports: str, base: str = "PreTrainedModel") -> str:
     return text if supports else text.replace("    supports_gradient_checkpointing = \n", "")
 
 
-@decisions(
+test_what_else_enables = decided(
     Pair(
         "an heir of an heir, which does not import the model, overrides the switch",
         _HEIRS,
@@ -270,8 +268,6 @@ def _outer(name: str, supports: str, base: str = "PreTrainedModel") -> str:
         _SAFE,
     ),
 )
-def test_what_else_enables(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 def _script(*lines: str) -> Files:
@@ -288,7 +284,7 @@ _ON = "layer.gradient_checkpointing = True"
 _SET = _none("set from outside")
 
 
-@decisions(
+test_scripts = decided(
     Pair(
         "some layers are off, or all",
         _script("for layer in model.layers[:2]:", f"    {_OFF}"),
@@ -355,5 +351,3 @@ _SET = _none("set from outside")
         _SAFE,
     ),
 )
-def test_scripts(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

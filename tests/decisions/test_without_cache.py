@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.decisions.outside import CACHE, LAYER, Decision, Outside, Pair, decisions, found
-from tests.decisions.toy import PROTECTED, block, model, toy
+from tests.decisions.outside import CACHE, LAYER, Pair, decided, found
+from tests.decisions.toy import NUMBERED, PROTECTED, block, model, toy
 
 _PAST = "hidden_states, past_key_values=None"
 _IMPORTS = "from transformers.cache_utils import DynamicCache\n"
@@ -27,7 +27,9 @@ def _layer(statements: str) -> str:
         "cache = DynamicCache()\nfor layer in self.layers:\n    hidden_states = layer(hidden_states, cache)\n"
     )
     init = "self.index = index\nself.scale = nn.Linear(4, 4)"
-    return toy(block(body, base=PROTECTED, takes=_PAST, init=init), model(loop), imports=_IMPORTS)
+    return toy(
+        block(body, base=PROTECTED, takes=_PAST, init=init), model(loop, init=NUMBERED), imports=_IMPORTS
+    )
 
 
 def _differs(decision: str, statements: str, change: tuple[str, str]) -> Pair:
@@ -40,10 +42,16 @@ def _owner(after: str, change: tuple[str, str], before: str = "cache = DynamicCa
     loop = f"{before}\nfor layer in self.layers:\n    hidden_states = layer(hidden_states, cache)\n{after}"
     body = f"{_UPDATED}return hidden_states + self.attention(hidden_states)"
     layer = block(body, base=PROTECTED, takes=_PAST, init="self.index = index")
-    return Pair(f"{after}, {change[1]}", toy(layer, model(loop), imports=_IMPORTS), change, _SAFE, _OTHERWISE)
+    return Pair(
+        f"{after}, {change[1]}",
+        toy(layer, model(loop, init=NUMBERED), imports=_IMPORTS),
+        change,
+        _SAFE,
+        _OTHERWISE,
+    )
 
 
-@decisions(
+test_layers = decided(
     _differs(
         "a factor",
         "hidden_states = hidden_states * (2 if past_key_values is None else 2)",
@@ -129,11 +137,9 @@ def _owner(after: str, change: tuple[str, str], before: str = "cache = DynamicCa
         ("[hidden_states][0]", "locals()['past_key_values']"),
     ),
 )
-def test_layers(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
-@decisions(
+test_what_runs_layers = decided(
     _owner("length = cache", ("length = cache", "hidden_states = hidden_states * cache.get_seq_length()")),
     _owner("keys = cache", ("keys = cache", "for each in cache or ():\n            hidden_states = each")),
     Pair(
@@ -158,5 +164,3 @@ def test_layers(decision: Decision, outside: Outside) -> None:
         [found(LAYER, "unsafe", "without its cache")],
     ),
 )
-def test_what_runs_layers(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

@@ -6,10 +6,8 @@ from tests.decisions.outside import (
     BRANCHES,
     KEYWORD,
     LAYER,
-    Decision,
-    Outside,
     Pair,
-    decisions,
+    decided,
     found,
     passed,
     silent,
@@ -41,14 +39,13 @@ _DIFFER = [found(BRANCHES, "none", "author"), found(LAYER, "none", "branches dif
 _OTHERWISE = [found(LAYER, "none", "branches differ")]
 
 
-@decisions(
-    Pair(
-        "a method that runs it",
-        _wrapped("layer.__call__"),
-        ("layer.__call__", "layer.backward"),
-        _SAFE,
-        _LEFT,
-    ),
+def _leaving(decision: str, call: str, change: tuple[str, str], **more: str) -> Pair:
+    """Return the pair of a call that is understood, and of one that is left."""
+    return Pair(decision, _wrapped(call, **more), change, _SAFE, _LEFT)
+
+
+test_wrappers = decided(
+    _leaving("a method that runs it", "layer.__call__", ("layer.__call__", "layer.backward")),
     Pair(
         "a lambda that hands on",
         _wrapped("lambda x, y: layer(x, y)"),
@@ -56,26 +53,20 @@ _OTHERWISE = [found(LAYER, "none", "branches differ")]
         _SAFE,
         _DIFFER,
     ),
-    Pair(
-        "a lambda whose own name runs",
-        _wrapped("lambda x, y: layer(x, y)"),
-        ("lambda x, y:", "lambda layer, y, x=1:"),
-        _SAFE,
-        _LEFT,
+    _leaving(
+        "a lambda whose own name runs", "lambda x, y: layer(x, y)", ("lambda x, y:", "lambda layer, y, x=1:")
     ),
-    Pair(
+    _leaving(
         "a lambda that computes something of its own parameter",
-        _wrapped("lambda x, y: layer(x, mask.bool())", plain="layer(hidden_states, mask.bool())"),
+        "lambda x, y: layer(x, mask.bool())",
         ("layer(x, mask.bool())", "layer(x, y.bool())"),
-        _SAFE,
-        _LEFT,
+        plain="layer(hidden_states, mask.bool())",
     ),
-    Pair(
+    _leaving(
         "a lambda that computes something of the rest",
-        _wrapped("lambda x, *y: layer(x, mask.bool())", plain="layer(hidden_states, mask.bool())"),
+        "lambda x, *y: layer(x, mask.bool())",
         ("layer(x, mask.bool())", "layer(x, y.bool())"),
-        _SAFE,
-        _LEFT,
+        plain="layer(hidden_states, mask.bool())",
     ),
     Pair(
         "a lambda that computes something of its keywords",
@@ -91,12 +82,10 @@ _OTHERWISE = [found(LAYER, "none", "branches differ")]
         _SAFE,
         _LEFT,
     ),
-    Pair(
+    _leaving(
         "a lambda that is given unpacked arguments",
-        _wrapped("lambda x, *y: layer(x, *y)"),
+        "lambda x, *y: layer(x, *y)",
         ("layer(x, *y), hidden_states, mask)", "layer(x, *y), *mask, hidden_states)"),
-        _SAFE,
-        _LEFT,
     ),
     Pair(
         "a lambda that is given more than it takes",
@@ -112,12 +101,11 @@ _OTHERWISE = [found(LAYER, "none", "branches differ")]
         _LEFT,
         _SAFE,
     ),
-    Pair(
+    _leaving(
         "a function that makes two",
-        _wrapped("custom(layer)", before=_FUNCTION),
+        "custom(layer)",
         ("    return inner\n", "    def other(*inputs):\n        return module(inputs)\n    return other\n"),
-        _SAFE,
-        _LEFT,
+        before=_FUNCTION,
     ),
     Pair(
         "`partial` with keywords",
@@ -140,26 +128,23 @@ _OTHERWISE = [found(LAYER, "none", "branches differ")]
         _SAFE,
         [found(LAYER, "none", "branches differ")],
     ),
-    Pair(
+    _leaving(
         "a function that does more",
-        _wrapped("custom(layer)", before=_FUNCTION),
+        "custom(layer)",
         ("        return module(*inputs)", "        print(1)\n        return module(*inputs)"),
-        _SAFE,
-        _LEFT,
+        before=_FUNCTION,
     ),
-    Pair(
+    _leaving(
         "a function that runs something else",
-        _wrapped("custom(layer)", before=_FUNCTION),
+        "custom(layer)",
         ("return module(*inputs)", "return torch(*inputs)"),
-        _SAFE,
-        _LEFT,
+        before=_FUNCTION,
     ),
-    Pair(
+    _leaving(
         "a function of two",
-        _wrapped("custom(layer)", before=_FUNCTION),
+        "custom(layer)",
         ("def custom(module):", "def custom(module, x=1):"),
-        _SAFE,
-        _LEFT,
+        before=_FUNCTION,
     ),
     Pair(
         "a function that takes the first item",
@@ -187,8 +172,6 @@ _OTHERWISE = [found(LAYER, "none", "branches differ")]
         _SAFE,
     ),
 )
-def test_wrappers(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 def _unpacked(
@@ -206,41 +189,30 @@ _INSIDE = [found(KEYWORD, "none", "unpacked")]
 _NONE = [silent(KEYWORD, "no activation by keyword")]
 
 
-@decisions(
-    Pair(
+def _within(decision: str, code: str, change: tuple[str, str]) -> Pair:
+    """Return the pair of what is unpacked with an activation inside, and of what has none."""
+    return Pair(decision, _unpacked(code), change, _INSIDE, _NONE)
+
+
+test_unpacked_arguments = decided(
+    _within(
         "a dict that is written down",
-        _unpacked("options = {'x': self.up(mask)}"),
+        "options = {'x': self.up(mask)}",
         ("'x': self.up(mask)", "'y': self.up(mask)"),
-        _INSIDE,
-        _NONE,
     ),
-    Pair(
-        "a dict by its function",
-        _unpacked("options = dict(x=self.up(mask))"),
-        ("x=self.up(mask)", "x=mask.shape"),
-        _INSIDE,
-        _NONE,
+    _within("a dict by its function", "options = dict(x=self.up(mask))", ("x=self.up(mask)", "x=mask.shape")),
+    _within(
+        "a dict of two kinds", "options = {'x': self.up(mask)}", ("'x': self.up(mask)", "mask: self.up(mask)")
     ),
-    Pair(
-        "a dict of two kinds",
-        _unpacked("options = {'x': self.up(mask)}"),
-        ("'x': self.up(mask)", "mask: self.up(mask)"),
-        _INSIDE,
-        _NONE,
-    ),
-    Pair(
+    _within(
         "a dict that is filled later",
-        _unpacked("options = {'x': self.up(mask)}\ny = 1"),
+        "options = {'x': self.up(mask)}\ny = 1",
         ("        y = 1\n", "        options = unknown()\n"),
-        _INSIDE,
-        _NONE,
     ),
-    Pair(
+    _within(
         "keywords of the method are unknown",
-        _unpacked("options = {'x': self.up(mask)}"),
+        "options = {'x': self.up(mask)}",
         ("layer(hidden_states, **options)", "layer(hidden_states, **others)"),
-        _INSIDE,
-        _NONE,
     ),
     Pair(
         "the call and what it unpacks are wrong",
@@ -255,8 +227,6 @@ _NONE = [silent(KEYWORD, "no activation by keyword")]
         [found(KEYWORD, "safe")],
     ),
 )
-def test_unpacked_arguments(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said
 
 
 _LOOP = "for layer in self.layers:\n    hidden_states = layer(hidden_states, x=x)"
@@ -279,7 +249,7 @@ _ACTIVATION = [found(KEYWORD, "safe"), passed("x", "activation", "computed")]
 _NOT = "not an activation"
 
 
-@decisions(
+test_callers = decided(
     Pair(
         "what the caller passes",
         _called(),
@@ -347,5 +317,3 @@ _NOT = "not an activation"
         [passed("x", "perhaps an activation", "unknown origin")],
     ),
 )
-def test_callers(decision: Decision, outside: Outside) -> None:
-    assert decision.answers(outside) == decision.said

@@ -39,6 +39,8 @@ class ToyAttention(nn.Module):
 
 """
 STACK = "self.layers = nn.ModuleList([ToyLayer(config) for _ in range(config.depth)])"
+NUMBERED = "self.layers = nn.ModuleList([ToyLayer(config, index) for index in range(config.depth)])"
+"""Layers that each have a number of their own, such as for a slot of a cache."""
 LOOP = """
 for layer in self.layers:
     hidden_states = layer(hidden_states)

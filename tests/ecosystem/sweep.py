@@ -1,7 +1,7 @@
 """Every model of a release is run, and what came of it is written down: ``python3 -m tests.ecosystem.sweep``.
 
 Makes an environment with the release in ``.cache/environments``, runs ``gclint verify`` over all of its
-models there (half an hour on two cores), and writes the reviewed snapshot anew. Read the difference
+models there (an hour and a half on two cores), and writes the reviewed snapshot anew. Read the difference
 before you commit it: each failure has to be a true statement about the model's source.
 """
 

@@ -9,7 +9,7 @@ import pytest
 
 from gclint.report.page import matrix
 from gclint.report.page.building import Page
-from gclint.report.page.classes import Ran, Row, commands, shares, stacks
+from gclint.report.page.classes import Ran, Row, commands, shares
 from gclint.report.page.excerpts import Excerpt
 from gclint.report.page.render import rendered
 from gclint.report.verification import by_group, fates
@@ -156,41 +156,6 @@ def test_a_source_that_is_gone_or_another_is_not_shown(spoil: object, why: str, 
     site = _first_site(_row(page_of(report), "Fails").now)
     assert (site.lines, site.missing) == ((), why)
     assert site.place.endswith("modeling_toy.py:7")
-
-
-def test_a_class_shows_its_blocks_by_stack(tmp_path: Path) -> None:
-    source = tmp_path / "modeling_toy.py"
-    source.write_text("")
-    missed = replace(verdict("default", "reentrant"), recomputed=())
-    observed = replace(
-        missed,
-        observations=(
-            replace(
-                verdict("default", "reentrant", "x").observations[0],
-                check="recomputation",
-                about=("model.tower.layers.10",),
-            ),
-        ),
-    )
-    result = replace(
-        passing(source, "M"),
-        verdicts=(
-            replace(
-                verdict("default", "non-reentrant"), recomputed=("model.layers.0", "model.tower.layers.2")
-            ),
-            replace(observed, recomputed=("model.layers.0",)),
-        ),
-    )
-    report = replace(report_of_runs(tmp_path), runs=results_of(result), weighed=None, findings=())
-    page = page_of(report)
-    found = stacks(_row(page, "M").result)
-    text = rendered(page)
-    assert "<code>model.layers</code>: 1 of 1 recomputed" in text
-    assert "<code>model.tower.layers</code>: 1 of 2 recomputed" in text
-    assert [(block.name, block.label) for block in found["model.tower.layers"]] == [
-        ("2", "recomputed non-reentrant only"),
-        ("10", "not recomputed"),
-    ]
 
 
 def test_a_class_says_what_to_use_and_how_to_repeat_it(tmp_path: Path) -> None:

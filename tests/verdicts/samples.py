@@ -18,9 +18,10 @@ from gclint.settings import Settings, load_settings
 from gclint.testing.rules import USUAL_RELEASES
 from tests.contract.grammar import draw
 from tests.contract.packages import package
-from tests.ecosystem import compare
 from tests.ecosystem.releases import release_tree
 from tests.ecosystem.third_party import FITTING, PACKAGES
+from tests.ecosystem.wheels import wheel_tree
+from tests.environment import CACHE
 from tests.harness import load_fixtures
 from tests.verdicts.odd import ODD
 from tests.verdicts.words import digest
@@ -124,10 +125,11 @@ def _real_files() -> list[Tree]:
 
 
 def _wheel(name: str) -> list[Tree]:
-    sample = compare.Sample(name)
-    folder = sample.tree().resolve()
-    if sample.is_release:
+    package, _, version = name.partition("==")
+    if package == "transformers":
+        folder = release_tree(version).resolve()
         return [Tree(".", folder, "transformers/models", _SILENT_IN_A_RELEASE, has_library=False)]
+    folder = wheel_tree(name, CACHE / "third-party" / name.replace("==", "-")).resolve()
     return [Tree(".", folder, ".", 1, ("*.py",), FITTING)]
 
 

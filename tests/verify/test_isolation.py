@@ -172,24 +172,3 @@ def test_a_home_is_removed_with_all_that_is_in_it(tmp_path: Path, monkeypatch: p
         (folder / "closed").chmod(0)
     assert list(tmp_path.iterdir()) == [precious]
     assert precious.stat().st_mode & 0o777 == 0o500
-
-
-def test_a_home_that_was_left_behind_is_removed_and_one_in_use_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = """
-    from gclint.verify.home import temporary_home
-    with temporary_home() as folder:
-        print(folder, flush=True)
-        os.kill(os.getpid(), signal.SIGKILL)
-    """
-    command = [sys.executable, "-c", "import os, signal\n" + dedent(program)]
-    variables = {**os.environ, "TMPDIR": str(tmp_path)}
-    left = subprocess.run(command, env=variables, capture_output=True, text=True).stdout.strip()
-    assert Path(left).is_dir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with temporary_home() as mine:
-        assert not Path(left).exists()
-        with temporary_home():
-            assert mine.is_dir()
-    assert list(tmp_path.iterdir()) == []

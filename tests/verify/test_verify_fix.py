@@ -49,21 +49,35 @@ _STUBS = {
     "torch/__init__.py": "from torch import nn\n",
     "torch/nn.py": "class Module: pass\n",
     "transformers/__init__.py": "class PreTrainedModel: pass\n",
-    "transformers/modeling_layers.py": "class GradientCheckpointingLayer: pass\n",
+    "transformers/modeling_layers.py": """\
+import inspect
+
+class GradientCheckpointingLayer: pass
+
+def is_layer(kind):
+    return issubclass(kind, GradientCheckpointingLayer)
+
+def base(kind):
+    return kind.__bases__[0].__name__
+
+def lines(code):
+    return inspect.getsourcelines(code)
+""",
 }
 
 _RUN = """
 class Toy:
     @staticmethod
     def run(watch, known):
-        import inspect
         from dataclasses import replace
         from gclint.verify.worker.cause import Cause
         from gclint.verify.worker.protocol import Failure, Fingerprint, SourcePlace, ObservedSite
 
-        is_layer = XLayer.__bases__[0].__name__ == "GradientCheckpointingLayer"
+        from transformers import modeling_layers as seen
+
+        is_layer = seen.is_layer(XLayer)
         # The line is that of the text that runs.
-        line = inspect.getsourcelines(XLayer)[1]
+        line = seen.lines(XLayer)[1]
         place = SourcePlace(known.source, line, line)
         site = ObservedSite(place, "XLayer", place, is_layer, True, 2, is_layer)
         cause = Cause.NOT_A_LAYER
@@ -92,12 +106,13 @@ _RUN_OF_SEEN = """
 class Toy:
     @staticmethod
     def run(watch, known):
-        import inspect
         from dataclasses import replace
         from gclint.verify.worker.cause import Cause
         from gclint.verify.worker.protocol import Failure, Fingerprint, SourcePlace, ObservedSite
 
-        lines, first = inspect.getsourcelines(XModel.forward)
+        from transformers import modeling_layers as seen
+
+        lines, first = seen.lines(XModel.forward)
         line = first + next(number for number, each in enumerate(lines) if "= layer(" in each)
         lost = ("signal",) if "signal=" in lines[line - first] else ()
         place = SourcePlace(known.source, line, line)
@@ -272,14 +287,14 @@ def test_json_holds_the_proofs_beside_the_findings(gclint: Gclint) -> None:
     assert [each["name"] for each in proof["after"]] == ["Toy"]
 
 
-_COUNTING = "        import inspect\n"
+_COUNTING = "        from transformers import modeling_layers as seen\n"
 """A line of the stand-in's class; what it becomes writes down each run."""
 
 
 def _count_runs(path: Path) -> None:
     runs = repr(str(Path("runs").absolute()))  # Models run in an empty folder.
-    note = f'        with open({runs}, "a") as runs: runs.write(f"{{XLayer.__bases__[0].__name__}}\\n")\n'
-    path.write_text(path.read_text().replace(_COUNTING, note + _COUNTING))
+    note = f'        with open({runs}, "a") as runs: runs.write(f"{{seen.base(XLayer)}}\\n")\n'
+    path.write_text(path.read_text().replace(_COUNTING, _COUNTING + note))
 
 
 def test_a_run_that_was_interrupted_is_resumed(gclint: Gclint, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,11 +58,6 @@ def is_length(term: Term) -> bool:
     )
 
 
-def is_of_block(index: Term) -> bool:
-    """Tell whether an index of a layer is an attribute of the block, or a part: each has its own."""
-    return index.op == "attribute"
-
-
 def slice_of(index: Term) -> slice | None:
     """Return a slice whose ends are known."""
     if index.op != "slice":

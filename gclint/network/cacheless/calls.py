@@ -67,8 +67,13 @@ class CallTerms(Functions):
         kind = kinds[0] if len(kinds) == 1 else None
         name = full_name(kind)
         if is_known(name, known.CACHES):
-            return self.terms.cache
+            is_filled = (
+                name.rpartition(".")[2] in known.STATIC_CACHES or self.terms.filled in given.positional
+            )
+            return self.terms.filled if is_filled else self.terms.cache
         bases = kind.info.external_bases if isinstance(kind, ClassValue) else ()
+        if any(is_known(each, known.CACHES | known.CACHE_BASES) for each in bases):
+            return self.terms.filled  # Nobody knows what it gives back.
         is_output = any(is_known(each, known.OUTPUTS) for each in (name.rpartition(".")[0], *bases) if each)
         if not is_output or given.positional or given.rest:
             return None
@@ -92,7 +97,10 @@ class CallTerms(Functions):
         ):
             return self.enter_function(first.node, TermFrame(first.scope.module), given, function)
         if isinstance(first, Instance) and first.info.is_module:
-            return self.run_method(first.info, "forward", function, given)
+            result = self.run_method(first.info, "forward", function, given)
+            if not self.is_inside:
+                self.note_run(given)
+            return result
         if isinstance(first, (EvaluatedExternal, ExternalInstance)):
             return self.call_external(first, function, given, node)
         return self.unknown(function, given)

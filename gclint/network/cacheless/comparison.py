@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from itertools import product
@@ -63,6 +63,7 @@ class _Run(Statements):
             if kind is ParameterKind.VAR_KEYWORD:
                 value = self.terms("dict", self.terms("place", name), (value,), tuple(sorted(left.items())))
             elif index == 0:
+                self.block = value
                 self.kinds[value] = frozenset((Instance(info),))
                 self.held[value, FLAG] = self.terms.true
             frame.names[name] = value
@@ -87,7 +88,7 @@ def difference(info: ClassInfo, sites: Iterable[RunSite]) -> CacheDifference | N
         grouped.setdefault((site.owner, _method_of(site)), []).append(site)
     try:
         for (owner, method), within in grouped.items():
-            caller = None if method is None else _Caller(owner, *method, within)
+            caller = None if method is None else _outermost(info, _Caller(owner, *method, within))
             found = _alone_at(info, within) if caller is None else _around(info, caller)
             if found is not None:
                 return found
@@ -114,6 +115,18 @@ def _alone_at(info: ClassInfo, sites: Iterable[RunSite]) -> CacheDifference | No
         if found is not None:
             return found
     return None
+
+
+def _outermost(info: ClassInfo, caller: _Caller) -> _Caller:
+    """Return the method that transformers runs if it leads to the calls: it may do so more than once."""
+    found = caller.owner.find_method("forward")
+    if found is None or found[1] is caller.method:
+        return caller
+    outer = replace(caller, definer=found[0], method=found[1])
+    try:
+        return outer if _passed(Terms(), info, outer).keys() == set(caller.sites) else caller
+    except (TooLong, RecursionError):
+        return caller
 
 
 def _around(info: ClassInfo, caller: _Caller) -> CacheDifference | None:
@@ -163,7 +176,8 @@ def _both(terms: Terms, info: ClassInfo, caller: _Caller) -> tuple[Outcome, Outc
             for frame, before in zip(run.frames, names, strict=True):
                 frame.names = before
             run.are_written = trial.has_written
-        value = _of_block(run, info, site, _with_known_caches)
+        is_repeated = run.are_written and run.is_repeated(run.value(site.receiver))
+        value = _of_block(run, info, site, _with_filled_caches if is_repeated else _with_known_caches)
         return _marked(terms, value, next(left, value))
 
     return _followed(terms, info, caller, whole), without
@@ -211,13 +225,10 @@ def _of_block(
 ) -> Term:
     """Return what a call of a block gives with changed arguments."""
     given = change(run.terms, info, _arguments(run, site.args))
-    run.is_inside = True
-    value = run.run_method(info, "forward", run.terms("block", info), given)
+    run.is_inside, run.block = True, run.terms("block", info)
+    value = run.run_method(info, "forward", run.block, given)
     run.is_inside = False
-    if run.has_written and any(
-        run.terms.cache in run.terms.leaves(each) for each in (*given.positional, *dict(given.named).values())
-    ):
-        run.note_filled()
+    run.note_run(given)
     return value
 
 
@@ -254,9 +265,19 @@ def _with_known_caches(terms: Terms, info: ClassInfo, given: Arguments) -> Argum
     def known_one(name: str, value: Term) -> Term:
         if name == USE_CACHE or _is_cache(value):
             return value
+        if any(each.op == "call" for each in terms.leaves(value)):
+            return terms.filled  # It need not be empty.
         return terms.either(terms("is given", value), terms.cache, terms.none)
 
     return _changed(info, given, known_one)
+
+
+def _with_filled_caches(terms: Terms, info: ClassInfo, given: Arguments) -> Arguments:
+    """Return arguments with what blocks have written before, in place of caches."""
+    known_ones = _with_known_caches(terms, info, given)
+    return _changed(
+        info, known_ones, lambda name, value: value if name == USE_CACHE else terms.filled_one(value)
+    )
 
 
 def _changed(info: ClassInfo, given: Arguments, change: Callable[[str, Term], Term]) -> Arguments:
@@ -313,7 +334,7 @@ def alone(info: ClassInfo, given: Collection[str]) -> CacheDifference | None:
 
     def run(cache: Term, flag: Term) -> Outcome:
         arguments = dict.fromkeys(caches, cache) | ({USE_CACHE: flag} if has_flag else {})
-        return _Run(terms).follow(info, found[1], found[0], arguments)
+        return _inside(terms).follow(info, found[1], found[0], arguments)
 
     without = run(terms.none, terms.false)
     for cache, flag in product((terms.cache, terms.none), (terms.true, terms.false)):
@@ -321,6 +342,29 @@ def alone(info: ClassInfo, given: Collection[str]) -> CacheDifference | None:
         if what is not None:
             return what
     return None
+
+
+def slots_used(info: ClassInfo) -> set[tuple[str, ...]]:
+    """Return the paths of attributes under which a block has the indices of its slots in its cache.
+
+    Raises:
+        TooLong: the block is too long to follow.
+    """
+    found = info.find_method("forward")
+    names = set() if info.signature is None else {each.name for each in info.signature.parameters}
+    if found is None or not names & DROPPED:
+        return set()
+    terms = Terms()
+    run = _inside(terms)
+    run.follow(info, found[1], found[0], dict.fromkeys(sorted(names & DROPPED), terms.cache))
+    return run.slots
+
+
+def _inside(terms: Terms) -> _Run:
+    """Return what follows a block by itself."""
+    run = _Run(terms)
+    run.is_inside = True
+    return run
 
 
 # -- comparing

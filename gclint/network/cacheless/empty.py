@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gclint.code.names import names
-from gclint.network.cacheless.asking import full_name, is_of_block
+from gclint.network.cacheless.asking import full_name
 from gclint.network.cacheless.items import Arguments, Items
 from gclint.network.cacheless.terms import Term
 
@@ -30,9 +30,9 @@ class EmptyCaches(Items):
             return base
         index = next((value for key, value in given.named if key == "layer_idx"), None)
         if name in _NUMBERS:
-            own = next(
-                (each for each in (*given.positional, index) if each is not None and is_of_block(each)), None
-            )
+            slots = (self._slot(each) for each in (*given.positional, index) if each is not None)
+            own = next((each for each in slots if each is not None), None)
+            self.slots.update(() if own is None else (own.args[1],))  # type: ignore[arg-type]
             is_empty = not (self.is_inside and self.are_written) or (
                 own is not None and (own, _WRITTEN) not in self.held
             )
@@ -55,29 +55,43 @@ class EmptyCaches(Items):
     def _updated(self, given: Sequence[Term], index: Term | None) -> Term:
         """Return what a cache gives back that gets keys and values: these, if it had none of the layer."""
         self.has_written = True
-        if index is None or not is_of_block(index) or (index, _WRITTEN) in self.held:
+        slot = None if index is None else self._slot(index)
+        if slot is None or self.is_repeating or self._may_be_written(slot):
             return self.terms("held", tuple(given), index, self.log)
-        self.held[index, _WRITTEN] = self.terms.true
+        self.held[slot, _WRITTEN] = self.terms.true
+        self.slots.add(slot.args[1])  # type: ignore[arg-type]
         self.filled.update(given[:2])
         return self.terms("tuple", tuple(given[:2]))
 
-    def note_filled(self) -> None:
-        """Take note that blocks may have filled the caches that what runs them has."""
-        self.held[self.terms.cache, _WRITTEN] = self.terms.true
-        self.fill()
+    def _slot(self, index: Term) -> Term | None:
+        """Return what stands for the slot of an index that is an attribute of the block, or of a part.
+
+        No block has that of another one, which ``gclint.model.numbering`` finds out.
+        """
+        path: list[object] = []
+        while index.op == "attribute":
+            path.append(index.args[1])
+            index = index.args[0]  # type: ignore[assignment]
+        return self.terms("slot", index, tuple(reversed(path))) if path and index is self.block else None
+
+    def _may_be_written(self, slot: Term) -> bool:
+        """Tell whether a block has written to a slot: to any one, unless its cache has parts."""
+        written = {each for each, what in self.held if what == _WRITTEN and each.op == "slot"}
+        return slot in written or any(each.args[0] is slot.args[0] for each in written if not self.has_parts)
+
+    def note_run(self, given: Arguments) -> None:
+        """Take note that a block may have filled the caches that what has run it has."""
+        passed = (*given.positional, *dict(given.named).values())
+        if self.has_written and any(self.terms.cache in self.terms.leaves(each) for each in passed):
+            self.held[self.terms.cache, _WRITTEN] = self.terms.true
+            self.fill()
 
     def fill(self) -> None:
         """Let caches be filled ones, if blocks were run that may have filled them."""
         if (self.terms.cache, _WRITTEN) in self.held:
             for frame in self.frames:
-                frame.names.update({name: self._filled(each) for name, each in frame.names.items()})
-            self.held.update({key: self._filled(each) for key, each in self.held.items()})
-
-    def _filled(self, term: Term) -> Term:
-        if term.op == "either":
-            test, one, other = term.args
-            return self.terms.either(test, self._filled(one), self._filled(other))  # type: ignore[arg-type]
-        return self.terms.filled if term is self.terms.cache else term
+                frame.names.update({name: self.terms.filled_one(each) for name, each in frame.names.items()})
+            self.held.update({key: self.terms.filled_one(each) for key, each in self.held.items()})
 
     def joined_tensors(self, given: Term) -> Term | None:
         """Return what concatenating tensors to an empty cache gives: the same tensors."""

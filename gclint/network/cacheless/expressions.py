@@ -7,10 +7,11 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from gclint.code.walk import walk
 from gclint.network.cacheless.asking import is_length
 from gclint.network.cacheless.calls import CallTerms
 from gclint.network.cacheless.items import Arguments
-from gclint.network.cacheless.terms import TESTS, Term, constant_of
+from gclint.network.cacheless.terms import INDEX, ITEM, TESTS, Term, constant_of
 
 _OPERATORS: Mapping[type[ast.AST], Callable[[Any, Any], object]] = {
     ast.Add: operator.add,
@@ -308,11 +309,15 @@ class ExpressionTerms(CallTerms):
         before, self.log = self.log, self.terms("start")
         for each in node.generators:
             iterated.append(self.bare(self.value(each.iter)))
-            self.assign(each.target, self.item_of(iterated[-1], node))
+            self.assign(each.target, self.item_of(iterated[-1], each))
         tests = tuple(self.value(one) for each in node.generators for one in each.ifs)
-        found = self.terms("comprehension", type(node).__name__, tuple(iterated), tests, item(), self.log)
+        with self.turning(*node.generators):
+            made = item()
+        found = self.terms("comprehension", type(node).__name__, tuple(iterated), tests, made, self.log)
         inner, self.log = self.log, before
-        self.frame.names = outer
+        bound = (each.target.id for each in walk(node) if isinstance(each, ast.NamedExpr))
+        self.frame.names = outer | {name: self.terms("last", found, name) for name in bound}
+        self.fill()
         if inner is not self.terms("start"):
             self.do(self.terms("repeated", found))
         return found
@@ -346,9 +351,9 @@ class ExpressionTerms(CallTerms):
         if iterated.op == "read" and iterated.args[0] in ("enumerate", "zip"):
             parts = [self.item_of(each, node) for each in iterated.args[1].positional]  # type: ignore[union-attr]
             if iterated.args[0] == "enumerate":
-                parts = [self.terms("variable", node, "index"), *parts[:1]]
+                parts = [self.terms("variable", node, INDEX), *parts[:1]]
             return self.terms("tuple", tuple(parts))
-        found = self.terms("item", iterated, self.terms("variable", node, "item"))
+        found = self.terms("item", iterated, self.terms("variable", node, ITEM))
         self.learn_item(found, iterated)
         return found
 

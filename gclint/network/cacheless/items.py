@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from gclint.code.names import names
@@ -55,13 +56,34 @@ class Items(Ways):
         """What terms may be of what a project defines, or imports."""
         self.results: dict[ast.Call, Callable[[], Term]] = {}
         """What gives the values of certain calls, and evaluates their arguments."""
+        self.block: Term | None = None
+        """The block that was entered last."""
         self.is_inside = False
         """Whether it is inside of a block."""
+        self.around: list[ast.AST] = []
+        """The loops whose turns are being followed, the innermost last."""
+        self.is_repeating = False
+        """Whether it is in a loop of a block."""
         self.are_written = False
         """Whether blocks write to caches, so that the one of another layer may hold something."""
         self.has_written = False
+        self.slots: set[tuple[str, ...]] = set()
+        """The paths of attributes under which blocks have the indices of what they write to, or ask for."""
+        self.has_parts = False
+        """Whether the cache consists of several."""
         self.filled: set[Term] = set()
         """What caches gave back that was put into them: some give more, of which code takes the first."""
+
+    @contextmanager
+    def turning(self, *loops: ast.AST) -> Iterator[None]:
+        """Follow a turn of loops, each in the one before."""
+        outer, self.is_repeating = self.is_repeating, self.is_repeating or self.is_inside
+        self.around += loops
+        try:
+            yield
+        finally:
+            del self.around[len(self.around) - len(loops) :]
+            self.is_repeating = outer
 
     def value(self, node: ast.expr) -> Term:
         """Return what an expression computes."""
@@ -110,6 +132,7 @@ class Items(Ways):
         if name == "training":
             return self.terms.true
         if base is self.terms.cache:
+            self.has_parts |= name in known.CACHE_PARTS
             return self.terms.marks if name in _MARKS else self.terms("extent") if name == "shape" else base
         if base is self.terms.none:
             raise self.fail()

@@ -11,7 +11,7 @@ from gclint.code.walk import walk
 from gclint.model import known
 from gclint.network.cacheless.expressions import ExpressionTerms
 from gclint.network.cacheless.state import Dead, Exit
-from gclint.network.cacheless.terms import Term, Terms
+from gclint.network.cacheless.terms import INDEX, ITEM, Term, Terms
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,39 @@ class Loops(ExpressionTerms):
     def _turn(self, node: ast.For | ast.While, begin: Callable[[], None]) -> Sequence[Exit]:
         """Follow a turn, and return how it may end."""
         self.frame.loops.append([])
-        with suppress(Dead):
+        with self.turning(node), suppress(Dead):
             begin()
             self.body(node.body)
             self.frame.loops[-1].append(Exit(self.path, self.terms.none, self.state()))
         return self.frame.loops.pop()
+
+    def is_repeated(self, block: Term) -> bool:
+        """Tell whether a loop around runs a block in several turns, as far as is known."""
+        each = [_loop_over(leaf) for leaf in self.terms.leaves(block)]
+        return any(node not in loops for node in self.around for loops in each)
+
+
+def _loop_over(block: Term) -> tuple[ast.AST, ...]:
+    """Return the loop of which each turn has another item of a stack, if a block is one."""
+    if block.op != "item":
+        return ()
+    stack, index = block.terms()
+    if index.op == "item":  # Of a range.
+        numbers, index = index.terms()
+        if numbers.op not in ("read", "computed") or numbers.args[0] != "range":
+            return ()
+    is_turn = index.op == "variable" and index.args[1] in (ITEM, INDEX)
+    return (index.args[0],) if is_turn and _is_stack(stack) else ()  # type: ignore[return-value]
+
+
+def _is_stack(term: Term) -> bool:
+    """Tell whether something has no item twice: an attribute, a part of one, or one in another order."""
+    if term.op == "item":
+        stack, index = term.terms()
+        return index.op == "slice" and _is_stack(stack)
+    if term.op == "read" and term.args[0] in ("list", "reversed", "tuple"):
+        return all(map(_is_stack, term.args[1].positional))  # type: ignore[union-attr]
+    return term.op == "attribute"
 
 
 def _assigned(node: ast.AST) -> list[str]:

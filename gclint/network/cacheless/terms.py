@@ -15,6 +15,10 @@ TESTS = frozenset(("is given", "is", "compared", "not", "is a"))
 """Operations that give True or False."""
 
 
+ITEM, INDEX = "<item>", "<index>"
+"""What a turn of a loop goes over, and its number, as variables; no name of the code is like these."""
+
+
 class Term:
     """An operation with what it is applied to."""
 
@@ -92,6 +96,13 @@ class Terms:
         while term.op == "either" and term.args[0] is test:
             term = term.args[1 if holds else 2]  # type: ignore[assignment]
         return term
+
+    def filled_one(self, term: Term) -> Term:
+        """Return a value in which caches are those that blocks may have filled."""
+        if term.op == "either":
+            test, one, other = term.args
+            return self.either(test, self.filled_one(one), self.filled_one(other))  # type: ignore[arg-type]
+        return self.filled if term is self.cache else term
 
     def leaves(self, term: Term) -> frozenset[Term]:
         """Return the things that a choice is between."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
@@ -14,7 +13,7 @@ from typing import Literal
 from gclint.code.paths import shown
 from gclint.report.page import matrix
 from gclint.report.page.excerpts import Sources, brief
-from gclint.report.page.matrix import MatrixCell, State
+from gclint.report.page.matrix import MatrixCell
 from gclint.report.page.repairs import RepairSection
 from gclint.report.verification import Story, stories
 from gclint.verify.proven import proven_setting
@@ -24,7 +23,6 @@ from gclint.verify.worker.protocol import ClassResult, Cost, Mode, ObservedSite
 
 _CHECKPOINTED: Mode = "non-reentrant"
 """The mode whose memory the row shows."""
-_INDEX = re.compile(r"\.?(?<!\d)(\d+)$")
 
 Outcome = Literal["passed", "failed", "repaired", "not run"]
 """The outcome of a row; ``repaired`` failed before a repair that a run has proven."""
@@ -122,54 +120,6 @@ def _kinds(result: ClassResult) -> Iterator[str]:
     for setup in result.setups:
         if setup.outcome == "fails":
             yield f"{setup.group}: {setup.symptom or 'fails'}"
-
-
-@dataclass(frozen=True)
-class BlockMark:
-    """One block of a stack."""
-
-    name: str
-    state: State
-    label: str
-
-
-def stacks(result: ClassResult) -> dict[str, list[BlockMark]]:
-    """Return the blocks by their stacks, with their states in the first scenario."""
-    seen: dict[str, list[str]] = {}
-    modes = []
-    for mode in CHECKPOINTED:
-        for verdict in result.verdicts:
-            if (verdict.scenario, verdict.mode) == ("default", mode):
-                modes.append(mode)
-                missed = [
-                    name
-                    for each in verdict.observations
-                    if each.check == "recomputation"
-                    for name in each.about
-                ]
-                for name in missed:
-                    seen.setdefault(name, [])
-                for name in verdict.recomputed:
-                    seen.setdefault(name, []).append(mode)
-    found: defaultdict[str, list[BlockMark]] = defaultdict(list)
-    for name in sorted(seen, key=_natural):
-        found[_INDEX.sub("", name) or name].append(_block(name, seen[name], modes))
-    return dict(found)
-
-
-def _block(name: str, modes: Sequence[str], run: Sequence[str]) -> BlockMark:
-    found = _INDEX.search(name)
-    state: State = "works" if len(modes) == len(run) else "partly" if modes else "fails"
-    label = {
-        "works": "recomputed",
-        "partly": f"recomputed {' and '.join(modes)} only",
-        "fails": "not recomputed",
-    }[state]
-    return BlockMark(found[1] if found else name.rpartition(".")[2], state, label)
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in name.split(".")]
 
 
 def sites(result: ClassResult) -> list[ObservedSite]:

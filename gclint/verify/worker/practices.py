@@ -170,8 +170,7 @@ class WrapperPractice(Practice):
     """Training with blocks that something other than transformers checkpoints."""
 
     by: str = ""
-    """What does so: accelerate for ``fsdp`` or ``fsdp2``, or a checkpoint function that finds its layer by
-    ``func.__self__`` and the like; for ``fully_shard`` it is transformers."""
+    """What does so: accelerate for ``fsdp`` or ``fsdp2``; for ``fully_shard`` it is transformers."""
     is_cached: bool = False
     """Whether ``use_cache`` is left at its default, instead of being disabled."""
     has_dropout: bool = False
@@ -308,8 +307,6 @@ def _wrappers() -> Iterator[Practice]:
         yield make(f"{by}/named", by=by, are_named=True)
         yield make(f"{by}/dropout", by=by, has_dropout=True, are_named=True)
     yield make(SHARDED, by=SHARDED)
-    for by in ("func.__self__", "func.func.__self__", "func.args[0]"):
-        yield make(f"custom/{by}", by=by)
 
 
 def _parallel() -> Iterator[Practice]:

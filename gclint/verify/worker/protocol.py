@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass, field, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gclint.verify.worker.branches import Branch
@@ -495,6 +495,7 @@ def write_message(handle: int, message: Message) -> None:
         data = data[os.write(handle, data) :]
 
 
+@lru_cache(maxsize=1)  # A line is looked at before it is taken.
 def decode(line: str) -> Message | Request:
     """Return the message that :func:`encode` has encoded; raise ValueError if it is something else."""
     try:

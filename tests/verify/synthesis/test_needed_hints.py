@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -19,7 +20,6 @@ from gclint.verify.worker.synthesis.hints.failure import is_tensor  # noqa: E402
 from gclint.verify.worker.tiny_model import NotSynthesisable  # noqa: E402
 from tests.verify.planted import FOLDER  # noqa: E402
 from tests.verify.synthesis.one_layer import first  # noqa: E402
-from tests.verify.synthesis.recorded.case import is_needed_by, name_of  # noqa: E402
 
 _PACKAGE = "hints"
 
@@ -38,15 +38,21 @@ def _hints() -> Iterator[None]:
 def _model(hint: table.Hint) -> Any:
     """Return the model that a hint is needed for, which is called like it."""
     module = import_module(f"{_PACKAGE}.{hint.__module__.rpartition('.')[2]}")
+    start = "".join(word.capitalize() for word in hint.__name__.split("_"))
     (found,) = [
         each
         for name, each in inspect.getmembers(module, inspect.isclass)
-        if each.__module__ == module.__name__ and is_needed_by(hint, name)
+        if each.__module__ == module.__name__ and re.match(f"{start}(?![a-z])", name)
+        if not name.endswith("Config")
     ]
     return found
 
 
-@pytest.mark.parametrize("hint", table.HINTS, ids=name_of)
+def _name_of(hint: table.Hint) -> str:
+    return f"{hint.__module__.rpartition('.')[2]}.{hint.__name__}"
+
+
+@pytest.mark.parametrize("hint", table.HINTS, ids=_name_of)
 def test_a_model_runs_with_a_hint_and_not_without(hint: table.Hint, monkeypatch: pytest.MonkeyPatch) -> None:
     model_class = _model(hint)
     first(model_class)

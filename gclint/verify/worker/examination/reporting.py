@@ -41,6 +41,7 @@ _POSSIBLE_CAUSES = (
     *switching.STATISTICS,
     *switching.NESTED,
     *switching.NOTHING,
+    *recomputing.LEFT_BEHIND,
     *switching.STATE,
     *recomputing.UNKNOWN,
 )

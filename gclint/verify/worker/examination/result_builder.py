@@ -16,7 +16,7 @@ from gclint.verify.worker.examination.blocks import Block, is_layer_class
 from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.phrases import names
 from gclint.verify.worker.examination.reporting import diagnose, recipe
-from gclint.verify.worker.examination.run import ENABLING, Run
+from gclint.verify.worker.examination.run import ENABLING
 from gclint.verify.worker.importing import coverage, executed_places
 from gclint.verify.worker.protocol import (
     ClassResult,
@@ -48,13 +48,16 @@ class Sites:
     """Collects the calls of all runs by place."""
 
     def __init__(self) -> None:
-        self._runs: list[tuple[Run, Mapping[str, type]]] = []
+        self._runs: list[tuple[Sequence[BlockCall], frozenset[int], Mapping[str, type]]] = []
+        """The calls of each run, the caches that its backward passes have written to, and the classes of the
+        modules: not the runs, which hold tensors."""
         self._blocks: dict[str, Block] = {}
         self._recomputed: dict[str, bool] = {}
 
     def add(self, comparison: Comparison) -> None:
         """Add the calls of a run."""
-        self._runs.append((comparison.run, comparison.kinds))
+        run = comparison.run
+        self._runs.append((run.calls, run.side_effects.caches, comparison.kinds))
 
     def judge(self, comparison: Comparison) -> None:
         """Add which blocks were recomputed in a run, except for those that lost their gradients."""
@@ -87,10 +90,10 @@ class Sites:
     def facts(self) -> tuple[ObservedSite, ...]:
         """Return what is known, in the order of the source."""
         sites: dict[tuple[SourcePlace, type], _Site] = {}
-        for run, kinds in self._runs:
+        for calls, rewritten, kinds in self._runs:
             # Each node that computes arguments of a call counts once for it.
-            times = Counter(node for call in run.calls for node in set().union(*call.graphs.values()))
-            for call in run.calls:
+            times = Counter(node for call in calls for node in set().union(*call.graphs.values()))
+            for call in calls:
                 site = sites.setdefault((call.place, kinds[call.block]), _Site())
                 site.calls.append(call)
                 site.shared.update(
@@ -98,8 +101,7 @@ class Sites:
                     for name, nodes in call.graphs.items()
                     if any(times[each] > 1 for each in nodes)
                 )
-                written = [kind for each, kind in call.caches.items() if each in run.side_effects.caches]
-                site.rewritten.update(dict.fromkeys(written))
+                site.rewritten.update((kind, None) for each, kind in call.caches.items() if each in rewritten)
         found = [self._fact(place, kind, site) for (place, kind), site in sites.items()]
         return tuple(sorted(found, key=lambda each: (each.place.path, each.place.line, each.block)))
 

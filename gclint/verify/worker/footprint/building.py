@@ -137,7 +137,9 @@ def trainee_of(classes: Sequence[Any], question: EstimateRequest) -> Trainee:
             raise CannotEstimate(f"{model_class.__name__} takes no mask, so there is no padding")
         situation = replace(situation, plan=replace(plan, training=masks))
     if question.bits is not None and question.lora is None:
-        raise CannotEstimate(f"{question.bits}-bit weights are not trained themselves; add --lora")
+        raise CannotEstimate(
+            f"{question.bits}-bit weights are not trained themselves; add --lora, such as --lora r=16"
+        )
     return Trainee(situation, dtype, question)
 
 

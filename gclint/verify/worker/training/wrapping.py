@@ -1,8 +1,8 @@
-"""Trains with checkpointing other than transformers' own: wrappers, and custom checkpoint functions."""
+"""Trains with checkpointing other than transformers' own: the wrappers of accelerate, and torch's FSDP2."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.utils.checkpoint import checkpoint
 
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.model_under_test import ModelUnderTest
@@ -41,7 +40,6 @@ _FSDP_SETTINGS = {
     "fsdp_transformer_layer_cls_to_wrap naming the blocks' classes",
 }
 """Settings of accelerate, the simplest first, by the practices that show whether they work."""
-_LOOK_UPS = ("func.__self__", "func.func.__self__", "func.args[0]")
 
 
 def _prepare(practice: Practice, under_test: ModelUnderTest, blocks: Sequence[Block], rank: Rank) -> Prepared:
@@ -60,11 +58,8 @@ def _prepare(practice: Practice, under_test: ModelUnderTest, blocks: Sequence[Bl
         return Prepared(under_test.model, trained_parameters(under_test.model), made)
     if practice.mode == "plain":
         return Prepared(under_test.model, parameters, made)
-    if practice.by in _CUSTOM:
-        _set_custom(under_test.model, _CUSTOM[practice.by])
-    else:
-        plugin = _plugin(under_test.model, practice, blocks)
-        _FSDP[practice.by](under_test.model, plugin)
+    plugin = _plugin(under_test.model, practice, blocks)
+    _FSDP[practice.by](under_test.model, plugin)
     return Prepared(
         under_test.model,
         parameters,
@@ -158,38 +153,14 @@ _FSDP = {"fsdp": _first_generation, "fsdp2": _second_generation}
 """How accelerate wraps blocks, by the version of FSDP."""
 
 
-def _set_custom(model: Any, find: Callable[[Any], Any]) -> None:
-    """Set a checkpoint function that looks up the layer that it is called for."""
-
-    def custom(function: Any, *args: Any, **kwargs: Any) -> Any:
-        assert isinstance(find(function), nn.Module)
-        return checkpoint(function, *args, use_reentrant=False, **kwargs)
-
-    model._set_gradient_checkpointing(enable=True, gradient_checkpointing_func=custom)
-
-
-def _of_partial(function: Any) -> Any:
-    called: Any = function.func if isinstance(function, partial) else function
-    return called.__self__
-
-
-_CUSTOM: dict[str, Callable[[Any], Any]] = {
-    "func.__self__": lambda function: function.__self__,
-    "func.func.__self__": _of_partial,
-    "func.args[0]": lambda function: function.args[0],
-}
-"""How checkpoint functions look up the layer that they are called for."""
-
-
 def _exists(practice: Practice, under_test: ModelUnderTest) -> bool:
     assert isinstance(practice, WrapperPractice)
     return not practice.has_dropout or under_test.allows(_DROPOUT, ())
 
 
 def advise(rows: Sequence[SetUp]) -> Advice | None:
-    """Return which settings of accelerate to use, and how custom checkpoint functions find their layer."""
-    outcomes = {each.name: each.outcome for each in rows}
-    settings = [*_sharding(outcomes), *_custom_advice(outcomes)]
+    """Return which settings of accelerate to use."""
+    settings = _sharding({each.name: each.outcome for each in rows})
     if settings:
         return Advice(WRAPPER, "; ".join(settings), f"{capitalised('; '.join(settings))}.")
     failing = [f"{each.name} ({each.symptom})" for each in rows if each.outcome == "fails"]
@@ -212,17 +183,6 @@ def _sharding(outcomes: Mapping[str, str]) -> list[str]:
         elif working:
             found.append(f"{words}, use {working[0]}")
     return found
-
-
-def _custom_advice(outcomes: Mapping[str, str]) -> list[str]:
-    tried = [each for each in _LOOK_UPS if f"custom/{each}" in outcomes]
-    working = [each for each in tried if outcomes[f"custom/{each}"] == "works"]
-    # If all work, there is no advice.
-    return (
-        [f"a checkpoint function of your own finds its layer by {working[0]}"]
-        if working and (len(working) < len(tried) or len(tried) == 1)
-        else []
-    )
 
 
 WRAPPING = PracticeGroup(_prepare, advise, exists=_exists, load=lambda: library("accelerate", WRAPPER))

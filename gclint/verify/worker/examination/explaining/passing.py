@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.block_calls import BlockCall
@@ -19,6 +19,7 @@ from gclint.verify.worker.examination.explaining.explanation import (
     places,
     where,
 )
+from gclint.verify.worker.examination.explaining.state_changes import left_behind, nearest, stack_of
 from gclint.verify.worker.examination.fault import NO_INPUT
 from gclint.verify.worker.examination.phrases import line, names
 
@@ -77,12 +78,25 @@ def _shared_dictionary(comparison: Comparison, failed_checks: Sequence[FailedChe
     arguments = dict.fromkeys(
         name for each in calls for name, value in each.dictionaries.items() if value in changed
     )
+    if _reads_another(comparison, failed_checks, arguments):
+        return None
     return Diagnosis(
         Cause.DICTIONARY,
         f"The dictionary {names(arguments)} that {where(calls, 'pass')} is changed by the block, so the "
         "recomputation finds and leaves different values in it. Pass and return tensors instead.",
         places(calls),
     )
+
+
+def _reads_another(
+    comparison: Comparison, failed_checks: Sequence[FailedCheck], arguments: Container[str]
+) -> bool:
+    """Return whether something else than arguments has changed that is read as near to the difference."""
+    each = comparison.divergent
+    changed = left_behind(comparison, failed_checks)
+    if each is not None:
+        changed = nearest(each, each.origin, stack_of(comparison, each.origin))
+    return any(change.holder != "argument" or change.name not in arguments for change in changed)
 
 
 def _lost_activation(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:

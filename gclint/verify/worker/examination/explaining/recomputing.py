@@ -21,7 +21,15 @@ from gclint.verify.worker.examination.explaining.explanation import (
     writers,
 )
 from gclint.verify.worker.examination.explaining.mentions import ON_LINE, code_at
-from gclint.verify.worker.examination.explaining.state_changes import CAUSES, described_change, named, nearest
+from gclint.verify.worker.examination.explaining.state_changes import (
+    CAUSES,
+    described_change,
+    left_behind,
+    named,
+    nearest,
+    setters,
+    stack_of,
+)
 from gclint.verify.worker.examination.inspection.difference import CUTS, FirstDifference
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed
 from gclint.verify.worker.examination.inspection.readable import TORCH
@@ -148,19 +156,34 @@ def _is_beside(comparison: Comparison, origin: FirstDifference) -> bool:
         not change.is_cache
         for each, other in _divergent(comparison)
         if other is origin
-        for change in nearest(each, origin, _stack(comparison, origin), ON_LINE)
+        for change in nearest(each, origin, stack_of(comparison, origin), ON_LINE)
     )
 
 
 def _changed_state(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     """Return what has changed that the recomputation reads, as near to the first difference as possible."""
     for each, origin in _suspects(comparison):
-        changed = nearest(each, origin, _stack(comparison, origin) or each.lines)
+        changed = nearest(each, origin, stack_of(comparison, origin) or each.lines)
         if changed:
             text, lines = described_change(comparison, each, changed)
             first = changed[0]
             cause = Cause.RANDOM_NUMBERS if first.name == TORCH else CAUSES[first.holder]
             return _explained(cause, origin, text, each, lines)
+    return None
+
+
+def _trained_otherwise(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    """Return the weights with a wrong gradient that have other hooks or are trained, but the same values."""
+    wrong = {name for each in failed_checks for name in each.parameters}
+    for each in comparison.checkpoints if comparison.divergent is None else ():
+        changed = [
+            change
+            for change in each.changes
+            if change.holder == "weight" and change.before_key == change.now_key and change.place in wrong
+        ]
+        if changed:
+            text, lines = described_change(comparison, each, changed)
+            return _explained(Cause.STATE, None, text, each, lines)
     return None
 
 
@@ -179,14 +202,6 @@ def _suspects(comparison: Comparison) -> Iterator[tuple[Checkpointed, FirstDiffe
         again = [(each, each.again) for each in comparison.checkpoints if each.again is not None]
         is_torch = fault.kind == "CheckpointError"
         yield from ((each, None) for each, run in again if is_torch or not run.is_complete)
-
-
-def _stack(comparison: Comparison, origin: FirstDifference | None) -> tuple[SourcePlace, ...]:
-    """Return the lines of the first difference, or that of the error."""
-    if origin is not None:
-        return (*origin.stack[:1], *origin.other_stack[:1], *origin.stack[1:])
-    place = comparison.run.error.place_in(comparison.source) if comparison.run.error is not None else None
-    return (place,) if place is not None else ()
 
 
 def _other_forward(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
@@ -238,6 +253,22 @@ def _swapped(origin: FirstDifference) -> str:
     return ""
 
 
+def _left_behind(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    """Return what a later step begins with that recomputation has changed once more."""
+    changed = left_behind(comparison, failed_checks)
+    if not changed:
+        return None
+    lines = tuple(dict.fromkeys(each.place for each in setters(comparison, changed)))
+    shown = f" at {' and '.join(map(line, lines))}" if lines else ""
+    return Diagnosis(
+        CAUSES[changed[0].holder],
+        f"The checkpointed code reads {names(named(changed))} and changes it{shown}, and the recomputation "
+        "changes it again, so the next step begins with another value. Pass it as an argument, or change it "
+        "outside the checkpointed code.",
+        lines,
+    )
+
+
 def _unknown(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     for each, origin in _divergent(comparison):
         return _explained(
@@ -267,7 +298,7 @@ def _unknown(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Di
     )
     if is_same and comparison.checkpoints and all(each.again is not None for each in comparison.checkpoints):
         return _in_backward(comparison)
-    stack = _stack(comparison, None)
+    stack = stack_of(comparison, None)
     shown = f" It fails at {line(stack[0])}: `{code_at(stack[0])}`." if stack else ""
     return Diagnosis(Cause.DISAGREEMENT, f"The cause is not known.{shown}", stack)
 
@@ -331,7 +362,9 @@ RECOMPUTED = (
     PossibleCause(SIDE_EFFECTS, _gradient_mode),
     PossibleCause(SIDE_EFFECTS | COUNTS, _other_module),
     PossibleCause(SIDE_EFFECTS | {"state"}, _changed_state),
+    PossibleCause(GRADIENTS | FROZEN, _trained_otherwise),
 )
 DETACHED = (PossibleCause(GRADIENTS | FROZEN, _detached),)
 FORWARD = (PossibleCause(SIDE_EFFECTS, _other_forward),)
+LEFT_BEHIND = (PossibleCause(frozenset(("state", "second step")), _left_behind),)
 UNKNOWN = (PossibleCause(SIDE_EFFECTS, _unknown),)

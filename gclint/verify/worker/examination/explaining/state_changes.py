@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.examination.comparison import Comparison
+from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.explaining.explanation import checkpoint_at
 from gclint.verify.worker.examination.explaining.mentions import ELSEWHERE, IN_CALLED, ON_LINE, nearness
 from gclint.verify.worker.examination.inspection.difference import FirstDifference
@@ -87,6 +87,14 @@ def nearest(
     return ranks[best] if best[0] <= farthest else []
 
 
+def stack_of(comparison: Comparison, origin: FirstDifference | None) -> tuple[SourcePlace, ...]:
+    """Return the lines of the first difference, or that of the error."""
+    if origin is not None:
+        return (*origin.stack[:1], *origin.other_stack[:1], *origin.stack[1:])
+    place = comparison.run.error.place_in(comparison.source) if comparison.run.error is not None else None
+    return (place,) if place is not None else ()
+
+
 def _may_matter(change: StateChange, each: Checkpointed) -> bool:
     if change.holder == "generator":
         return change.place + change.part in each.drawn or (change.is_new and change.in_block)
@@ -133,8 +141,7 @@ def described_change(
 ) -> tuple[str, tuple[SourcePlace, ...]]:
     """Return the sentences about a change, and the lines that make it."""
     first = changed[0]
-    settings = comparison.inspection.settings if comparison.inspection is not None else {}
-    set_by = [settings[change.place] for change in changed if change.place in settings]
+    set_by = setters(comparison, changed)
     is_whole = sum(change.place == first.place for change in changed) == 1
     is_known = is_whole and first.before and first.now
     values = f", {first.before} in the forward pass and {first.now} now" if is_known else ""
@@ -152,6 +159,23 @@ def described_change(
         first=first,
     )
     return text, tuple(dict.fromkeys(setting.place for setting in set_by))
+
+
+def setters(comparison: Comparison, changed: Iterable[StateChange]) -> list[AttributeAssignment]:
+    """Return what sets the attributes that have changed, as far as it was seen."""
+    settings = comparison.inspection.settings if comparison.inspection is not None else {}
+    return [settings[change.place] for change in changed if change.place in settings]
+
+
+def left_behind(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> list[StateChange]:
+    """Return what a block reads and changes, and its recomputation again, if only later steps are wrong."""
+    if comparison.divergent is not None or all(each.check != "second step" for each in failed_checks):
+        return []
+    own = [
+        replace(each, changes=tuple(change for change in each.changes if change.in_block))
+        for each in comparison.checkpoints
+    ]
+    return next(filter(None, (nearest(each, None, each.lines) for each in own)), [])
 
 
 def named(changed: Iterable[StateChange]) -> list[str]:

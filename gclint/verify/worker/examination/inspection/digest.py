@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 import torch
 from torch import Tensor
+from torch._C import DisableTorchFunction
 
 _MANY = 64
 _TOLERANCES = {torch.float64: 1e-9, torch.float32: 3e-5, torch.bfloat16: 3e-2, torch.float16: 5e-3}
@@ -66,22 +67,29 @@ def shape(tensor: Tensor) -> Digest:
     return Digest(f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}")
 
 
-def _of_tensor(tensor: Tensor) -> Digest:
-    known = shape(tensor)
-    try:
-        with torch.no_grad():
-            return _of_values(tensor, known.text)
-    except (RuntimeError, NotImplementedError, TypeError):
-        # Sparse and quantized tensors, and those of function transforms, do not show their values.
-        return known
+def exact(tensor: Tensor) -> Digest:
+    """Return the digest of a tensor without what tells whether another one is close, which takes longer."""
+    return _of_tensor(tensor, is_exact=True)
 
 
-def _of_values(tensor: Tensor, text: str) -> Digest:
+def _of_tensor(tensor: Tensor, *, is_exact: bool = False) -> Digest:
+    # Whoever watches functions of torch is not to see these.
+    with DisableTorchFunction():
+        known = shape(tensor)
+        try:
+            with torch.no_grad():
+                return _of_values(tensor, known.text, is_exact=is_exact)
+        except (RuntimeError, NotImplementedError, TypeError):
+            # Sparse and quantized tensors, and those of function transforms, do not show their values.
+            return known
+
+
+def _of_values(tensor: Tensor, text: str, *, is_exact: bool) -> Digest:
     dense = tensor.detach().cpu().contiguous().reshape(-1)
     dense = dense.resolve_conj().resolve_neg()
-    bits = zlib.crc32(dense.view(torch.uint8).numpy().tobytes()) if dense.numel() else 0
-    if not dense.is_floating_point() or not dense.numel():
-        if dense.numel() == 1:
+    bits = zlib.crc32(dense.view(torch.uint8).numpy()) if dense.numel() else 0
+    if is_exact or not dense.is_floating_point() or not dense.numel():
+        if dense.numel() == 1 and not dense.is_floating_point():
             text = f"{text} {dense.item()}"
         return Digest(text, bits)
     values = dense.double()

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PretrainedConfig
 
-from gclint.verify.worker.examination.inspection.digest import digest
+from gclint.verify.worker.examination.inspection.digest import digest, exact
 
 _MANY = 50
 _DEEPEST = 6
@@ -84,7 +84,7 @@ class Parts:
     def _token(self, name: str, value: Any) -> Any:
         if isinstance(value, Tensor):
             self.tensors[name] = value
-            found = digest(value)
+            found = exact(value)
             if found.bits or not value.numel():
                 is_trained = isinstance(value, nn.Parameter) and value.requires_grad
                 return ("tensor", found.key, len(value._backward_hooks or ()), is_trained)
