@@ -45,6 +45,8 @@ class Step:
 
 
 _SPREAD = ("-n", "auto")
+_LONGEST = 80 * 60
+"""How many seconds CI may take: it ends what takes longer, and shows nothing of that."""
 _QUICK = (
     Step((), 65, "install gclint and what its tests need into .cache/tests"),
     Step(("ruff", "check", "."), 1, "lint"),
@@ -118,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed = []
     for number, step in enumerate(to_do):
         announce(f"{number + 1} of {len(to_do)}, {minutes(expected(to_do[number:]))} left: {step.name}")
-        has_passed = _run(step)
+        has_passed = _run(step, began + _LONGEST if options.full else None)
         if not has_passed:
             failed.append(step.name)
         if not (has_passed or step.command):
@@ -128,11 +130,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(bool(failed))
 
 
-def _run(step: Step) -> bool:
-    """Do one thing; return whether it went as it should."""
+def _run(step: Step, end: float | None) -> bool:
+    """Do one thing until a time of the monotonic clock, at most; return whether it went as it should."""
     folder = CACHE / "tests"
     if step.command:
-        return subprocess.run([python_of(folder), "-m", *step.command], cwd=PROJECT).returncode == 0
+        left = None if end is None else max(0.0, end - time.monotonic())
+        command = [str(python_of(folder)), "-m", *step.command]
+        try:
+            return subprocess.run(command, cwd=PROJECT, timeout=left).returncode == 0
+        except subprocess.TimeoutExpired:
+            announce(f"stopped: all steps together have taken {minutes(_LONGEST)}")
+            return False
     try:
         fresh_environment(folder, "-c", "constraints.txt", "-e", ".[test,verify]")
     except EnvironmentUnavailable as error:

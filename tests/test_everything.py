@@ -144,6 +144,30 @@ def test_what_failed_is_named_and_the_rest_is_run(
     assert lines[-1] == "== failed: check the types: mypy (in less than a minute)"
 
 
+def test_what_takes_too_long_for_continuous_integration_is_stopped_and_named(
+    run: list[Sequence[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float | None] = []
+
+    def hang(command: Sequence[str], **options: object) -> subprocess.CompletedProcess[bytes]:
+        left = options["timeout"]
+        assert left is None or isinstance(left, float)
+        asked.append(left)
+        if "ruff" in command and left is not None:
+            raise subprocess.TimeoutExpired(command, left)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", hang)
+    assert everything.main(["--full"]) == 1
+    out = capsys.readouterr().out
+    assert "== stopped: all steps together have taken about 80 minutes\n" in out
+    assert "== failed: lint: ruff check .; look at the format: ruff format --check . (" in out
+    assert all(each is not None and 0 < each <= 80 * 60 for each in asked)
+    asked.clear()
+    assert everything.main([]) == 0
+    assert set(asked) == {None}
+
+
 def test_nothing_is_run_without_an_environment(
     run: list[Sequence[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ _RATIO = r"\d+\.\d\d \(\d+\.\d m?s to \d+\.\d m?s\)"
 
 
 @pytest.mark.releases
+@pytest.mark.nightly
 def test_benchmark_prints_ratios_and_targets(
     release: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
