@@ -31,6 +31,12 @@ _LOOKING = names("len isinstance tuple list bool hasattr getattr callable")
 """Functions that do something else with None, a cache, or a container."""
 _SEEING_NAMES = names("locals vars dir eval exec")
 """Functions to which all names are known where they are called."""
+_HOLDING = frozenset(("DynamicCache", "EncoderDecoderCache", "from_legacy_cache"))
+"""What makes caches of others, or of what was in others."""
+_OPTIONS = frozenset(("config", "offloading", "offload_only_non_sliding"))
+"""Arguments by which these are not filled."""
+_EMPTY = frozenset(("argument", "cache", "constant", "entry"))
+"""Operations that give what makes an empty cache."""
 _BUILTINS = names("enumerate zip sorted reversed list tuple dict set")
 
 
@@ -66,11 +72,9 @@ class CallTerms(Functions):
         """Return what a class of outputs makes, or one of caches."""
         kind = kinds[0] if len(kinds) == 1 else None
         name = full_name(kind)
-        if is_known(name, known.CACHES):
-            is_filled = (
-                name.rpartition(".")[2] in known.STATIC_CACHES or self.terms.filled in given.positional
-            )
-            return self.terms.filled if is_filled else self.terms.cache
+        is_own = isinstance(kind, ClassValue) and not kind.info.module.is_library
+        if is_known(name, known.CACHES) and not is_own:
+            return self._cache_of(name.rpartition(".")[2], given)
         bases = kind.info.external_bases if isinstance(kind, ClassValue) else ()
         if any(is_known(each, known.CACHES | known.CACHE_BASES) for each in bases):
             return self.terms.filled  # Nobody knows what it gives back.
@@ -78,6 +82,13 @@ class CallTerms(Functions):
         if not is_output or given.positional or given.rest:
             return None
         return self.terms("output", name, tuple(sorted(given.named)))
+
+    def _cache_of(self, kind: str, given: Arguments) -> Term:
+        """Return what a class of caches makes: an empty one, if nothing is in what it gets."""
+        named = [each for name, each in given.named if name not in _OPTIONS]
+        made_of = {each.op for one in (*given.positional, *named) for each in self.terms.leaves(one)}
+        is_filled = not made_of <= _EMPTY if kind in _HOLDING else "filled" in made_of
+        return self.terms.filled if is_filled or kind in known.STATIC_CACHES else self.terms.cache
 
     def _call_one_of(self, function: Term, kinds: Sequence[object], given: Arguments, node: ast.AST) -> Term:
         if not kinds:
@@ -116,7 +127,7 @@ class CallTerms(Functions):
             return self.in_cache(base, name, given)
         if base.op == "extent":
             return self.terms.constant(0)
-        if base is self.terms.filled:
+        if base.op == "filled":
             return base if name in CONVERTING else self.terms("held", name, given, self.log)
         if base.op in ("tuple", "list", "dict"):
             found = self.in_container(base, name, given)

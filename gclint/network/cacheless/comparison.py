@@ -10,7 +10,7 @@ from functools import partial
 from itertools import product
 
 from gclint.code.outline import Definition
-from gclint.code.walk import Arg
+from gclint.code.walk import Arg, is_constant
 from gclint.model import known
 from gclint.model.cache_values import ARGUMENT, DROPPED
 from gclint.model.objects import TooLong
@@ -163,7 +163,6 @@ def _both(terms: Terms, info: ClassInfo, caller: _Caller) -> tuple[Outcome, Outc
         return results[-1]
 
     without = _followed(terms, info, caller, bare)
-    left = iter(results)
 
     def whole(run: _Run, site: RunSite) -> Term:
         if not run.are_written:
@@ -178,7 +177,10 @@ def _both(terms: Terms, info: ClassInfo, caller: _Caller) -> tuple[Outcome, Outc
             run.are_written = trial.has_written
         is_repeated = run.are_written and run.is_repeated(run.value(site.receiver))
         value = _of_block(run, info, site, _with_filled_caches if is_repeated else _with_known_caches)
-        return _marked(terms, value, next(left, value))
+        run.results_used += 1
+        return _marked(
+            terms, value, results[run.results_used - 1] if run.results_used <= len(results) else value
+        )
 
     return _followed(terms, info, caller, whole), without
 
@@ -209,15 +211,25 @@ def _method_of(site: RunSite) -> tuple[ClassInfo, Definition] | None:
     return None
 
 
+def sites_beside(info: ClassInfo, site: RunSite, sites: Iterable[RunSite]) -> list[RunSite]:
+    """Return the calls of a block in the same method as one of them, which is among them."""
+    place = site.owner, _method_of(site)
+    calls = [each for each in sites if info in each.blocks and each.function is None]
+    return [each for each in calls if (each.owner, _method_of(each)) == place] or [site]
+
+
 def _given(terms: Terms, method: Definition, *, may_be_given: bool) -> dict[str, Term]:
     """Return what a method may get as caches: none, or an empty one if that may be."""
-    names = [parameter.arg for parameter, _, _ in listed_parameters(method.function.args)]
+    defaults = {parameter.arg: default for parameter, _, default in listed_parameters(method.function.args)}
+    given = terms.cache if may_be_given else terms.none
     caches = {
-        name: terms.either(terms("is given", name), terms.cache, terms.none) if may_be_given else terms.none
-        for name in names
+        name: terms.either(terms("is given", name), given, terms.none)
+        if default is None or is_constant(default, None)
+        else terms.filled  # It is the same for each call.
+        for name, default in defaults.items()
         if ARGUMENT.fullmatch(name)
     }
-    return caches | ({USE_CACHE: terms.true} if USE_CACHE in names else {})
+    return caches | ({USE_CACHE: terms.true} if USE_CACHE in defaults else {})
 
 
 def _of_block(
@@ -228,7 +240,7 @@ def _of_block(
     run.is_inside, run.block = True, run.terms("block", info)
     value = run.run_method(info, "forward", run.block, given)
     run.is_inside = False
-    run.note_run(given)
+    run.note_run(given, by_layers=True)
     return value
 
 
@@ -263,13 +275,32 @@ def _with_known_caches(terms: Terms, info: ClassInfo, given: Arguments) -> Argum
     """Return arguments with an empty cache, or none, for what is not followed: it is known to be one."""
 
     def known_one(name: str, value: Term) -> Term:
-        if name == USE_CACHE or _is_cache(value):
+        if name == USE_CACHE:
             return value
-        if any(each.op == "call" for each in terms.leaves(value)):
-            return terms.filled  # It need not be empty.
+        if _is_cache(value):
+            return terms.replaced(value, {terms.filled_by_others: terms.cache})  # Each has its own slot.
+        if not _is_given_one(value):
+            return terms.filled  # Nobody knows whether it is empty.
         return terms.either(terms("is given", value), terms.cache, terms.none)
 
     return _changed(info, given, known_one)
+
+
+def _is_given_one(term: Term) -> bool:
+    """Tell whether a value is what a caller gives, or an item of that: caches that are empty, or none."""
+    parts: Iterable[object]
+    if term.op == "either":
+        parts = term.args[1:]
+    elif term.op == "item":
+        parts = term.args[:1]
+    elif term.op == "read" and term.args[0] in ("tuple", "list", "zip", "enumerate"):
+        parts = term.args[1].positional  # type: ignore[union-attr]
+    elif term.op == "comprehension":
+        _, iterated, _, made, _ = term.args
+        parts = (None,) if isinstance(made, Term) and made.op == "call" else iterated  # type: ignore[assignment]
+    else:
+        return term.op in ("argument", "entry") or _is_cache(term)
+    return all(isinstance(each, Term) and _is_given_one(each) for each in parts)
 
 
 def _with_filled_caches(terms: Terms, info: ClassInfo, given: Arguments) -> Arguments:

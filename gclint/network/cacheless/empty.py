@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from gclint.code.names import names
 from gclint.network.cacheless.asking import full_name
 from gclint.network.cacheless.items import Arguments, Items
+from gclint.network.cacheless.state import State
 from gclint.network.cacheless.terms import Term
 
 _NUMBERS = names("get_seq_length get_usable_length")
@@ -15,6 +17,8 @@ CONVERTING = frozenset(("to_legacy_cache", "to"))
 """Methods of caches that give the same in another form."""
 _WRITTEN = "written"
 """What is noted of an index of a layer, or of the cache, once something was put there."""
+_MARKED = "marked"
+_WRITTEN_BY_ANY = "written by another module"
 _PILES = frozenset(("tuple", "list", "dict"))
 _USUAL_CACHES = frozenset(("Cache", "DynamicCache"))
 
@@ -25,7 +29,7 @@ class EmptyCaches(Items):
     def in_cache(self, base: Term, name: str, given: Arguments) -> Term:
         """Return what a method of an empty cache gives: what it got, or nothing yet."""
         if base is self.terms.marks:
-            return self.terms.false
+            return self.mark(given.positional[0] if name == "get" and given.positional else None)
         if name in CONVERTING:
             return base
         index = next((value for key, value in given.named if key == "layer_idx"), None)
@@ -38,19 +42,36 @@ class EmptyCaches(Items):
             )
             return self.terms.constant(0) if is_empty else self.terms("held", name, given, self.log)
         if name == "sum":
-            return self.terms.constant(0)
+            extent = self.extent()
+            return self.terms.constant(0) if extent.op == "extent" else extent
         if name == "size":
-            return (
-                self.item(self.terms("extent"), given.positional[0])
-                if given.positional
-                else self.terms("extent")
-            )
+            return self.item(self.extent(), given.positional[0]) if given.positional else self.extent()
         if name == "update" and len(given.positional) >= 2:
             return self._updated(
                 given.positional, given.positional[2] if len(given.positional) > 2 else index
             )
         self.has_written = True  # Nobody knows what else fills a cache.
         return base
+
+    def mark(self, index: Term | None) -> Term:
+        """Return whether a cache says that it was filled: not of a block's own slot before it writes."""
+        slot = None if index is None else self._slot(index)
+        is_set = slot is not None and (slot, _MARKED) in self.held
+        if self.is_inside and (slot is None or is_set or self._may_be_written(slot)):
+            return self.terms("held", index or self.terms.none, self.log)
+        self.slots.update(() if slot is None else (slot.args[1],))  # type: ignore[arg-type]
+        return self.terms.false
+
+    def set_mark(self, index: Term) -> None:
+        """Take note that a block says of its slot that it is filled."""
+        slot = self._slot(index)
+        if slot is not None:
+            self.held[slot, _MARKED] = self.terms.true
+
+    def extent(self) -> Term:
+        """Return the shape of what is in a cache: nothing, unless a block has put something there."""
+        is_written = self.are_written or any(what == _WRITTEN for _, what in self.held)
+        return self.terms("held", self.log) if self.is_inside and is_written else self.terms("extent")
 
     def _updated(self, given: Sequence[Term], index: Term | None) -> Term:
         """Return what a cache gives back that gets keys and values: these, if it had none of the layer."""
@@ -79,19 +100,43 @@ class EmptyCaches(Items):
         written = {each for each, what in self.held if what == _WRITTEN and each.op == "slot"}
         return slot in written or any(each.args[0] is slot.args[0] for each in written if not self.has_parts)
 
-    def note_run(self, given: Arguments) -> None:
-        """Take note that a block may have filled the caches that what has run it has."""
+    def note_run(self, given: Arguments, *, by_layers: bool = False) -> None:
+        """Take note that something may have filled the caches that what has run it has.
+
+        Args:
+            given: the arguments.
+            by_layers: whether it was a block, and no other module.
+        """
         passed = (*given.positional, *dict(given.named).values())
         if self.has_written and any(self.terms.cache in self.terms.leaves(each) for each in passed):
-            self.held[self.terms.cache, _WRITTEN] = self.terms.true
+            self.held[self.terms.cache, _WRITTEN if by_layers else _WRITTEN_BY_ANY] = self.terms.true
             self.fill()
 
-    def fill(self) -> None:
-        """Let caches be filled ones, if blocks were run that may have filled them."""
-        if (self.terms.cache, _WRITTEN) in self.held:
-            for frame in self.frames:
-                frame.names.update({name: self.terms.filled_one(each) for name, each in frame.names.items()})
-            self.held.update({key: self.terms.filled_one(each) for key, each in self.held.items()})
+    def marks_of(self, state: State, before: State) -> Iterator[tuple[tuple[Term, str], Term]]:
+        """Yield what a state notes of caches that have been filled since another one."""
+        for each in (_WRITTEN, _WRITTEN_BY_ANY):
+            key = self.terms.cache, each
+            if key in state.held and key not in before.held:
+                yield key, state.held[key]
+
+    def fill(self, *, by_others: bool = False) -> None:
+        """Let caches be filled ones, if blocks were run that may have filled them.
+
+        Args:
+            by_others: whether these are layers of the loop whose next turn begins here.
+        """
+        if self.is_inside:
+            return  # Of the cache that it got, a block sees its own slot.
+        is_any = (self.terms.cache, _WRITTEN_BY_ANY) in self.held
+        if is_any or (self.terms.cache, _WRITTEN) in self.held:
+            filled = partial(self.terms.filled_one, by_others=by_others and not is_any)
+            kept = [self.log]
+            for frame in self.known_frames():
+                frame.names.update({name: filled(each) for name, each in frame.names.items()})
+                kept += frame.names.values()
+            self.held.update({key: filled(each) for key, each in self.held.items()})
+            if any(map(self.terms.keeps_cache, (*kept, *self.held.values()))):
+                self.do(self.terms("filled where nobody follows it"))
 
     def joined_tensors(self, given: Term) -> Term | None:
         """Return what concatenating tensors to an empty cache gives: the same tensors."""

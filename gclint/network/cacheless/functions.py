@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gclint.code.walk import FunctionNode, dotted_name, walk
 from gclint.model import known
@@ -30,6 +30,16 @@ class Functions(EmptyCaches):
         super().__init__(terms)
         self.functions: dict[Term, tuple[FunctionNode | ast.Lambda, TermFrame]] = {}
         """What functions define, with where they do so."""
+
+    def known_frames(self) -> Iterable[TermFrame]:
+        """Return the functions that are being followed, and those in which others are defined."""
+        found = dict.fromkeys(self.frames)
+        for _, frame in self.functions.values():
+            around: TermFrame | None = frame
+            while around is not None:
+                found[around] = None
+                around = around.parent
+        return found
 
     def call_super(self, name: str, given: Arguments) -> Term:
         """Follow a method of the next base."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -67,6 +67,8 @@ class Items(Ways):
         self.are_written = False
         """Whether blocks write to caches, so that the one of another layer may hold something."""
         self.has_written = False
+        self.results_used = 0
+        """How many results of blocks without caches were looked at, in their order."""
         self.slots: set[tuple[str, ...]] = set()
         """The paths of attributes under which blocks have the indices of what they write to, or ask for."""
         self.has_parts = False
@@ -85,6 +87,10 @@ class Items(Ways):
             del self.around[len(self.around) - len(loops) :]
             self.is_repeating = outer
 
+    def known_frames(self) -> Iterable[TermFrame]:
+        """Return the functions whose names code may still read."""
+        return self.frames
+
     def value(self, node: ast.expr) -> Term:
         """Return what an expression computes."""
         raise NotImplementedError
@@ -95,6 +101,14 @@ class Items(Ways):
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Follow statements."""
+        raise NotImplementedError
+
+    def mark(self, index: Term | None) -> Term:
+        """Return whether a cache says that it was filled."""
+        raise NotImplementedError
+
+    def extent(self) -> Term:
+        """Return the shape of what is in a cache."""
         raise NotImplementedError
 
     def run_method(self, info: ClassInfo, name: str, receiver: Term, given: Arguments) -> Term:
@@ -133,7 +147,7 @@ class Items(Ways):
             return self.terms.true
         if base is self.terms.cache:
             self.has_parts |= name in known.CACHE_PARTS
-            return self.terms.marks if name in _MARKS else self.terms("extent") if name == "shape" else base
+            return self.terms.marks if name in _MARKS else self.extent() if name == "shape" else base
         if base is self.terms.none:
             raise self.fail()
         if (base, name) in self.held:
@@ -154,7 +168,7 @@ class Items(Ways):
         return found
 
     def _method(self, base: Term, kind: Instance, name: str, function: FunctionNode) -> Term:
-        if any((dotted_name(each) or "").endswith("property") for each in function.decorator_list):
+        if any(dotted_name(each) == "property" for each in function.decorator_list):
             return self.run_method(kind.info, name, base, Arguments())
         found = self.terms("method", base, name)
         self.kinds[found] = frozenset((EvaluatedMethod(kind, name),))
@@ -193,7 +207,7 @@ class Items(Ways):
         if base is self.terms.none:
             raise self.fail()
         if base in (self.terms.cache, self.terms.marks):
-            return base if base is self.terms.cache else self.terms.false
+            return base if base is self.terms.cache else self.mark(index)
         if base.op == "many":
             return base.args[0]  # type: ignore[return-value]
         if base.op == "extent":

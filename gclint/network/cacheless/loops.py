@@ -11,7 +11,7 @@ from gclint.code.walk import walk
 from gclint.model import known
 from gclint.network.cacheless.expressions import ExpressionTerms
 from gclint.network.cacheless.state import Dead, Exit
-from gclint.network.cacheless.terms import INDEX, ITEM, Term, Terms
+from gclint.network.cacheless.terms import INDEX, ITEM, Term, Terms, constant_of
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Loops(ExpressionTerms):
         self.entries.update({each: starts[name] for name, each in changing.items()})
         self.frame.names.update(changing)
         self.log = self.terms("start")
-        ends = self._turn(node, begin)
+        ends = self._turns(node, begin, changing)
         self.path = path
         self.enter(entry)
         if not ends:
@@ -101,6 +101,22 @@ class Loops(ExpressionTerms):
         if whole.log is not self.terms("start"):
             self.do(loop.after(self.terms, whole.log))
         self.body(node.orelse)
+
+    def _turns(
+        self, node: ast.For | ast.While, begin: Callable[[], None], changing: Mapping[str, Term]
+    ) -> Sequence[Exit]:
+        """Follow any turn: if blocks fill caches, one that finds what layers before have put there."""
+        entry, path, used = self.state(), self.path, self.results_used
+        ends = self._turn(node, begin)
+        marks = {key: mark for each in ends for key, mark in self.marks_of(each.state, entry)}
+        if not marks:
+            return ends
+        self.path, self.results_used = path, used
+        self.enter(entry)
+        self.held |= marks
+        self.fill(by_others=True)
+        self.frame.names.update(changing)
+        return self._turn(node, begin)
 
     def _turn(self, node: ast.For | ast.While, begin: Callable[[], None]) -> Sequence[Exit]:
         """Follow a turn, and return how it may end."""
@@ -124,10 +140,17 @@ def _loop_over(block: Term) -> tuple[ast.AST, ...]:
     stack, index = block.terms()
     if index.op == "item":  # Of a range.
         numbers, index = index.terms()
-        if numbers.op not in ("read", "computed") or numbers.args[0] != "range":
+        if numbers.op not in ("read", "computed") or numbers.args[0] != "range" or not _counts_up(numbers):
             return ()
     is_turn = index.op == "variable" and index.args[1] in (ITEM, INDEX)
     return (index.args[0],) if is_turn and _is_stack(stack) else ()  # type: ignore[return-value]
+
+
+def _counts_up(numbers: Term) -> bool:
+    """Tell whether a range has no negative numbers, which would be the indices of the last items."""
+    first, *others = numbers.args[1].positional  # type: ignore[union-attr]
+    start = constant_of(first)
+    return not others or (len(others) == 1 and isinstance(start, int) and start >= 0)
 
 
 def _is_stack(term: Term) -> bool:

@@ -49,6 +49,8 @@ class TermFrame:
     """The class whose method it is."""
     parent: TermFrame | None = None
     names: dict[str, Term] = field(default_factory=dict)
+    outer: set[str] = field(default_factory=set)
+    """Those of them that other functions read as well."""
     exits: list[Exit] = field(default_factory=list)
     loops: list[list[Exit]] = field(default_factory=list)
     """Where bodies of loops were left, the innermost last."""
@@ -165,21 +167,28 @@ class Ways:
 
     def joined(self, test: Term, one: State, other: State) -> State:
         """Return what things are by a test: one or the other."""
-        names = [self._merged(test, *each) for each in zip(one.names, other.names, strict=False)]
-        held = self._merged(test, one.held, other.held)
+        unbound = self.terms.unbound
+        pairs = zip(one.names, other.names, strict=False)
+        names = [self._merged(test, *each, lambda _: unbound) for each in pairs]
+        # An attribute that is set on one way only is on the other one what it was before.
+        held = self._merged(test, one.held, other.held, lambda key: self.terms("attribute", *key))
         return State(names, held, self.terms.either(test, one.log, other.log))
 
     def _merged(
-        self, test: Term, one: Mapping[_Key, Term], other: Mapping[_Key, Term]
+        self,
+        test: Term,
+        one: Mapping[_Key, Term],
+        other: Mapping[_Key, Term],
+        missing: Callable[[_Key], Term],
     ) -> Mapping[_Key, Term]:
         if one == other:
             return one
-        unbound, found = self.terms.unbound, dict(one)
+        found = dict(one)
         for key, value in one.items():
-            if (another := other.get(key, unbound)) is not value:
+            if (another := other.get(key) or missing(key)) is not value:
                 found[key] = self.terms.either(test, value, another)
         for key in other.keys() - one.keys():
-            found[key] = self.terms.either(test, unbound, other[key])
+            found[key] = self.terms.either(test, missing(key), other[key])
         return found
 
     def folded(self, exits: Sequence[Exit], path: Path) -> Exit:

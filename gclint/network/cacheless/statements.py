@@ -87,6 +87,14 @@ class Statements(Loops):
     def _follow_functiondef(self, node: ast.FunctionDef) -> None:
         self.frame.names[node.name] = self.function(node)
 
+    def _follow_global(self, node: ast.Global) -> None:
+        self.opaque("statement", node)
+        self.frame.outer.update(node.names)
+
+    def _follow_nonlocal(self, node: ast.Nonlocal) -> None:
+        self.opaque("statement", node)
+        self.frame.outer.update(node.names)
+
     def _follow_import(self, node: ast.Import) -> None:
         for each in node.names:
             found = self.terms("import", each.name)
@@ -161,13 +169,15 @@ class Statements(Loops):
         """Assign a value to a target."""
         if isinstance(target, ast.Name):
             self.frame.names[target.id] = value
+            if target.id in self.frame.outer:
+                self.do(self.terms("assigned", target.id, value))
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target.elts, value)
         elif isinstance(target, ast.Starred):
             self.assign(target.value, value)
         elif isinstance(target, ast.Attribute):
             base = self.value(target.value)
-            if base in (self.terms.cache, self.terms.filled):
+            if base.op in ("cache", "filled"):
                 self.has_written = True
                 self.held[base, target.attr] = value
                 return
@@ -191,8 +201,10 @@ class Statements(Loops):
                 self.assign(each, self.item(value, self.terms.constant(index)))
 
     def _set_item(self, base: Term, index: Term, value: Term) -> None:
-        if base in (self.terms.cache, self.terms.filled, self.terms.marks):
+        if base.op in ("cache", "filled", "marks"):
             self.has_written = True
+            if base.op == "marks":
+                self.set_mark(index)
         elif base is self.terms.none:
             raise self.fail()
         elif base.op == "dict" and index.op == "constant" and isinstance(key := index.args[1], str):

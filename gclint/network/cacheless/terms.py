@@ -5,8 +5,10 @@ A choice that nothing decides is a term, too, so that two runs can be compared o
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TypeAlias
+
+from gclint.code.names import names
 
 Part: TypeAlias = "Term | Hashable"
 
@@ -15,6 +17,17 @@ TESTS = frozenset(("is given", "is", "compared", "not", "is a"))
 """Operations that give True or False."""
 
 
+_HOLDING = frozenset(("tuple", "list", "listed", "dict", "pair", "chosen", "many"))
+"""Operations of terms that are made of others, which stay what they are."""
+_FRESH = TESTS | {"and", "or", "computed", "constant", "held", "slice", "text"}
+"""Operations that give something new, in which nothing is kept of what they got."""
+_GIVING_ITEMS = names(
+    """
+    copy dict enumerate filter items iter keys list map next pop popitem reversed set setdefault sorted tuple
+    values zip
+    """
+)
+"""Functions and methods that give what they got, or make something of it, as they are called in terms."""
 ITEM, INDEX = "<item>", "<index>"
 """What a turn of a loop goes over, and its number, as variables; no name of the code is like these."""
 
@@ -53,6 +66,7 @@ class Terms:
         """Know none but those that everybody needs."""
         self._known: dict[Hashable, Term] = {}
         self._within: dict[Term, frozenset[Term]] = {}
+        self._keeping: dict[Term, bool] = {}
         self.none = self.constant(None)
         self.true = self.constant(True)
         self.false = self.constant(False)
@@ -60,6 +74,8 @@ class Terms:
         """An empty cache, a part of one, or what is in it."""
         self.filled = self("filled")
         """A cache that blocks may have filled."""
+        self.filled_by_others = self("filled", "by other layers")
+        """One in which only layers of the same loop may have put something, each for itself."""
         self.marks = self("marks")
         """What an empty cache says of whether it was filled: no, for any layer."""
         self.unbound = self("unbound")
@@ -97,12 +113,62 @@ class Terms:
             term = term.args[1 if holds else 2]  # type: ignore[assignment]
         return term
 
-    def filled_one(self, term: Term) -> Term:
-        """Return a value in which caches are those that blocks may have filled."""
+    def filled_one(self, term: Term, *, by_others: bool = False) -> Term:
+        """Return a value in which caches, also in containers, are those that blocks may have filled.
+
+        Args:
+            term: the value.
+            by_others: whether only layers of the same loop have filled them.
+        """
+        filled = self.filled_by_others if by_others else self.filled
+        caches = {self.cache: filled, self.filled_by_others: filled}
+        return self.replaced(term, caches)
+
+    def replaced(self, term: Term, others: Mapping[Term, Term]) -> Term:
+        """Return a value with others in the place of some, also in containers, and where a test decides."""
         if term.op == "either":
             test, one, other = term.args
-            return self.either(test, self.filled_one(one), self.filled_one(other))  # type: ignore[arg-type]
-        return self.filled if term is self.cache else term
+            return self.either(test, self.replaced(one, others), self.replaced(other, others))  # type: ignore[arg-type]
+        if term.op in _HOLDING:
+            return self(term.op, *(self._replaced_in(each, others) for each in term.args))
+        return others.get(term, term)
+
+    def _replaced_in(self, part: Part, others: Mapping[Term, Term]) -> Part:
+        if isinstance(part, Term):
+            return self.replaced(part, others)
+        return tuple(self._replaced_in(each, others) for each in part) if type(part) is tuple else part
+
+    def keeps_cache(self, term: Term) -> bool:
+        """Tell whether an empty cache is in a value, or in the log, in a way that is not followed."""
+        while term.op == "then":  # These are the longest.
+            if self._keeps(term.args[1]):
+                return True
+            term = term.args[0]  # type: ignore[assignment]
+        return self._keeps(term)
+
+    def _keeps(self, part: object) -> bool:
+        if isinstance(part, tuple):
+            return any(map(self._keeps, part))
+        if not isinstance(part, Term) or part.op in _FRESH:
+            return False
+        found = self._keeping.get(part)
+        if found is None:
+            parts = part.args
+            if part.op == "either":
+                parts = part.args[1:]
+            elif part.op == "item":
+                parts = part.args[:1]
+            elif part.op == "read" and part.args[0] not in _GIVING_ITEMS:
+                parts = ()
+            elif part.op == "loop":
+                _, iterated, result, needed, _ = part.args
+                parts = (iterated, result, *(each[2] for each in needed))  # type: ignore[union-attr]
+            found = self._keeping[part] = part is self.cache or self.keeps_cache_in(parts)
+        return found
+
+    def keeps_cache_in(self, parts: tuple[object, ...]) -> bool:
+        """Tell the same of the parts of a term."""
+        return any(self.keeps_cache(each) if isinstance(each, Term) else self._keeps(each) for each in parts)
 
     def leaves(self, term: Term) -> frozenset[Term]:
         """Return the things that a choice is between."""
@@ -126,8 +192,6 @@ class Terms:
             return bool(term.args[1])
         if term.op in ("tuple", "list", "dict"):
             return bool(term.args[-1]) if term.op != "dict" or term.args[-1] else None
-        if term.op == "marks":
-            return False
         if term.op == "not":
             inner = self.truth(term.args[0])  # type: ignore[arg-type]
             return None if inner is None else not inner
