@@ -46,6 +46,12 @@ _MEANING_MORE = {
     ("GC301/in_an_old_release", "classes in branches"),
     # With one variable for all stacks of a model, what cannot be followed of one is doubted of all.
     ("GC003/receives_otherwise", "stack by walrus"),
+    # What has another name may be filled by it, which is not followed.
+    *(
+        (f"GC002/{fixture}", f"{name} by walrus")
+        for fixture in ("keeps_its_cache", "positional_cache")
+        for name in ("loops", "stack")
+    ),
     # Scripts beside the models are searched for words as they are usually written.
     ("GC302/forward_replaced_in_a_script", "spaced attributes"),
     ("GC302/forward_collected_in_a_class", "spaced attributes"),

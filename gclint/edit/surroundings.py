@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from gclint.code.paths import shown
 from gclint.code.remembered import remembered
-from gclint.edit.users import module_word, users_naming
+from gclint.edit.users import users
 from gclint.model.received import Received, Records, records
 from gclint.model.surroundings import Around, Block, Matter
 from gclint.network.evaluation.classes import ClassInfo
@@ -195,6 +195,5 @@ def _records(network: Network) -> Records:
         for site in (*network.run_sites, *network.foreign_sites)
         for info in site.blocks
     }
-    names = frozenset((module_word(network.file), *network.module.classes)) - {""}
-    around = [each.file for each in users_naming(network, names)]
+    around = [each.file for each in users(network)]
     return records(network.project, [network.file, *around], tuple(blocks))

@@ -25,6 +25,11 @@ def users_naming(network: Network, names: frozenset[str]) -> tuple[ModuleInfo, .
     return tuple(_users(network, names))
 
 
+def users(network: Network) -> tuple[ModuleInfo, ...]:
+    """Return the other modules that import from a file, and name it or one of its classes."""
+    return users_naming(network, frozenset((module_word(network.file), *network.module.classes)) - {""})
+
+
 def _users(network: Network, names: Collection[str]) -> Iterator[ModuleInfo]:
     project, classes = network.project, frozenset(network.module.classes)
     stem = module_word(network.file)

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from gclint.code.file import SourceFile
 from gclint.code.paths import shown
 from gclint.code.walk import last_name, text_of, walk
 from gclint.edit.group import BlockGroup, sites_of
 from gclint.edit.replaced import files_around, is_machinery
 from gclint.edit.surroundings import emptied_doubts
+from gclint.edit.users import users
+from gclint.model import known
+from gclint.model.cache_passing import not_fresh
+from gclint.model.notes import quoted
 from gclint.model.numbering import unnumbered
 from gclint.model.objects import TooLong
-from gclint.network.cacheless.comparison import CacheDifference, difference, slots_used
+from gclint.model.patches import Patch, patches
+from gclint.network.cacheless.comparison import CacheDifference, difference, sites_beside, slots_used
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.importers import words_in
 from gclint.network.model import Network
 from gclint.network.outside import KEEPING
 from gclint.network.runsite import RunSite
 
+_CACHES = known.CACHES | known.CACHE_BASES
 _WORDS: Mapping[CacheDifference, str] = {
     CacheDifference.ERROR: (
         "the block, or the code around it, then raises an error that it does not raise now"
@@ -33,36 +40,72 @@ def group_doubts(network: Network, group: BlockGroup) -> Iterator[str]:
     beside = {site for branch in group.branches.values() for site in branch.plain}
     sites = [site for site in sites_of(network, group) if site not in beside and site.function is None]
     for info in group.blocks:
-        yield from site_doubts(info, [site for site in sites if info in site.blocks])
-        yield from _kept(network, info)
+        within = [site for site in sites if info in site.blocks]
+        yield from _taken_doubts(network, info, within)
 
 
 def cache_doubts(network: Network, site: RunSite) -> Iterator[str]:
     """Yield what the blocks of a call do otherwise if it lets the base class take their cache away."""
     for info in site.blocks:
-        yield from site_doubts(info, (site,))
-        yield from _kept(network, info)
+        yield from _taken_doubts(network, info, sites_beside(info, site, network.run_sites))
     yield from emptied_doubts(network, site.blocks)
 
 
+def _taken_doubts(network: Network, info: ClassInfo, sites: Sequence[RunSite]) -> Iterator[str]:
+    doubts = [*site_doubts(info, sites)]
+    yield from doubts or _slot_doubts(network, info, sites)
+    yield from _kept(network, info)
+
+
 def site_doubts(info: ClassInfo, sites: Sequence[RunSite]) -> Iterator[str]:
-    """Yield what a block does otherwise, or the code that runs it, when its cache is taken away."""
+    """Yield what a block does otherwise, or the code that runs it, when its cache is taken away.
+
+    That is if each layer has a slot of its own in it, which a run shows.
+    """
     found = difference(info, sites)
     if found is not None:
         yield f"checkpointing takes the cache away from `{info.name}`, and {_WORDS[found]}"
-        return
+
+
+def _slot_doubts(network: Network, info: ClassInfo, sites: Sequence[RunSite]) -> Iterator[str]:
+    """Yield where a layer may not have a slot of its own."""
+    beside = dict.fromkeys(each for site in sites for each in site.blocks)
     try:
-        slots = sorted(slots_used(info))
+        slots = {each.name: slots_used(each) for each in beside}
     except (TooLong, RecursionError):
         yield f"checkpointing takes the cache away from `{info.name}`, and {_WORDS[CacheDifference.UNKNOWN]}"
         return
-    for owner in dict.fromkeys(site.owner for site in sites if slots):
-        for path in unnumbered(owner.module.library.project, owner.file, owner.name, info.name, slots):
-            slot = ".".join(("self", *path))
+    around = (network.file, *(each.file for each in users(network)))
+    files = [each for each in around if not is_machinery(network.project, each)]
+    yield from _not_fresh(network, info, sites, files) if any(slots.values()) else ()
+    for owner in dict.fromkeys(site.owner for site in sites if slots.get(info.name)):
+        for block, path in unnumbered(network.project, files, owner.file, owner.name, slots):
+            slot = f"`{'.'.join(('self', *path))}`" + ("" if block == info.name else f" of `{block}`")
             yield (
-                f"`{info.name}` may find in its cache what another layer has put there, which "
-                f"checkpointing takes away: `{slot}` may not be another number in each layer"
+                f"`{info.name}` may find in its cache what another layer has put there, which checkpointing "
+                f"takes away: {slot} may not be another number in each layer"
             )
+
+
+def _not_fresh(
+    network: Network, info: ClassInfo, sites: Sequence[RunSite], files: Sequence[SourceFile]
+) -> Iterator[str]:
+    """Yield where a cache may hold something when the blocks get it, be another one, or be read later."""
+
+    def named(file: SourceFile, row: int) -> str:
+        return f"line {row}" + ("" if file is network.file else f" of {shown(file.path)}")
+
+    calls = {site.call for site in network.run_sites}
+    for file, node in not_fresh(files, {site.owner.name for site in sites}, calls):
+        where = named(file, getattr(node, "lineno", 0))
+        yield (
+            f"`{quoted(node)}` on {where} may pass a cache that holds something, or read one after the "
+            f"blocks of `{info.name}` have run, which put nothing into it while checkpointing"
+        )
+    for file in files:
+        for each in patches(file):
+            if isinstance(each, Patch) and not _CACHES.isdisjoint((each.full, each.full.rpartition(".")[0])):
+                yield f"`{each.code}` on {named(file, each.row)} may change what a cache gives back"
 
 
 def _kept(network: Network, info: ClassInfo) -> Iterator[str]:

@@ -641,6 +641,8 @@ def _shifted(node: ast.AST, left: Value, right: Value) -> Value:
             (turn,), (added,) = turns.things, others.things
             if isinstance(turn, Turn) and added == Constant(0):
                 return turns
+            if isinstance(added, ModelSetting) and added.is_any:
+                continue
             if isinstance(turn, Turn) and turn.added is None and isinstance(added, (Constant, ModelSetting)):
                 return of(replace(turn, added=added))
     return PLAIN

@@ -3,25 +3,55 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from gclint.code.file import SourceFile
 from gclint.code.project import Project
-from gclint.code.walk import COMPREHENSIONS, LOOPS, children, last_name, walk
+from gclint.code.walk import COMPREHENSIONS, LOOPS, walk
 from gclint.model.attributes import new_spaces
 from gclint.model.cache_values import CacheValues
 from gclint.model.frames import Frame
+from gclint.model.mentions import Layers, stay
 from gclint.model.objects import TooLong
-from gclint.model.values import NEVER, NONE, Class, Object, Turn, Value, join, of
+from gclint.model.spaces import Space
+from gclint.model.stacking import fillings
+from gclint.model.values import (
+    NEVER,
+    NONE,
+    Box,
+    Call,
+    Class,
+    Field,
+    Fixed,
+    Object,
+    Partial,
+    Thing,
+    Turn,
+    Value,
+    join,
+    of,
+)
 
 _LOOPS = (*LOOPS, *COMPREHENSIONS)
 _MAKING = "__init__"
 _APPENDING = "append"
-_FILLING = frozenset(("extend", "insert"))
 
 
 class _Reader(CacheValues):
     """Follows what makes models, and tells what is passed by its name from the rest of a call."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(space.spaces, is_quiet=True)
+        self.made_by: dict[ast.AST, tuple[Value, list[Call]]] = {}
+        """What calls of classes have made, and what of."""
+
+    def make(self, kind: Class, call: Call, node: ast.AST, frame: Frame) -> Value:
+        """Return an object of a class that is made with these values."""
+        made = super().make(kind, call, node, frame)
+        before, calls = self.made_by.get(node, (NEVER, []))
+        self.made_by[node] = join((before, made)), [*calls, call]
+        return made
 
     def argument(self, node: ast.arg, default: ast.expr | None, frame: Frame) -> Value:
         """Return what anybody passes to a function: nobody calls one here."""
@@ -29,59 +59,96 @@ class _Reader(CacheValues):
 
 
 def unnumbered(
-    project: Project, file: SourceFile, owner: str, block: str, paths: Iterable[tuple[str, ...]]
-) -> Iterator[tuple[str, ...]]:
+    project: Project,
+    files: Collection[SourceFile],
+    file: SourceFile,
+    owner: str,
+    slots: Mapping[str, Collection[tuple[str, ...]]],
+) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield which attributes of a model's layers may not be the number that each has for itself.
 
     Args:
         project: the files of a run.
+        files: those whose code may do something with the model.
         file: what defines the model.
         owner: the name of its class.
-        block: the name of the layers' class.
-        paths: the names of attributes that lead from a layer to a number, in an order that stays.
+        slots: by the names of the layers' classes, the names of attributes that lead from one to a number.
     """
-    space = new_spaces(project).of(file)
-    reader = _Reader(space.spaces, is_quiet=True)
+    paths = [(block, path) for block, several in slots.items() for path in sorted(several)]
     try:
-        kinds = [each for each in (space.value(owner) or NEVER).things if isinstance(each, Class)]
-        made = join(reader.make_anyhow(each, space.frame) for each in kinds)
-        makers = [maker for kind in kinds for each in reader.line(kind) for maker in _makers(each)]
-        stacks = dict(_stacks(reader, made, makers))
-        inside = [each for every in stacks.values() for each in every]
-        # In a modular file, a base from another model makes layers of its own class in their place.
-        layers = [each for each in inside if each.kind.node.name == block] or inside
-        line = [one for each in layers for one in reader.line(each.kind) if isinstance(one, Class)]
+        made = _Made(new_spaces(project).of(file), owner)
     except (TooLong, RecursionError):
         yield from paths
         return
-    spaces = {space, *(each.space for each in line)}
-    is_filled = any(_fills(maker, stacks.keys()) for maker in makers)
-    is_certain = not (is_filled or _is_made_in_a_loop(space.tree, owner))
-    loops = [loop for maker in makers for loop in _loops(maker)]
-    first: Turn | None = None
-    for path in paths:
-        found = (thing for each in layers for thing in _at(each, path).things)
+    layers = {block: made.layers(block) for block in slots}
+    by_maker = [[*fillings(each, made.calls.keys(), made.carries)] for each in made.makers]
+    filled = [each for several in by_maker for each in several]
+    assigned = [Counter(store.attr for each in several for store in each.stores) for several in by_maker]
+    numbered = {each for block, path in paths for each in layers[block] if _at(each, path).things}
+    kept = Layers(
+        owner,
+        frozenset((file, *(each.space.file for each in made.line))),
+        frozenset((owner, *(each.node.name for each in made.line))),
+        frozenset(one for each in filled for one in (*each.stores, *each.appends)),
+        frozenset(name for name, held in made.stacks.items() if not numbered.isdisjoint(held)),
+        frozenset(name for _, path in paths for name in path).union(*(each.settings for each in filled)),
+    )
+    loops = {each.iterated for each in filled}
+    are_whole = all({each[stack] for each in assigned} | {0} == {0, 1} for stack in kept.stacks)
+    are_kept = are_whole and stay(kept, dict.fromkeys((*files, file, *made.files())))
+    first: Thing | None = None
+    for block, path in paths:
+        found = (thing for each in layers[block] for thing in _at(each, path).things)
         numbers = [*{each for each in found if each not in NONE.things}]  # No cache takes None for an index.
         number = numbers[0] if len(numbers) == 1 else None
-        is_changed = any(path[-1] in each.usage.set_up for each in spaces)
-        if (
-            not (is_certain and isinstance(number, Turn) and number.loop in loops)
-            or is_changed
-            or (first := first or number) != number
-        ):
-            yield path
+        first = first or number
+        if not (are_kept and isinstance(number, Turn) and number.loop in loops and number == first):
+            yield block, path
 
 
-def _is_made_in_a_loop(tree: ast.AST | None, owner: str) -> bool:
-    """Tell whether a file makes several objects of a class in one place, with the same numbers."""
-    loops = [each for each in (() if tree is None else walk(tree)) if isinstance(each, _LOOPS)]
-    nodes = (node for loop in loops for node in walk(loop))
-    return any(isinstance(node, ast.Call) and last_name(node.func) == owner for node in nodes)
+class _Made:
+    """What the methods that make a model put into it.
+
+    Raises:
+        TooLong: they are too long to follow.
+    """
+
+    def __init__(self, space: Space, owner: str) -> None:
+        reader = _Reader(space)
+        kinds = [each for each in (space.value(owner) or NEVER).things if isinstance(each, Class)]
+        model = join(reader.make_anyhow(each, space.frame) for each in kinds)
+        self.line = [one for kind in kinds for one in reader.line(kind) if isinstance(one, Class)]
+        """Its class, and the bases of that."""
+        self.makers = [maker for each in self.line for maker in _makers(each)]
+        self.stacks = dict(_stacks(reader, model, self.makers))
+        """The modules in its attributes."""
+        inside = {each for every in self.stacks.values() for each in every}
+        self.calls = {
+            node: calls
+            for node, (value, calls) in reader.made_by.items()
+            if not inside.isdisjoint(value.things)
+        }
+        """The calls that make them, with what each of them gets."""
+
+    def layers(self, block: str) -> list[Object]:
+        """Return the layers of a class; in a modular file, a base may make those of another one instead."""
+        inside = [each for every in self.stacks.values() for each in every]
+        return [each for each in inside if each.kind.node.name == block] or inside
+
+    def carries(self, node: ast.Call, argument: ast.expr) -> bool:
+        """Tell whether an argument of a call that makes layers may be a number, or hold one."""
+        values = (each for call in self.calls[node] for each in _passed(call, node, argument))
+        return any(_holds_turn(each, set()) for each in values)
+
+    def files(self) -> Iterator[SourceFile]:
+        """Yield the files that define what is in it."""
+        for every in self.stacks.values():
+            yield from (each.kind.space.file for each in every)
 
 
-def _makers(kind: Class | str | None) -> Iterator[ast.FunctionDef]:
+def _makers(kind: Class) -> Iterator[ast.FunctionDef]:
     """Yield what makes the objects of a class."""
-    for each in kind.node.body if isinstance(kind, Class) else ():
+    for each in kind.node.body:
         if isinstance(each, ast.FunctionDef) and each.name == _MAKING:
             yield each
 
@@ -108,110 +175,27 @@ def _at(layer: Object, path: Sequence[str]) -> Value:
     return value
 
 
-def _fills(maker: ast.FunctionDef, stacks: Collection[str]) -> bool:
-    """Tell whether something else puts layers into stacks than what makes them: one may be there twice."""
-    for node in walk(maker):
-        held = (
-            node.value if isinstance(node, (ast.Subscript, ast.Attribute)) else getattr(node, "target", None)
-        )
-        is_filling = not isinstance(node, ast.Attribute) or node.attr in _FILLING
-        if is_filling and isinstance(held, ast.Attribute) and held.attr in stacks:
+def _passed(call: Call, node: ast.Call, argument: ast.expr) -> Iterable[Value]:
+    """Return what an argument is, or all that a call gets if it is not known which of it that is."""
+    if argument in node.args and not any(isinstance(each, ast.Starred) for each in node.args):
+        return call.positional[node.args.index(argument) :][:1]
+    name = next((each.arg for each in node.keywords if each.value is argument), None)
+    return [value for key, value in call.named if key == name] if name is not None else call.all()
+
+
+def _holds_turn(value: Value, met: set[Thing]) -> bool:
+    """Tell whether a value may be the number of a turn, or something that holds one."""
+    for each in value.things - met:
+        met.add(each)
+        inner: Iterable[Value] = ()
+        if isinstance(each, Object):
+            inner = each.attributes.values()
+        elif isinstance(each, Fixed):
+            inner = each.items
+        elif isinstance(each, Box):
+            inner = (each.item, *each.first)
+        elif isinstance(each, Field):
+            inner = (each.value,)
+        if isinstance(each, (Turn, Partial)) or any(_holds_turn(one, met) for one in inner):
             return True
     return False
-
-
-def _loops(maker: ast.FunctionDef) -> Iterator[ast.expr]:
-    """Yield what the loops go over of which each turn makes one thing with its number."""
-    parents = {child: node for node in walk(maker) for child in children(node)}
-    loops = [each for each in parents if isinstance(each, _LOOPS)]
-    for loop in loops:
-        others = [each for each in loops if each is not loop]
-        is_inner = any(loop in walk(each) for each in others)
-        names = {each.id for target in _targets(loop) for each in walk(target) if isinstance(each, ast.Name)}
-        used = (node for each in others if each in walk(loop) for node in walk(each))
-        has_inner = any(isinstance(each, ast.Name) and each.id in names for each in used)
-        is_alone = not (is_inner or has_inner) and _most_made(_made_in(loop), names) == 1
-        if is_alone and (
-            _is_appended(loop, parents) if isinstance(loop, LOOPS) else _is_assigned(loop, parents)
-        ):
-            yield from _iterated(loop)
-
-
-def _is_assigned(made: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
-    """Tell whether something becomes a stack as it is, the only argument of what is assigned."""
-    call = parents[made]
-    while isinstance(call, ast.Starred):
-        call = parents[call]
-    statement = parents[call]
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    is_only = isinstance(call, ast.Call) and len(call.args) == 1
-    return is_only and bool(targets) and all(isinstance(each, ast.Attribute) for each in targets)
-
-
-def _is_appended(loop: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
-    """Tell whether each turn of a loop appends one thing to a stack, or to a list that becomes one."""
-    appending = [each for each in parents if isinstance(each, ast.Attribute) and each.attr == _APPENDING]
-    inside = [each.value for each in appending if each in walk(loop)]
-    if not inside or _most(_made_in(loop), lambda call: call.func in appending) != 1:
-        return False
-    (stack, *others) = dict.fromkeys(map(ast.unparse, inside))
-    outside = [each for each in appending if each.value not in inside and ast.unparse(each.value) == stack]
-    if others or outside:
-        return False
-    loads = (each for each in parents if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load))
-    uses = [each for each in loads if each.id == stack and each not in inside]
-    return not stack.isidentifier() or (len(uses) == 1 and _is_assigned(uses[0], parents))
-
-
-def _made_in(loop: ast.AST) -> Sequence[ast.AST]:
-    """Return the code that is run in each turn of a loop."""
-    if isinstance(loop, LOOPS):
-        return loop.body
-    return [each for each in (getattr(loop, part, None) for part in ("elt", "value")) if each is not None]
-
-
-def _most_made(code: Iterable[ast.AST], names: Collection[str]) -> int:
-    """Return how many calls that get one of some names are run, at most."""
-
-    def is_given(call: ast.Call) -> bool:
-        given = (*call.args, *(each.value for each in call.keywords))
-        return any(isinstance(each, ast.Name) and each.id in names for each in map(_first_of_sum, given))
-
-    return _most(code, is_given)
-
-
-def _most(code: Iterable[ast.AST], counts: Callable[[ast.Call], bool]) -> int:
-    """Return how many calls of a kind are run, at most."""
-    count = 0
-    for node in code:
-        if isinstance(node, (ast.If, ast.IfExp)):
-            arms = (node.body, node.orelse) if isinstance(node, ast.If) else ((node.body,), (node.orelse,))
-            count += max(_most(arm, counts) for arm in arms)
-            continue
-        count += isinstance(node, ast.Call) and counts(node)
-        count += _most(children(node), counts)
-    return count
-
-
-def _first_of_sum(node: ast.expr) -> ast.expr:
-    """Return what something is added to."""
-    while isinstance(node, ast.BinOp):
-        node = node.left if isinstance(node.left, (ast.Name, ast.BinOp)) else node.right
-    return node
-
-
-def _targets(loop: ast.AST) -> list[ast.expr]:
-    return [loop.target] if isinstance(loop, ast.For) else [each.target for each in _generators(loop)]
-
-
-def _iterated(loop: ast.AST) -> list[ast.expr]:
-    generators = _generators(loop)
-    return (
-        [loop.iter]
-        if isinstance(loop, ast.For)
-        else [each.iter for each in generators if len(generators) == 1]
-    )
-
-
-def _generators(loop: ast.AST) -> list[ast.comprehension]:
-    return getattr(loop, "generators", [])

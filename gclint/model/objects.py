@@ -283,6 +283,8 @@ class Objects:
             if thing.name in known.TABLES:
                 return of(Made(known.COMPUTING_OBJECT))
             return unknown(f"an item of `{thing.name}`")
+        if isinstance(thing, ModelSetting) and index is None:
+            return of(ModelSetting(is_any=True))
         if isinstance(thing, (Tensor, ModelSetting, Plain, Unknown)):
             return of(thing)
         if isinstance(thing, Constant):
@@ -880,6 +882,8 @@ class Objects:
                 return of(External(known.CHECKPOINT))
             if name == "_modules":
                 return of(self.parts(thing, node), roots=value.roots)
+            if name == "base_model":  # The part that the class names by its prefix, or the model itself.
+                return with_roots(join((of(thing), self.parts(thing, node).item)), value.roots)
             if any(isinstance(each, str) and self.is_plain_module(each) for each in self.line(thing.kind)):
                 return self._of_made(Made("torch.nn.Module"), value, name)
             if ANY not in held or name in ("register_buffer", "register_parameter", "add_module"):

@@ -579,7 +579,7 @@ class Surroundings(Freezing):
         is_method = isinstance(thing, Method) or (isinstance(thing, Unknown) and bool(function.roots))
         is_getting = isinstance(thing, External) and thing.name == "getattr"
         before, self._is_reading = self._is_reading, is_getting or (is_method and name in _READING)
-        if thing == ModelSetting() and not _CHANGING.isdisjoint(each.what for each in function.roots):
+        if isinstance(thing, ModelSetting) and not _CHANGING.isdisjoint(each.what for each in function.roots):
             self.change(Value(frozenset((thing,)), function.roots), node, frame)
         if isinstance(thing, Unknown) and not self._is_reading:  # Such as a method of what a block holds.
             self._hand(Value(frozenset((thing,)), function.roots), node, frame)

@@ -141,6 +141,11 @@ class Usage:
         running = self._reached(with_computed=True)
         return _by_name((node, name) for node, name, around in self._stores if not running.isdisjoint(around))
 
+    @property
+    def names_attributes(self) -> bool:
+        """Whether any code assigns attributes whose names cannot be known."""
+        return any(last_name(node) not in _OF_MODULES for node, _ in self._namespaces)
+
     def may_rebind(self, name: str) -> bool:
         """Tell whether functions may assign a name of the module."""
         return name in self.rebound or self.has_namespace

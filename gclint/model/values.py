@@ -91,6 +91,9 @@ class Tensor:
 class ModelSetting:
     """Settings of a model, or one of them."""
 
+    is_any: bool = False
+    """Whether it is an item of one, which may be another one each time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Class:
