@@ -230,6 +230,8 @@ _LOOPS |= {
 _KEPT = {
     "an object": ("held = SimpleNamespace(cache=cache)", "held.cache.get_seq_length()"),
     "a set": ("held = {cache}", "held.pop().get_seq_length()"),
+    "a list that is filled": ("held = []\nheld.insert(0, cache)", "held[0].get_seq_length()"),
+    "one of two": ("held = self.config.held or cache", "held.get_seq_length()"),
     "an iterator": ("held = iter([cache])", "next(held).get_seq_length()"),
     "a partial": ("held = partial(len, cache)", "held()"),
     "a part of the model": ("self.held = cache", "self.count()"),

@@ -19,7 +19,7 @@ TESTS = frozenset(("is given", "is", "compared", "not", "is a"))
 
 _HOLDING = frozenset(("tuple", "list", "listed", "dict", "pair", "chosen", "many"))
 """Operations of terms that are made of others, which stay what they are."""
-_FRESH = TESTS | {"and", "or", "computed", "constant", "held", "slice", "text"}
+_FRESH = TESTS | {"computed", "constant", "held", "slice", "text"}
 """Operations that give something new, in which nothing is kept of what they got."""
 _GIVING_ITEMS = names(
     """
