@@ -392,7 +392,11 @@ _ATTRIBUTES = ("__getattr__", "__getattribute__")
 @pytest.mark.parametrize("name", _ATTRIBUTES)
 def test_attributes_that_a_method_gives(name: str, tmp_path: Path) -> None:
     method = f"    def {name}(self, name):\n        return 0 if name == 'slot' else super().{name}(name)\n"
-    _check(tmp_path, NUMBERED, _CACHE, _LOOP, is_right=False, more=f"class ToyNames:\n{method}")
+    text = _text(NUMBERED, _CACHE, _LOOP, more=f"\n\nclass ToyNames:\n{method}")
+    assert applicability(tmp_path, text, code="GC002", target="5.17") is Applicability.SAFE
+    start = "    def forward(self, hidden_states, past_key_values"
+    text = text.replace(start, f"{method}\n{start}")
+    assert applicability(tmp_path, text, code="GC002", target="5.17") is Applicability.UNSAFE
 
 
 @pytest.mark.parametrize("name", _CACHES)

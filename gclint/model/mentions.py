@@ -44,6 +44,8 @@ class Layers:
     """The files that define it and its bases."""
     line: frozenset[str]
     """Its name, and those of its bases."""
+    kinds: frozenset[str]
+    """The names of the layers' classes, and of those that lead to their numbers, with their bases."""
     filling: frozenset[ast.AST]
     """Where they assign and fill stacks."""
     stacks: frozenset[str]
@@ -167,9 +169,10 @@ def _is_known(layers: Layers, node: ast.AST, place: _Mention, is_of_family: bool
             return False
         return node.id != layers.owner or _makes_one(node, place)
     if isinstance(node, FUNCTIONS):
-        is_method = isinstance(place.parent, ast.ClassDef)
-        names = _OF_ATTRIBUTES | (layers.numbers | layers.stacks if is_method else frozenset())
-        return node.name not in names
+        if not isinstance(place.parent, ast.ClassDef):
+            return True
+        is_asked = is_of_family or place.kind in layers.kinds
+        return node.name not in layers.numbers | layers.stacks | (_OF_ATTRIBUTES if is_asked else set())
     return True
 
 

@@ -89,6 +89,7 @@ def unnumbered(
         owner,
         frozenset((file, *(each.space.file for each in made.line))),
         frozenset((owner, *(each.node.name for each in made.line))),
+        frozenset(one for block, path in paths for each in layers[block] for one in made.kinds(each, path)),
         frozenset(one for each in filled for one in (*each.stores, *each.appends)),
         frozenset(name for name, held in made.stacks.items() if not numbered.isdisjoint(held)),
         frozenset(name for _, path in paths for name in path).union(*(each.settings for each in filled)),
@@ -114,7 +115,7 @@ class _Made:
     """
 
     def __init__(self, space: Space, owner: str) -> None:
-        reader = _Reader(space)
+        self._reader = reader = _Reader(space)
         kinds = [each for each in (space.value(owner) or NEVER).things if isinstance(each, Class)]
         model = join(reader.make_anyhow(each, space.frame) for each in kinds)
         self.line = [one for kind in kinds for one in reader.line(kind) if isinstance(one, Class)]
@@ -134,6 +135,13 @@ class _Made:
         """Return the layers of a class; in a modular file, a base may make those of another one instead."""
         inside = [each for every in self.stacks.values() for each in every]
         return [each for each in inside if each.kind.node.name == block] or inside
+
+    def kinds(self, layer: Object, path: Sequence[str]) -> Iterator[str]:
+        """Yield the names of the classes on the path from a layer to its number, with their bases."""
+        for length in range(len(path)):
+            for each in _at(layer, path[:length]).things:
+                line = self._reader.line(each.kind) if isinstance(each, Object) else ()
+                yield from (one.node.name for one in line if isinstance(one, Class))
 
     def carries(self, node: ast.Call, argument: ast.expr) -> bool:
         """Tell whether an argument of a call that makes layers may be a number, or hold one."""
