@@ -28,10 +28,10 @@ _READING_BY_NAME = frozenset(("getattr", "hasattr"))
 _PUTTING = frozenset(("append", "extend", "insert", "add_module", "register_module"))
 _SETTINGS = "config"
 """What the names of settings end with, or begin."""
-_OF_ATTRIBUTES = frozenset(
-    ("__getattribute__", "__getattr__", "__setattr__", "__setstate__", "__delattr__", "__dict__")
-)
-"""What makes of any attribute something else."""
+_SETTING = frozenset(("__setattr__", "__setstate__", "__delattr__", "__dict__"))
+"""What gives something any attributes."""
+_OF_ATTRIBUTES = _SETTING | {"__getattribute__", "__getattr__"}
+"""Methods that make of any attribute something else."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _is_known(layers: Layers, node: ast.AST, place: _Mention, is_of_family: bool
             return node in layers.filling
         if node.attr in layers.stacks and (is_of_family or not is_own):
             return _SETTINGS in last_name(node.value) or _leaves_stack(layers, node, place)
-        return node.attr not in _OF_ATTRIBUTES
+        return node.attr not in _SETTING
     if isinstance(node, ast.Subscript):
         is_given = isinstance(node.value, ast.Name) and node.value.id in place.parts
         return isinstance(node.ctx, ast.Load) or not is_given
@@ -178,7 +178,7 @@ def _is_known(layers: Layers, node: ast.AST, place: _Mention, is_of_family: bool
 
 def _only_reads_by_name(layers: Layers, node: ast.Constant, place: _Mention) -> bool:
     """Tell whether a text that is the name of something only serves to read it."""
-    is_name = isinstance(node.value, str) and node.value in layers.stacks | layers.numbers | _OF_ATTRIBUTES
+    is_name = isinstance(node.value, str) and node.value in layers.stacks | layers.numbers | _SETTING
     if not is_name or not isinstance(place.parent, (ast.Call, ast.Subscript, ast.keyword)):
         return True
     is_read = isinstance(place.parent, ast.Call) and last_name(place.parent.func) in _READING_BY_NAME
