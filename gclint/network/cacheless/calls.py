@@ -133,7 +133,7 @@ class CallTerms(Functions):
             found = self.in_container(base, name, given)
             if found is not None:
                 return found
-            if name in known.FILLING_METHODS | known.TAKING_METHODS:
+            if name in known.FILLING_METHODS and any(map(self.terms.keeps_cache, given.positional)):
                 self.replace(base, self.terms("changed by", name, base, given, self.log))
         if name in ("forward", "__call__") and (self.kinds_of(base) or base in self.functions):
             return self.call(base, given, node)
