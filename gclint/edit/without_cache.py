@@ -12,11 +12,11 @@ from gclint.edit.replaced import files_around, is_machinery
 from gclint.edit.surroundings import emptied_doubts
 from gclint.edit.users import users
 from gclint.model import known
-from gclint.model.cache_passing import not_fresh
 from gclint.model.notes import quoted
-from gclint.model.numbering import unnumbered
 from gclint.model.objects import TooLong
 from gclint.model.patches import Patch, patches
+from gclint.model.slots.numbering import unnumbered
+from gclint.model.slots.passing import not_fresh
 from gclint.network.cacheless.comparison import CacheDifference, difference, sites_beside, slots_used
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.importers import words_in

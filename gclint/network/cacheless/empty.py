@@ -87,7 +87,7 @@ class EmptyCaches(Items):
     def _slot(self, index: Term) -> Term | None:
         """Return what stands for the slot of an index that is an attribute of the block, or of a part.
 
-        No block has that of another one, which ``gclint.model.numbering`` finds out.
+        No block has that of another one, which ``gclint.model.slots.numbering`` finds out.
         """
         path: list[object] = []
         while index.op == "attribute":

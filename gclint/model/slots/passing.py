@@ -31,7 +31,7 @@ _READING = frozenset(
 )
 """Methods and attributes of caches that tell what is in them."""
 _FRESH = frozenset(("DynamicCache", "EncoderDecoderCache"))
-_NOT_IN_TRAINING = re.compile(r"generat|^_?prepare_(?:model_)?inputs|^_?(?:reorder|update)_")
+_NOT_IN_TRAINING = re.compile(r"generat|^_?prepare_(?:model_)?inputs|^_?reorder_")
 
 
 def not_fresh(

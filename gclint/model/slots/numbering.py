@@ -12,10 +12,10 @@ from gclint.code.walk import COMPREHENSIONS, LOOPS, walk
 from gclint.model.attributes import new_spaces
 from gclint.model.cache_values import CacheValues
 from gclint.model.frames import Frame
-from gclint.model.mentions import Layers, stay
 from gclint.model.objects import TooLong
+from gclint.model.slots.mentions import Layers, stay
+from gclint.model.slots.stacking import fillings
 from gclint.model.spaces import Space
-from gclint.model.stacking import fillings
 from gclint.model.values import (
     NEVER,
     NONE,
