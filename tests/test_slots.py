@@ -135,6 +135,12 @@ _STACKS = {
         f"{_EMPTY}\nfor i in range(config.depth):\n    if i % 2 == 0:\n        layer = ToyLayer(config, i)\n"
         "    self.layers.append(layer)",
     ),
+    "in a context": (
+        f"{_EMPTY}\nfor i in range(config.depth):\n    with torch.no_grad():\n"
+        "        self.layers.append(ToyLayer(config, i))",
+        f"{_EMPTY}\nfor i in range(config.depth):\n    if i % 2 == 0:\n        layer = ToyLayer(config, i)\n"
+        "    with torch.no_grad():\n        self.layers.append(layer)",
+    ),
     "the number of another": (
         f"{_EMPTY}\nfor i in range(config.depth):\n    number = i + 1\n"
         "    self.layers.append(ToyLayer(config, number))",

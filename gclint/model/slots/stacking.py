@@ -117,6 +117,9 @@ def _makes_layers(
                 return False
             turn.layers &= first
             turn.is_certain = is_certain
+        elif isinstance(each, ast.With):
+            if not _makes_layers(each.body, turn, calls, bound, appending):
+                return False
         elif isinstance(each, ast.Expr) and each.value in appending:
             given = each.value.args if isinstance(each.value, ast.Call) else []
             if len(given) != 1 or not _is_layer(given[0], turn, calls):
