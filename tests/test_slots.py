@@ -434,3 +434,8 @@ def test_a_stack_that_runs_after_a_method_has_run_it(tmp_path: Path) -> None:
     assert result.problems == ()
     remedies = [each.remedy for each in result.findings]
     assert [isinstance(each, Fix) and each.applicability for each in remedies] == [Applicability.UNSAFE] * 2
+
+
+def test_a_stack_that_is_none_of_those_that_were_followed(tmp_path: Path) -> None:
+    stack = f"{NUMBERED}\nsetattr(self, 'order', nn.ModuleList([*self.layers, *self.layers]))"
+    _check(tmp_path, stack, _CACHE, _LOOP.replace("self.layers", "self.order"), is_right=False)

@@ -17,7 +17,13 @@ from gclint.model.objects import TooLong
 from gclint.model.patches import Patch, patches
 from gclint.model.slots.numbering import unnumbered
 from gclint.model.slots.passing import not_fresh
-from gclint.network.cacheless.comparison import CacheDifference, difference, sites_beside, slots_used
+from gclint.network.cacheless.comparison import (
+    CacheDifference,
+    difference,
+    sites_beside,
+    slots_used,
+    stacks_run,
+)
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.importers import words_in
 from gclint.network.model import Network
@@ -72,6 +78,7 @@ def _slot_doubts(network: Network, info: ClassInfo, sites: Sequence[RunSite]) ->
     beside = dict.fromkeys(each for site in sites for each in site.blocks)
     try:
         slots = {each.name: slots_used(each) for each in beside}
+        stacks = stacks_run(info, sites) if slots.get(info.name) else set()
     except (TooLong, RecursionError):
         yield f"checkpointing takes the cache away from `{info.name}`, and {_WORDS[CacheDifference.UNKNOWN]}"
         return
@@ -79,7 +86,7 @@ def _slot_doubts(network: Network, info: ClassInfo, sites: Sequence[RunSite]) ->
     files = [each for each in around if not is_machinery(network.project, each)]
     yield from _not_fresh(network, info, sites, files) if any(slots.values()) else ()
     for owner in dict.fromkeys(site.owner for site in sites if slots.get(info.name)):
-        for block, path in unnumbered(network.project, files, owner.file, owner.name, slots):
+        for block, path in unnumbered(network.project, files, owner.file, owner.name, stacks, slots):
             slot = f"`{'.'.join(('self', *path))}`" + ("" if block == info.name else f" of `{block}`")
             yield (
                 f"`{info.name}` may find in its cache what another layer has put there, which checkpointing "

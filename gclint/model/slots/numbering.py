@@ -63,6 +63,7 @@ def unnumbered(
     files: Collection[SourceFile],
     file: SourceFile,
     owner: str,
+    stacks: Collection[str],
     slots: Mapping[str, Collection[tuple[str, ...]]],
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield which attributes of a model's layers may not be the number that each has for itself.
@@ -72,6 +73,7 @@ def unnumbered(
         files: those whose code may do something with the model.
         file: what defines the model.
         owner: the name of its class.
+        stacks: the attributes that hold the layers which it runs.
         slots: by the names of the layers' classes, the names of attributes that lead from one to a number.
     """
     paths = [(block, path) for block, several in slots.items() for path in sorted(several)]
@@ -95,7 +97,9 @@ def unnumbered(
         frozenset(name for _, path in paths for name in path).union(*(each.settings for each in filled)),
     )
     loops = {each.iterated for each in filled}
-    are_whole = all({each[stack] for each in assigned} | {0} == {0, 1} for stack in kept.stacks)
+    are_whole = kept.stacks.issuperset(stacks) and all(
+        {each[stack] for each in assigned} | {0} == {0, 1} for stack in kept.stacks
+    )
     are_kept = are_whole and stay(kept, dict.fromkeys((*files, file, *made.files())))
     first: Thing | None = None
     for block, path in paths:

@@ -16,6 +16,7 @@ from gclint.model.cache_values import ARGUMENT, DROPPED
 from gclint.model.objects import TooLong
 from gclint.network.cacheless.asking import is_known
 from gclint.network.cacheless.items import Arguments
+from gclint.network.cacheless.loops import stack_of
 from gclint.network.cacheless.state import Dead, Path, TermFrame
 from gclint.network.cacheless.statements import Statements
 from gclint.network.cacheless.terms import Term, Terms
@@ -373,6 +374,25 @@ def alone(info: ClassInfo, given: Collection[str]) -> CacheDifference | None:
         if what is not None:
             return what
     return None
+
+
+def stacks_run(info: ClassInfo, sites: Sequence[RunSite]) -> set[str]:
+    """Return the attributes that hold what some calls of a block go over.
+
+    Raises:
+        TooLong: they are too long to follow.
+    """
+    found: set[str] = set()
+
+    def asked(run: _Run, site: RunSite) -> Term:
+        found.update(map(stack_of, run.terms.leaves(run.value(site.receiver))))
+        return run.terms("what a block gives", *_arguments(run, site.args))
+
+    for site in sites:
+        method = _method_of(site)
+        if method is not None:
+            _followed(Terms(), info, _Caller(site.owner, *method, [site]), asked)
+    return found - {""}
 
 
 def slots_used(info: ClassInfo) -> set[tuple[str, ...]]:

@@ -146,6 +146,14 @@ def _loop_over(block: Term) -> tuple[ast.AST, ...]:
     return (index.args[0],) if is_turn and _is_stack(stack) else ()  # type: ignore[return-value]
 
 
+def stack_of(block: Term) -> str:
+    """Return the attribute that holds the stack which a block is an item of; nothing if that is not known."""
+    stack = block
+    while stack.op in ("item", "read"):
+        stack = next(iter(stack.terms()), None) or stack.args[1].positional[0]  # type: ignore[union-attr]
+    return stack.args[1] if stack.op == "attribute" else ""  # type: ignore[return-value]
+
+
 def _counts_up(numbers: Term) -> bool:
     """Tell whether a range has no negative numbers, which would be the indices of the last items."""
     first, *others = numbers.args[1].positional  # type: ignore[union-attr]
