@@ -91,11 +91,13 @@ class SiteDefects:
             doubts += [losing_doubt(self.site.rows[0], name) for name in sorted(left) if name not in bound]
         if self.keyword_activations and not doubts:
             doubts += [doubt for info in blocks for doubt in (*later_doubts(info), *reentrant_doubts(info))]
-        if self.positional_caches and not doubts:
+        seen = [*seen_blocks(self.site, blocks)]
+        # What blocks do without a cache that only a run has shown, the run of a proof shows as well.
+        if self.positional_caches and not (doubts or seen):
             doubts += cache_doubts(self.network, self.site)
         if not doubts:
             doubts += class_replaced_doubts(self.network, blocks)
-        evidence = (*seen_blocks(self.site, blocks), *repaired.evidence)
+        evidence = (*seen, *repaired.evidence)
         return Fix(
             f"Pass {moves(self.bindings)} to `{self.symbol}`",
             repaired.edits,

@@ -32,6 +32,8 @@ from gclint.network.evaluation.values import (
 )
 
 _FIGURES = names("shape dtype device ndim is_cuda layout training")
+_KEPT = names("keys values key_cache value_cache")
+"""Attributes of caches that hold tensors, or None."""
 _COUNTED = frozenset(("tuple", "list", "listed"))
 _MARKS = names("is_updated has_previous_state")
 """Attributes of caches that tell whether they were filled."""
@@ -147,6 +149,8 @@ class Items(Ways):
             return self.terms.true
         if base is self.terms.cache:
             self.has_parts |= name in known.CACHE_PARTS
+            if self.is_inside and name in _KEPT:
+                return self.terms("held", name, self.log)  # It may be None, or empty, or not there.
             return self.terms.marks if name in _MARKS else self.extent() if name == "shape" else base
         if base is self.terms.none:
             raise self.fail()
