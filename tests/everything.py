@@ -52,7 +52,7 @@ _QUICK = (
     Step(("ruff", "check", "."), 1, "lint"),
     Step(("ruff", "format", "--check", "."), 1, "look at the format"),
     Step(("mypy",), 45, "check the types"),
-    Step(("pytest", "-q", *_SPREAD), 210, "run the quick tests"),
+    Step(("pytest", "-q", *_SPREAD), 260, "run the quick tests"),
 )
 """What every ring begins with."""
 
@@ -71,9 +71,9 @@ def full() -> tuple[Step, ...]:
     others = f"({_others()}) and not nightly"
     return (
         *_QUICK,
-        _compared("real files", "odd files", "contract", seconds=75),
+        _compared("real files", "odd files", "contract", seconds=105),
         Step(("pytest", "-q", "-m", f"{others} and not sweep", *_SPREAD), 1100, "run the other tests"),
-        Step(("pytest", "-q", "-m", f"{others} and sweep"), 180, "run models of a release"),
+        Step(("pytest", "-q", "-m", f"{others} and sweep"), 135, "run models of a release"),
     )
 
 

@@ -42,8 +42,7 @@ class EmptyCaches(Items):
             )
             return self.terms.constant(0) if is_empty else self.terms("held", name, given, self.log)
         if name == "sum":
-            extent = self.extent()
-            return self.terms.constant(0) if extent.op == "extent" else extent
+            return self.terms.constant(0)
         if name == "size":
             return self.item(self.extent(), given.positional[0]) if given.positional else self.extent()
         if name == "update" and len(given.positional) >= 2:
