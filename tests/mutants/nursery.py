@@ -22,7 +22,11 @@ from tests.mutants.drawing import Mutant
 from tests.mutants.trial import Outcome, Trial, TrialFailed, attempt, move
 
 _HEAVY = ("libcst.matchers", "libcst.metadata", "hypothesis", "rich.console", "jinja2")
-_OPTIONS = ("-q", "-p", "no:cacheprovider", "-m", "", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+# The thread that watches a test is not there in a fork, and what waits for its end waits for ever.
+_OPTIONS = (
+    *("-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-m", ""),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning", "-W", "ignore::pytest.PytestConfigWarning"),
+)
 
 Next = Callable[[], "int | None"]
 """Returns the number of the next mutant; None where none is left."""
