@@ -63,3 +63,8 @@ def inert(line: str, escaped: Callable[[str], str]) -> str:
 def is_active(line: str) -> bool:
     """Return whether a line that is printed as it is would be a command of a CI system, or of a terminal."""
     return _ACTIVE.search(line) is not None
+
+
+def behind_line(path: Path, own: Path) -> str:
+    """Return what to say behind a line of a file: of which file it is, if it is not that of the finding."""
+    return "" if path == own else f" of {shown(path)}"

@@ -13,7 +13,7 @@ from gclint.code.file import SourceFile
 from gclint.code.likely import given_by_word, likely_imported
 from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.outline import Definition
-from gclint.code.paths import shown
+from gclint.code.paths import behind_line
 from gclint.code.project import Project
 from gclint.code.questions import Topic
 from gclint.copies.generated import is_modular
@@ -49,7 +49,7 @@ def leftover(
 
 
 def _reason(network: Network, file: SourceFile, offset: int) -> str:
-    where = "" if file is network.file else f" of {shown(file.path)}"
+    where = behind_line(file.path, network.file.path)
     return (
         f"the checkpoint call on line {file.position(offset).row}{where} would recompute a layer a second "
         "time, and gclint cannot rewrite it; first make it a plain call by hand"

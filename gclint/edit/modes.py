@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 
 from gclint.code.file import SourceFile
 from gclint.code.outline import Definition
-from gclint.code.paths import shown
+from gclint.code.paths import behind_line
 from gclint.code.remembered import remembered
 from gclint.code.walk import LOOPS, is_constant, is_super, last_name, walk
 from gclint.edit.group import BlockGroup, classes_around
@@ -42,7 +42,7 @@ def mode_doubts(network: Network, group: BlockGroup) -> Iterator[str]:
             yield f"`{info.name}` {reason}, in which case the base class does not recompute them"
             return
     for file in _setting_modes(network) if legacy else ():
-        where = "" if file is network.file else f" of {shown(file.path)}"
+        where = behind_line(file.path, network.file.path)
         yield (
             f"line {_row_setting_mode(file)}{where} sets the mode of a part of a model, in which the base "
             "class may not recompute it"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Set
 
 from gclint.code.file import SourceFile
 from gclint.code.neighbouring_files import files_mentioning
-from gclint.code.paths import shown
+from gclint.code.paths import behind_line
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.edit.switching import computes_names
@@ -72,7 +72,7 @@ def _forwards_replaced(network: Network, blocks: Collection[ClassInfo]) -> Itera
         for node in places:
             replaced = classes_replaced(space, node, places)
             if _may_be_of(node, replaced, network, blocks, is_near=is_near):
-                where = "" if file is network.file else f" of {shown(file.path)}"
+                where = behind_line(file.path, network.file.path)
                 row = file.position(space.offset(node)).row
                 yield f"{_action(node)} on line {row}{where}"
                 return

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from gclint.code.file import SourceFile
 from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.packages import LIBRARY
-from gclint.code.paths import shown
+from gclint.code.paths import behind_line, shown
 from gclint.code.project import Project
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
@@ -110,7 +110,7 @@ def layers_replaced(network: Network, names: Collection[str]) -> Iterator[str]:
 def _placed(network: Network, files: Iterable[SourceFile]) -> Iterator[tuple[SourceFile, str]]:
     """Yield files, and how to name them behind a line; nothing for that of the blocks."""
     for file in files:
-        yield file, "" if file is network.file else f" of {shown(file.path)}"
+        yield file, behind_line(file.path, network.file.path)
 
 
 def _patched(network: Network, file: SourceFile) -> Iterator[Hook | Patch | ReplacedPart]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from gclint.code.paths import shown
+from gclint.code.paths import behind_line
 from gclint.code.remembered import remembered
 from gclint.edit.users import users
 from gclint.model.received import Received, Records, records
@@ -151,7 +151,7 @@ def surrounding_doubts(
 
 
 def _said(each: Around, network: Network) -> str:
-    where = f"line {each.row}" + ("" if each.file is network.file else f" of {shown(each.file.path)}")
+    where = f"line {each.row}{behind_line(each.file.path, network.file.path)}"
     return _WORDS[each.matter].format(what=each.what, where=where)
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
 from gclint.code.neighbouring_files import files_mentioning
-from gclint.code.paths import shown
+from gclint.code.paths import behind_line
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.edit.removal import remove_functions
@@ -119,7 +119,7 @@ def computed_doubts(override: OldOverride) -> Iterator[str]:
         for node in () if space.tree is None else _computed_names(space.tree):
             names = space.names_used(node) if _fits(node, name) else frozenset()
             if is_near or is_singled_out(space.tree, _name(node), name) if names is None else name in names:
-                where = "" if file is model.file else f" of {shown(file.path)}"
+                where = behind_line(file.path, model.file.path)
                 yield _used(override, f"line {file.position(space.offset(node)).row}{where}")
                 return
 

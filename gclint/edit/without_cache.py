@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gclint.code.file import SourceFile
-from gclint.code.paths import shown
+from gclint.code.paths import behind_line, shown
 from gclint.code.walk import last_name, text_of, walk
 from gclint.edit.group import BlockGroup, sites_of
 from gclint.edit.replaced import files_around, is_machinery
@@ -98,13 +98,9 @@ def _not_fresh(
     network: Network, info: ClassInfo, sites: Sequence[RunSite], files: Sequence[SourceFile]
 ) -> Iterator[str]:
     """Yield where a cache may hold something when the blocks get it, be another one, or be read later."""
-
-    def named(file: SourceFile, row: int) -> str:
-        return f"line {row}" + ("" if file is network.file else f" of {shown(file.path)}")
-
     calls = {site.call for site in network.run_sites}
     for file, node in not_fresh(files, {site.owner.name for site in sites}, calls):
-        where = named(file, getattr(node, "lineno", 0))
+        where = f"line {getattr(node, 'lineno', 0)}{behind_line(file.path, network.file.path)}"
         yield (
             f"`{quoted(node)}` on {where} may pass a cache that holds something, or read one after the "
             f"blocks of `{info.name}` have run, which put nothing into it while checkpointing"
@@ -112,7 +108,8 @@ def _not_fresh(
     for file in files:
         for each in patches(file):
             if isinstance(each, Patch) and not _CACHES.isdisjoint((each.full, each.full.rpartition(".")[0])):
-                yield f"`{each.code}` on {named(file, each.row)} may change what a cache gives back"
+                where = f"line {each.row}{behind_line(file.path, network.file.path)}"
+                yield f"`{each.code}` on {where} may change what a cache gives back"
 
 
 def _kept(network: Network, info: ClassInfo) -> Iterator[str]:

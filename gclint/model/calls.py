@@ -899,7 +899,7 @@ class Calls(Protocols):
             return NONE
         if name == "__call__":
             return self._call_object(thing, receiver, call, node, frame)
-        if name in _PARTS:
+        if name in known.PARTS:
             is_named, is_deep = name.startswith("named_"), name.endswith("modules")
             box = self.parts(thing, node, is_deep=is_deep, is_named=is_named)
             return of(box, roots=receiver.roots)
@@ -936,7 +936,6 @@ _WRITING = frozenset(("str", "repr", "ascii", "format"))
 """Functions that make texts."""
 _SUMS = frozenset(("sum", "operator.add", "operator.mul"))
 """Functions that make something new of tensors, and a list or tuple with the same items of those."""
-_PARTS = frozenset(("children", "named_children", "modules", "named_modules"))
 _SPECIAL = names("partial getattr setattr delattr hasattr vars next deepcopy copy")
 """Functions of which it is known in particular what they give."""
 _LOOKING = names("iter isinstance type id callable super hasattr getattr setattr")

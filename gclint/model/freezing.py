@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gclint.code.walk import last_name
+from gclint.model import known
 from gclint.model.entries import Entries
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant, is_false
@@ -35,7 +36,7 @@ from gclint.model.values import (
 
 _TENSORS = frozenset(("weight", "bias", "parameters", "named_parameters"))
 """The attributes of a part of torch's that are, or give, its parameters."""
-_PARTS = _TENSORS | frozenset(("modules", "named_modules", "children", "named_children"))
+_PARTS = _TENSORS | known.PARTS
 """These, and the methods of a module that give its parts."""
 _FREEZING = frozenset(("requires_grad_", "detach_"))
 _REGISTERING = frozenset(("register_buffer", "register_parameter"))

@@ -30,8 +30,6 @@ ANY_PART = ""
 CLASS = "__class__"
 """The attribute by which an object becomes one of another class, with other parts."""
 _REMAKING = frozenset((CLASS, "__bases__", "__code__", "__defaults__", "__kwdefaults__"))
-_GOING_OVER = frozenset(("modules", "named_modules", "children", "named_children"))
-"""The methods of a module that give its parts."""
 _TRAINING = known.TRAINING_PACKAGES | {"deepspeed"}
 _RELIED_ON = KNOWN | frozenset(
     (
@@ -250,7 +248,7 @@ def _given(file: SourceFile) -> Iterator[ReplacedPart]:
         node, is_inside = waiting.pop()
         if isinstance(node, (ast.For, ast.comprehension)):
             source = node.iter
-            is_call = isinstance(source, ast.Call) and last_name(source.func) in _GOING_OVER
+            is_call = isinstance(source, ast.Call) and last_name(source.func) in known.PARTS
             names = [ANY_PART] if is_call else [path[-1] for _, path in _chain(source) if path]
             bound = (each.id for each in walk(node.target) if isinstance(each, ast.Name))
             parts |= {each: name for each in bound for name in names}

@@ -18,7 +18,7 @@ from gclint.model.usage import FILLING, usage_of
 _READING = frozenset(("enumerate", "zip", "reversed", "len", "list", "tuple", "iter", "islice", "isinstance"))
 """Functions that put nothing into what they get."""
 _READING_METHODS = frozenset(("values", "items", "keys"))
-_PARTS = frozenset(("children", "named_children", "modules", "named_modules", "get_submodule"))
+_PARTS = known.PARTS | {"get_submodule"}
 """Methods that give any parts of a module."""
 _MAKING = "__init__"
 _INITIALISING = "_init_weights"

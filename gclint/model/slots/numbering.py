@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from gclint.code.file import SourceFile
 from gclint.code.project import Project
-from gclint.code.walk import COMPREHENSIONS, LOOPS, walk
+from gclint.code.walk import walk
 from gclint.model.attributes import new_spaces
 from gclint.model.cache_values import CacheValues
 from gclint.model.frames import Frame
@@ -33,9 +33,7 @@ from gclint.model.values import (
     of,
 )
 
-_LOOPS = (*LOOPS, *COMPREHENSIONS)
 _MAKING = "__init__"
-_APPENDING = "append"
 
 
 class _Reader(CacheValues):

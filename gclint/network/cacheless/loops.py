@@ -148,17 +148,17 @@ def _loop_over(block: Term) -> tuple[ast.AST, ...]:
 
 def stack_of(block: Term) -> str:
     """Return the attribute that holds the stack which a block is an item of; nothing if that is not known."""
-    stack = block
-    while stack.op in ("item", "read"):
-        stack = next(iter(stack.terms()), None) or stack.args[1].positional[0]  # type: ignore[union-attr]
-    return stack.args[1] if stack.op == "attribute" else ""  # type: ignore[return-value]
+    stack: Term | None = block
+    while stack is not None and stack.op in ("item", "read"):
+        stack = next(stack.terms(), None)
+    return stack.args[1] if stack is not None and stack.op == "attribute" else ""  # type: ignore[return-value]
 
 
 def _counts_up(numbers: Term) -> bool:
     """Tell whether a range has no negative numbers, which would be the indices of the last items."""
-    first, *others = numbers.args[1].positional  # type: ignore[union-attr]
-    start = constant_of(first)
-    return not others or (len(others) == 1 and isinstance(start, int) and start >= 0)
+    ends = numbers.args[1].positional  # type: ignore[union-attr]
+    start = constant_of(ends[0]) if len(ends) == 2 else None
+    return len(ends) == 1 or (isinstance(start, int) and start >= 0)
 
 
 def _is_stack(term: Term) -> bool:

@@ -87,13 +87,11 @@ class Statements(Loops):
     def _follow_functiondef(self, node: ast.FunctionDef) -> None:
         self.frame.names[node.name] = self.function(node)
 
-    def _follow_global(self, node: ast.Global) -> None:
+    def _follow_global(self, node: ast.Global | ast.Nonlocal) -> None:
         self.opaque("statement", node)
         self.frame.outer.update(node.names)
 
-    def _follow_nonlocal(self, node: ast.Nonlocal) -> None:
-        self.opaque("statement", node)
-        self.frame.outer.update(node.names)
+    _follow_nonlocal = _follow_global
 
     def _follow_import(self, node: ast.Import) -> None:
         for each in node.names:

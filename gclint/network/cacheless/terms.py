@@ -163,12 +163,10 @@ class Terms:
             elif part.op == "loop":
                 _, iterated, result, needed, _ = part.args
                 parts = (iterated, result, *(each[2] for each in needed))  # type: ignore[union-attr]
-            found = self._keeping[part] = part is self.cache or self.keeps_cache_in(parts)
+            found = self._keeping[part] = part is self.cache or any(
+                self.keeps_cache(each) if isinstance(each, Term) else self._keeps(each) for each in parts
+            )
         return found
-
-    def keeps_cache_in(self, parts: tuple[object, ...]) -> bool:
-        """Tell the same of the parts of a term."""
-        return any(self.keeps_cache(each) if isinstance(each, Term) else self._keeps(each) for each in parts)
 
     def leaves(self, term: Term) -> frozenset[Term]:
         """Return the things that a choice is between."""
