@@ -228,6 +228,14 @@ _LOOPS |= {
         "for i in range(1, 2):\n    hidden_states = self.layers[i](hidden_states, cache)",
         "for i in range(-1, 2):\n    hidden_states = self.layers[i](hidden_states, cache)",
     ),
+    "from an end that is spread": (
+        "for i in range(len(self.layers)):\n    hidden_states = self.layers[i](hidden_states, cache)",
+        "for i in range(*self.ends):\n    hidden_states = self.layers[i](hidden_states, cache)",
+    ),
+    "another one by a function": (
+        f"def other():\n    return DynamicCache()\ncache = other()\n{_LOOP}",
+        f"def other():\n    nonlocal cache\n    cache = StaticCache(self.config)\nother()\n{_LOOP}",
+    ),
     "in a container": (
         f"held = {{'cache': cache}}\n{_LOOP}",
         f"held = {{'cache': cache}}\n{_LOOP}\nhidden_states = hidden_states + held['cache'].get_seq_length()",

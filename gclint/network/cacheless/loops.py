@@ -158,7 +158,8 @@ def _counts_up(numbers: Term) -> bool:
     """Tell whether a range has no negative numbers, which would be the indices of the last items."""
     ends = numbers.args[1].positional  # type: ignore[union-attr]
     start = constant_of(ends[0]) if len(ends) == 2 else None
-    return len(ends) == 1 or (isinstance(start, int) and start >= 0)
+    is_spread = any(each.op == "unpacked" for each in ends)
+    return not is_spread and (len(ends) == 1 or (isinstance(start, int) and start >= 0))
 
 
 def _is_stack(term: Term) -> bool:

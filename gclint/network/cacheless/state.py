@@ -49,8 +49,8 @@ class TermFrame:
     """The class whose method it is."""
     parent: TermFrame | None = None
     names: dict[str, Term] = field(default_factory=dict)
-    outer: set[str] = field(default_factory=set)
-    """Those of them that other functions read as well."""
+    outer: dict[str, TermFrame | None] = field(default_factory=dict)
+    """Those of them that are names of a function around it, with that, or of the module."""
     exits: list[Exit] = field(default_factory=list)
     loops: list[list[Exit]] = field(default_factory=list)
     """Where bodies of loops were left, the innermost last."""

@@ -87,11 +87,17 @@ class Statements(Loops):
     def _follow_functiondef(self, node: ast.FunctionDef) -> None:
         self.frame.names[node.name] = self.function(node)
 
-    def _follow_global(self, node: ast.Global | ast.Nonlocal) -> None:
+    def _follow_global(self, node: ast.Global) -> None:
         self.opaque("statement", node)
-        self.frame.outer.update(node.names)
+        self.frame.outer.update(dict.fromkeys(node.names))
 
-    _follow_nonlocal = _follow_global
+    def _follow_nonlocal(self, node: ast.Nonlocal) -> None:
+        self.opaque("statement", node)
+        for name in node.names:
+            around = self.frame.parent
+            while around is not None and name not in around.names:
+                around = around.parent
+            self.frame.outer[name] = around
 
     def _follow_import(self, node: ast.Import) -> None:
         for each in node.names:
@@ -169,6 +175,9 @@ class Statements(Loops):
             self.frame.names[target.id] = value
             if target.id in self.frame.outer:
                 self.do(self.terms("assigned", target.id, value))
+                around = self.frame.outer[target.id]
+                if around is not None:
+                    around.names[target.id] = value
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target.elts, value)
         elif isinstance(target, ast.Starred):
