@@ -19,8 +19,8 @@ import click
 import pytest
 
 from gclint import __version__
-from gclint.cli.default_group import LazyCommand
 from gclint.cli.main import gclint as command_line
+from gclint.cli.options import LazyCommand
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.network.model import Network
 from gclint.rule import Rule

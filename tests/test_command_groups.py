@@ -8,8 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from gclint.cli.default_group import DefaultGroup, LazyCommand
-from gclint.cli.options import GroupedCommand, option_group
+from gclint.cli.options import DefaultGroup, GroupedCommand, LazyCommand, option_group
 from gclint.wording import closest
 
 _drinks = option_group("Drinks")

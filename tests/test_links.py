@@ -18,8 +18,8 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gclint.cli.default_group import LazyCommand
 from gclint.cli.main import gclint
+from gclint.cli.options import LazyCommand
 from gclint.rule import all_rules
 from tests.documented import FOLDER, TABLE, pages
 from tests.environment import PROJECT

@@ -18,7 +18,6 @@ from gclint.cli import CannotRun, paths_argument, rules_of, settings_of, use_ext
 from gclint.cli.options import (
     GroupedCommand,
     choice_option,
-    complete_rule,
     config_option,
     option_group,
     pop_settings,
@@ -36,7 +35,7 @@ _extra_rules = setting_options(click.option, "extra-rules")
 
 
 @click.command()
-@click.argument("wanted", metavar="RULE", shell_complete=complete_rule)
+@click.argument("wanted", metavar="RULE")
 @_extra_rules
 @choice_option(
     click.option, "--output-format", DOCUMENTS, "Print formatted text, JSON for programs, or Markdown."
@@ -108,7 +107,7 @@ _PROGRAM = "gclint"
 
 
 _HELP = """\
-Print a script that lets SHELL complete commands, options, rules and paths.
+Print a script that lets SHELL complete commands, options and paths.
 
 \b
 bash:  gclint completion bash > ~/.local/share/bash-completion/completions/gclint
@@ -120,13 +119,11 @@ fish:  gclint completion fish > ~/.config/fish/completions/gclint.fish
 @click.command("completion", help=_HELP)
 @click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print a script that lets SHELL complete commands, options, rules and paths."""
+    """Print a script that lets SHELL complete commands, options and paths."""
     known = get_completion_class(shell)
     assert known is not None
     root = click.get_current_context().find_root().command
-    script = known(root, {}, _PROGRAM, f"_{_PROGRAM.upper()}_COMPLETE").source()
-    # Click separates a value from its help by a comma, and several rules have commas between them, too.
-    click.echo(script.replace('string split ","', 'string split --max 1 ","'))
+    click.echo(known(root, {}, _PROGRAM, f"_{_PROGRAM.upper()}_COMPLETE").source())
 
 
 @click.command("server")

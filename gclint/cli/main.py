@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import click
 
 from gclint.cli.check import check_command
-from gclint.cli.default_group import DefaultGroup, LazyCommand
+from gclint.cli.options import DefaultGroup, LazyCommand
 from gclint.interruption import exit_status, interruptible
 from gclint.streams import exit_without_output, prepare_streams
 

@@ -1,26 +1,28 @@
-"""The options of commands, in groups with a heading each; those of settings are made of their definitions."""
+"""Commands and their options, in groups; the options of settings are made of their definitions."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from importlib import import_module
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from gclint.level import Level
 from gclint.settings.definitions import (
     BY_NAME,
     FUNCTIONS,
     IGNORES,
-    LEVEL,
     LEVELS,
     PATH,
     SWITCH,
     WORDS,
     SettingDefinition,
 )
+from gclint.wording import closest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -120,12 +122,8 @@ def _option(option: MakeOption, definition: SettingDefinition) -> Callable[[Any]
         keywords["metavar"] = definition.metavar
         keywords["callback"] = _converted(definition)
         keywords["multiple"] = definition.kind.takes_several
-        if definition.kind is WORDS:
-            keywords["shell_complete"] = complete_rules
-        elif definition.kind is PATH:
+        if definition.kind is PATH:
             keywords["type"] = click.Path()
-        elif definition.kind is LEVEL:
-            keywords["shell_complete"] = _complete_level
     return option(definition.option, definition.field, **keywords)
 
 
@@ -151,43 +149,6 @@ def _converted(definition: SettingDefinition) -> Callable[..., object]:
     return convert
 
 
-def complete_rules(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the codes and names of rules that complete the text; several are separated by commas."""
-    from click.shell_completion import CompletionItem
-
-    from gclint.rule import EVERYTHING
-
-    done, comma, word = incomplete.rpartition(",")
-    items = [CompletionItem(EVERYTHING, help="all rules")] if EVERYTHING.startswith(word.upper()) else []
-    items += complete_rule(context, option, word)
-    return [CompletionItem(f"{done}{comma}{item.value}", help=item.help) for item in items]
-
-
-def complete_rule(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Return the codes and names of rules that complete the text."""
-    from click.shell_completion import CompletionItem
-
-    from gclint.rule import all_rules
-
-    pairs = [(rule.code, rule.name) for rule in all_rules()]
-    items = [
-        CompletionItem(word, help=other)
-        for code, name in pairs
-        for word, other in ((code, name), (name, code))
-    ]
-    return [item for item in items if item.value.lower().startswith(incomplete.lower())]
-
-
-def _complete_level(
-    _context: click.Context, _option: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
-
-    return [CompletionItem(each.value) for each in Level if each.value.startswith(incomplete)]
-
-
 def _ignores(parts: Iterable[str]) -> dict[str, list[str]]:
     """Return the rules by pattern, from parts of the form ``PATTERN:RULE``."""
     ignores: dict[str, list[str]] = {}
@@ -209,3 +170,96 @@ def _not_empty(_context: click.Context, _option: click.Parameter, value: Path | 
     if value is not None and not value.name and str(value) == ".":
         raise click.BadParameter("a path is empty.")
     return value
+
+
+# -- groups of commands
+
+
+class DefaultGroup(click.Group):
+    """A group with a default command, which runs if the first argument is not the name of a command.
+
+    The help text is that of the default command, with examples and the list of commands.
+    """
+
+    def __init__(
+        self,
+        name: str | None,
+        *,
+        default: click.Command,
+        others: Sequence[click.Command],
+        examples: str,
+        **keywords: Any,
+    ) -> None:
+        super().__init__(
+            name,
+            commands=[default, *others],
+            # Click does not rewrap a paragraph that begins with \b.
+            help=f"{cleandoc(default.help or '')}\n\n\b\nExamples:\n{examples}",
+            epilog=f"Only the first argument can be a command; the default is '{default.name}'. "
+            "For a file or folder with the name of a command, write './NAME'.",
+            no_args_is_help=False,
+            **keywords,
+        )
+        self._default = default
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, the default first."""
+        return list(self.commands)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the default command before arguments that do not name one."""
+        if not args and ctx.resilient_parsing:  # A shell completes the first argument.
+            return super().parse_args(ctx, args)
+        own = [name for option in self.get_params(ctx) for name in option.opts]
+        if not args or args[0] not in (*self.commands, *own):
+            if args and not ctx.resilient_parsing:
+                self._stop_at_typo(ctx, args[0], own)
+            args = [str(self._default.name), *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return what the first argument may be: a command, or what the default command takes."""
+        context = self._default.make_context(self._default.name, [], parent=ctx, resilient_parsing=True)
+        if incomplete.startswith("-"):
+            return self._default.shell_complete(context, incomplete)
+        paths = (each for each in self._default.get_params(context) if isinstance(each, click.Argument))
+        return super().shell_complete(ctx, incomplete) or [
+            item for each in paths for item in each.shell_complete(context, incomplete)
+        ]
+
+    def _stop_at_typo(self, context: click.Context, word: str, options: Sequence[str]) -> None:
+        """Fail if a word is similar to the name of a command, and neither looks like a path nor exists."""
+        if not word.isalpha() or os.path.lexists(word):
+            return
+        names = {name.lstrip("-"): name for name in (*self.commands, *options)}
+        meant = closest(word, names)
+        if meant is not None:
+            context.fail(f"{word!r} is not a command, file or folder; did you mean {names[meant]!r}?")
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a line for the default command, and one for the others."""
+        formatter.write_usage(ctx.command_path, " ".join(self._default.collect_usage_pieces(ctx)))
+        formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...", prefix="   or: ")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands and the options of the default one."""
+        self.format_commands(ctx, formatter)
+        write_options(self._default.get_params(ctx), ctx, formatter)
+
+
+class LazyCommand(click.Command):
+    """Stands for a command whose module is imported only when it is called."""
+
+    def __init__(self, name: str, *, module: str, attribute: str, short_help: str) -> None:
+        super().__init__(name, short_help=short_help)
+        self._module = module
+        self._attribute = attribute
+
+    def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
+        """Return the context of the command itself, which replaces this one from then on."""
+        return self.loaded().make_context(*arguments, **keywords)
+
+    def loaded(self) -> click.Command:
+        """Return the command itself."""
+        command: click.Command = getattr(import_module(self._module), self._attribute)
+        return command

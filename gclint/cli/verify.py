@@ -25,9 +25,9 @@ from gclint.cli import (
     settings_of,
     settle_interrupted_fixes,
 )
-from gclint.cli.default_group import DefaultGroup
 from gclint.cli.options import (
     FILE_TYPE,
+    DefaultGroup,
     GroupedCommand,
     choice_option,
     config_option,
