@@ -109,10 +109,10 @@ def run_display(*, is_shown: bool) -> Iterator[Audience]:
     if not (is_shown and sys.stderr.isatty()):
         yield _Nobody()
         return
-    from gclint.report.progress_table import live_table
+    from gclint.report.run_progress import run_progress
 
-    with live_table(sys.stderr) as table:
-        yield table
+    with run_progress(sys.stderr) as progress:
+        yield progress
 
 
 def proven(

@@ -26,19 +26,13 @@ _BASES_SHOWN = 8
 def write(report: Report, stream: TextIO) -> None:
     """Write proofs, findings and failures, and a summary."""
     _write_proofs(report, stream)
+    _write_findings(report, stream)
     if report.runs is None:
-        _write_findings(report, stream)
         write_lines((*_fixed_lines(report), *summary_lines(report)), stream)
         return
     from gclint.report.verification import run_lines
 
-    if stream.isatty():
-        from gclint.report.progress_table import show_results
-
-        show_results(stream, report.runs.sorted())
-    _write_findings(report, stream)
-    names_passed = not stream.isatty()
-    write_lines(run_lines(report, names_passed=names_passed), stream)
+    write_lines(run_lines(report), stream)
 
 
 def write_statistics(report: Report, stream: TextIO) -> None:

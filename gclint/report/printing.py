@@ -64,6 +64,15 @@ def is_coloured(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
+def binary_size(number: float) -> str:
+    """Return a number of bytes with its unit, in powers of 1024."""
+    for unit in ("B", "KiB", "MiB"):
+        if number < 1024:
+            return f"{number:.3g} {unit}"
+        number /= 1024
+    return f"{number:.3g} GiB"
+
+
 def write_object(
     document: object, stream: TextIO, indent: int = 2, default: Callable[[Any], str] | None = None
 ) -> None:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gclint.code.paths import printable
-from gclint.report.progress_table import size
+from gclint.report.printing import binary_size
 from gclint.verify.worker.practices import AS_IT_IS, BUFFER, KNOWN, OFF, WRONG
 from gclint.verify.worker.protocol import ClassResult, SetUp
 from gclint.verify.worker.training.answer import loses, saved_share
@@ -75,4 +75,4 @@ def _kept(row: SetUp, without: SetUp) -> str:
         return "-"
     share = saved_share(row, without)
     less = "" if row is without or share is None else f", {share:.0%} less (computed)"
-    return f"{size(row.saved_bytes)} (ran){less}"
+    return f"{binary_size(row.saved_bytes)} (ran){less}"

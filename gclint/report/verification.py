@@ -24,10 +24,10 @@ _PARAMETERS = 6
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
-def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
+def run_lines(report: Report) -> Iterator[str]:
     """Yield the failures and what to do about them, what could not be run, and a summary.
 
-    If the classes that passed are wanted too, they are counted by file, and named if the report is verbose.
+    The classes that passed are counted by file, and named if the report is verbose.
     """
     assert report.runs is not None
     runs = report.runs
@@ -38,8 +38,7 @@ def run_lines(report: Report, *, names_passed: bool) -> Iterator[str]:
     for story in stories(runs.of("failed"), report.weighed):
         yield from story.lines()
     yield from setup_lines(runs.sorted())
-    if names_passed:
-        yield from _passed(runs.of("passed"), verbose=report.verbose)
+    yield from _passed(runs.of("passed"), verbose=report.verbose)
     yield from summary_lines(runs)
 
 

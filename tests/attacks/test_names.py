@@ -24,12 +24,13 @@ from gclint.report.diff import write_diff
 from gclint.report.formats import FORMATS
 from gclint.report.markdown import markdown
 from gclint.report.page.excerpts import Sources
-from gclint.report.progress_table import results_table
 from gclint.report.report import Report
+from gclint.report.run_progress import RunProgress
 from gclint.verify import process
 from gclint.verify.repro import script
+from gclint.verify.run import ReceivedMessage
 from gclint.verify.sources import digest, target_of
-from gclint.verify.worker.protocol import ClassResult, Failure, Recipe, SourcePlace
+from gclint.verify.worker.protocol import ClassResult, Failure, Progress, Recipe, SourcePlace
 from tests.environment import PROJECT
 from tests.terminal import Outcome, Terminal, runner
 from tests.toys import NO_FIX
@@ -350,12 +351,16 @@ def test_a_repro_script_has_names_of_files_as_strings(tmp_path: Path) -> None:
     assert "os" not in imported
 
 
-def test_a_table_of_results_takes_no_name_for_markup() -> None:
+def test_what_is_running_takes_no_name_for_markup() -> None:
     stream = io.StringIO()
     console = Console(file=stream, width=200, force_terminal=True, color_system=None)
-    console.print(results_table([_result(Path("modeling_[red][link=x].py"), "[bold]\x1b[31m")], 200))
-    assert "modeling_[red][link=x].py" in stream.getvalue()
-    assert "[bold]" in stream.getvalue()
+    progress = RunProgress(console)
+    begun = Progress("modeling_x.py", "[bold]\x1b[31m", "default", "reentrant", "[red][link=x]")
+    progress.take(ReceivedMessage(begun, None))
+    progress.note("[bold]\x1b[31m")
+    console.print(progress)
+    assert stream.getvalue().count("[bold]\\x1b[31m") == 2
+    assert "[red][link=x]" in stream.getvalue()
     _require_inert(stream.getvalue())
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from gclint.report.page import classes, matrix
 from gclint.report.page.building import Page
 from gclint.report.page.excerpts import brief
-from gclint.report.progress_table import size
+from gclint.report.printing import binary_size
 from gclint.report.verification import advised, by_group, fates
 
 _FOLDER = "templates"
@@ -28,7 +28,7 @@ def rendered(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"brief": brief, "percent": _percent, "prose": _prose, "size": size}
+    environment.filters |= {"brief": brief, "percent": _percent, "prose": _prose, "size": binary_size}
     environment.globals |= {
         "advised": advised,
         "by_group": by_group,
