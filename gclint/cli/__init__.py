@@ -105,7 +105,7 @@ def use_extra_rules(given: Sequence[str], paths: Iterable[Path]) -> Settings:
 
         set_own_rules(())
         return settings
-    from gclint.own.loading import UnusableRules, load_rules
+    from gclint.own import UnusableRules, load_rules
 
     try:
         load_rules(settings.extra_rules, paths)

@@ -286,7 +286,7 @@ class _CheckRun:
         """Return the verdicts of earlier runs in the cache; None if no cache is used."""
         if self.store is None:
             return None
-        from gclint.own.loading import rule_files
+        from gclint.own import rule_files
         from gclint.run.memory import Memory
         from gclint.settings.settings import working_directory
 

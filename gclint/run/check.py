@@ -24,8 +24,7 @@ from gclint.interruption import SECONDS, Interrupted, TookTooLong, limited, numb
 from gclint.model.attributes import let_go
 from gclint.network.importers import read_imports
 from gclint.network.model import Network
-from gclint.own.loading import sent
-from gclint.own.soundness import Unsound, found_by
+from gclint.own import Unsound, found_by, sent
 from gclint.rule import (
     CommentRule,
     Rule,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gclint.code.paths import shown
-from gclint.own.loading import load_rules
+from gclint.own import load_rules
 from gclint.rule import all_rules, own_rules
 from tests.own.team import RULE, Run
 from tests.sample import BROKEN

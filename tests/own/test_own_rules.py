@@ -12,7 +12,7 @@ import pytest
 
 from gclint.cli.about import _load
 from gclint.code.project import Project
-from gclint.own.loading import load_rules
+from gclint.own import load_rules
 from gclint.rule import own_rules
 from gclint.run import jobs
 from gclint.run.check import judge

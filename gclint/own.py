@@ -1,4 +1,6 @@
-"""Loads the modules that a user names as rules: files by their paths, installed modules, and entry points.
+"""Rules of the user's own: the modules that hold them are loaded, and held to what a rule has to be.
+
+They are files, named by their paths, installed modules, and entry points.
 
 Nothing is loaded because a repository says so. No folder is added to the search path of Python. What is
 imported by its name is looked for only where it is installed: folders of the search path that lie in the
@@ -11,6 +13,7 @@ import importlib
 import inspect
 import os
 import pickle
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,18 +22,33 @@ from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
+from gclint.cache.codec import decoded, encoded
+from gclint.cache.consulted import Damaged
 from gclint.code.paths import shortened
 from gclint.facts import digest, read_bytes
-from gclint.own.soundness import complaint
-from gclint.rule import Rule, home, own_rules, rule_classes, set_own_rules
+from gclint.finding import Applicability, Edit, Finding, StoryStep, is_own_code
+from gclint.level import Level
+from gclint.network.model import Network
+from gclint.rule import (
+    Precision,
+    Rule,
+    Setting,
+    all_rules,
+    home,
+    is_own,
+    own_rules,
+    rule_classes,
+    set_own_rules,
+)
 from gclint.settings.definitions import is_path_of_rules
 from gclint.settings.settings import working_directory
 
 GROUP = "gclint.rules"
 """The group of entry points that name modules with rules."""
 _DIGITS = 16
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _Made = TypeVar("_Made")
 _named: tuple[tuple[str, ...], tuple[Path, ...]] = ((), ())
 """What is loaded: the names, and the paths that they are not looked for in."""
@@ -38,6 +56,10 @@ _named: tuple[tuple[str, ...], tuple[Path, ...]] = ((), ())
 
 class UnusableRules(Exception):
     """Rules cannot be loaded; the message says which, where and why."""
+
+
+class Unsound(Exception):
+    """A rule found something that is not a finding of its own; the message is a clause."""
 
 
 def load_rules(names: Sequence[str], around: Iterable[Path]) -> None:
@@ -212,7 +234,7 @@ def _rules_in(module: ModuleType, name: str) -> Iterator[Rule]:
     for each in complete:
         with _explained(file):
             rule = each()
-            why = complaint(rule, others)
+            why = next(_complaints(rule, (*all_rules(), *others)), None)
         if why is not None:
             raise UnusableRules(f"{shortened(home(rule))}{_row(each)}: {each.__name__}: {why}")
         others.append(rule)
@@ -224,6 +246,84 @@ def _row(rule: type[Rule]) -> str:
         return f":{inspect.getsourcelines(rule)[1]}:1"
     except (OSError, TypeError):  # There is no source.
         return ""
+
+
+def _complaints(rule: Rule, known: tuple[Rule, ...]) -> Iterator[str]:
+    code, name = getattr(rule, "code", None), getattr(rule, "name", None)
+    if not isinstance(code, str) or not is_own_code(code):
+        had = "it has no code" if code is None else f"its code is {code!r}"
+        yield f"{had}; write two or more capital letters and three digits, such as ACM001, but not GC or ALL"
+        return
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        had = "it has no name" if name is None else f"its name is {name!r}"
+        yield f"{had}; write words in lower case, joined by hyphens, such as literal-use-cache"
+        return
+    for other in known:
+        if code in other.codes or name == other.name:
+            word = code if code in other.codes else name
+            yield f"{word} is already that of {other.code} {other.name}, in {home(other)}"
+    if not rule.documentation():
+        yield "it has no docstring, which is its documentation"
+    if not isinstance(rule.formerly, tuple) or not all(map(is_own_code, rule.formerly)):
+        yield "formerly has to be a tuple of codes"
+    if not isinstance(rule.level, Level):
+        yield f"level has to be one of {', '.join(map(str, Level))}"
+    if rule.precision not in get_args(Precision):
+        yield f"precision has to be one of {', '.join(get_args(Precision))}"
+    if not isinstance(rule.fixes, tuple) or not all(isinstance(each, Applicability) for each in rule.fixes):
+        yield f"fixes has to be a tuple of {', '.join(map(str, Applicability))}"
+    yield from _complaints_about_settings(rule, known)
+
+
+def _complaints_about_settings(rule: Rule, known: tuple[Rule, ...]) -> Iterator[str]:
+    if not isinstance(rule.settings, tuple) or not all(isinstance(each, Setting) for each in rule.settings):
+        yield "settings has to be a tuple of gclint.rule.Setting"
+        return
+    taken = {each.name: other for other in known for each in other.settings}
+    for each in rule.settings:
+        if each.name in taken:
+            yield f"its setting {each.name} is already one of {taken[each.name].code}"
+
+
+# -- what they find
+
+
+def found_by(rule: Rule, network: Network) -> list[Finding]:
+    """Return what a rule finds in a file.
+
+    Raises:
+        Unsound: it is a rule of the user's own, and what it yields cannot be reported.
+    """
+    if not is_own(rule):
+        return list(rule.check(network))
+    found = rule.check(network)
+    if not isinstance(found, Iterable):
+        raise Unsound(f"`check` returns {found!r} where it has to yield findings")
+    return [_checked(each, rule, network) for each in found]
+
+
+def _checked(found: object, rule: Rule, network: Network) -> Finding:
+    """Return a finding if it is one of a rule: of the right types, about itself, and inside of the text."""
+    if not isinstance(found, Finding):
+        raise Unsound(f"`check` yields {type(found).__name__}, which is not a Finding")
+    try:
+        is_typed = decoded(Finding, encoded(found)) == found
+    except (TypeError, Damaged):
+        is_typed = False
+    if not is_typed:
+        raise Unsound("a field of a finding does not have the type that gclint.finding says")
+    if (found.code, found.name) != (rule.code, rule.name):
+        raise Unsound(f"a finding has the code {found.code} and the name {found.name}; use `self.finding`")
+    if not found.message or not found.symbol:
+        raise Unsound("a finding needs a message and a symbol")
+    if found.path != network.file.path or found.start == found.end:
+        raise Unsound("a finding is not about code in the file that is checked, `network.file.path`")
+    parts: tuple[Finding | Edit | StoryStep, ...] = (found, *found.edits, *found.story)
+    for path, start, end in ((each.path, each.start, each.end) for each in parts):
+        length = len(network.project.file(path).text)
+        if not 0 <= start <= end <= length:
+            raise Unsound(f"[{start}, {end}) is not a part of {path.name}, which has {length} characters")
+    return found
 
 
 # -- where modules are looked for
