@@ -34,7 +34,7 @@ _COMMANDS = [
         ("server", "about", "server", "Run the language server for editors."),
         ("rules", "about", "rules", "List the rules."),
         ("rule", "about", "rule", "Print the documentation of a rule."),
-        ("test-rules", "fixtures", "test_rules", "Hold rules of your own to their fixtures."),
+        ("test-rules", "about", "test_rules", "Hold rules of your own to their fixtures."),
         ("config", "about", "config_command", "Show the settings in force, and where each comes from."),
         ("clean", "cache", "clean", "Delete the cache."),
         ("completion", "about", "completion", "Print a shell completion script."),

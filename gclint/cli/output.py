@@ -183,8 +183,7 @@ def write_page(path: Path, report: Report, repeat: str = "gclint verify") -> Non
         CannotRun: it cannot be written.
     """
     from gclint.code.paths import shown
-    from gclint.report.page.building import PageOrigin, page
-    from gclint.report.page.render import rendered
+    from gclint.report.page.building import PageOrigin, page, rendered
     from gclint.write.disk import write_text
 
     origin = PageOrigin(shlex.join(["gclint", *sys.argv[1:]]), datetime.now().astimezone(), repeat)

@@ -1,13 +1,15 @@
-"""What output formats say of findings: headline, documentation, whether they can be fixed, and counts."""
+"""What output formats say of findings: headline, documentation, level, whether they can be fixed, counts."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gclint.finding import RESERVED, Applicability, Finding, Refusal
+from gclint.level import Level
+from gclint.wording import counted
 
 if TYPE_CHECKING:
     from gclint.report.report import Files
@@ -103,3 +105,32 @@ def count_by_rule(findings: Iterable[Finding], *, unsafe: bool) -> list[RuleCoun
     fixable = Counter(finding.code for finding in findings if is_fixable(finding, unsafe=unsafe))
     counts = [RuleCount(code, name, count, fixable[code]) for (code, name), count in rules.items()]
     return sorted(counts, key=lambda each: (-each.count, each.code))
+
+
+@dataclass(frozen=True)
+class LevelNames:
+    """What stands for a level; text, JSON and SARIF have its name."""
+
+    github: str
+    """The command of an annotation."""
+    gitlab: str
+    """The severity in a code quality report."""
+    code_scanning: str
+    """The severity of a rule in SARIF, as GitHub's code scanning reads it."""
+    editor: str
+    """The name of a severity in the protocol of editors."""
+    style: str
+    """The colour on a terminal."""
+
+
+LEVELS: Mapping[Level, LevelNames] = {
+    Level.ERROR: LevelNames("error", "major", "error", "Error", "bold red"),
+    Level.WARNING: LevelNames("warning", "minor", "warning", "Warning", "bold yellow"),
+    Level.NOTE: LevelNames("notice", "info", "recommendation", "Information", "bold cyan"),
+}
+
+
+def counted_by_level(findings: Iterable[Finding]) -> str:
+    """Return the numbers of findings by level, such as ``2 errors, 1 note``; the gravest first."""
+    numbers = Counter(finding.level for finding in findings)
+    return ", ".join(counted(numbers[level], level.value) for level in Level if numbers[level])

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from gclint.code.paths import shown
 from gclint.finding import Applicability, RepairKind, in_reading_order
-from gclint.report.findings import count_by_rule, is_fixable, is_provable, placed, remarks
-from gclint.report.levels import counted_by_level
+from gclint.report.findings import count_by_rule, counted_by_level, is_fixable, is_provable, placed, remarks
 from gclint.report.printing import is_coloured, write_lines
 from gclint.report.report import Repairs, Report
 from gclint.wording import counted, first_of

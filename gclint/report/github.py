@@ -14,8 +14,7 @@ from typing import TextIO
 from gclint.code.paths import printable
 from gclint.finding import Finding, Problem
 from gclint.level import Level
-from gclint.report.findings import with_obstacle
-from gclint.report.levels import LEVELS
+from gclint.report.findings import LEVELS, with_obstacle
 from gclint.report.places import Places
 from gclint.report.report import Report
 from gclint.wording import counted

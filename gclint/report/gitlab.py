@@ -6,8 +6,7 @@ import hashlib
 from typing import TextIO
 
 from gclint.finding import Finding, Problem
-from gclint.report.findings import documentation_url, with_obstacle
-from gclint.report.levels import LEVELS
+from gclint.report.findings import LEVELS, documentation_url, with_obstacle
 from gclint.report.places import Places, fingerprints
 from gclint.report.printing import write_object
 from gclint.report.report import Report

@@ -14,8 +14,7 @@ from gclint import __version__
 from gclint.code.paths import printable
 from gclint.edit.edits import by_file
 from gclint.finding import Finding, Fix, Problem, StoryStep
-from gclint.report.findings import documentation_url, with_obstacle
-from gclint.report.levels import LEVELS
+from gclint.report.findings import LEVELS, documentation_url, with_obstacle
 from gclint.report.places import Places, fingerprints
 from gclint.report.printing import write_object
 from gclint.report.report import Report

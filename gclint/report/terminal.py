@@ -17,8 +17,7 @@ from rich.text import Text
 
 from gclint.code.paths import printable
 from gclint.finding import Finding
-from gclint.report.findings import headline, is_fixable, remarks
-from gclint.report.levels import LEVELS
+from gclint.report.findings import LEVELS, headline, is_fixable, remarks
 from gclint.report.printing import folded, is_coloured, width_of
 from gclint.report.report import Files
 

@@ -20,7 +20,7 @@ from gclint.code.requirements import METADATA
 from gclint.server import actions
 from gclint.server.area import Area
 from gclint.server.documents import Document, path_of
-from gclint.server.hover import hover
+from gclint.server.messages import hover
 from gclint.server.session import Load, Session, decides_for_others
 from gclint.settings import FILES
 

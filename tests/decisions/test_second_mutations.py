@@ -21,7 +21,7 @@ from gclint.run.baseline import Baseline, Selection
 from gclint.run.check import LintResult, check
 from gclint.run.edited_files import Live
 from gclint.run.fix import FixResult
-from gclint.server.hover import hover
+from gclint.server.messages import hover
 from gclint.settings import Settings
 from gclint.verify.worker.protocol import ClassResult, ObservedSite, SourcePlace
 from tests.decisions import proofs, reports

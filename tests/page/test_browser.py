@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from gclint.report.page.render import rendered
+from gclint.report.page.building import rendered
 from gclint.report.report import Report
 from tests.chromium import NoChromium, chromium
 from tests.page.sample import HOSTILE, page_of, passing, report_of_repairs, report_of_runs, results_of

@@ -9,7 +9,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-from gclint.report.page.render import rendered
+from gclint.report.page.building import rendered
 from gclint.verify.results import Results
 from tests.page.sample import HOSTILE, page_of, report_of_runs
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from gclint.report.page import matrix
-from gclint.report.page.building import Page
+from gclint.report.page.building import Page, rendered
 from gclint.report.page.classes import Ran, Row, commands, shares
 from gclint.report.page.excerpts import Excerpt
-from gclint.report.page.render import rendered
 from gclint.report.verification import by_group, fates
 from gclint.verify.worker.protocol import ClassResult
 from tests.page.sample import (

@@ -12,7 +12,7 @@ from lsprotocol import types
 from gclint.rule import Rule, all_rules, selected_rules
 from gclint.server.actions import FIX_ALL, actions
 from gclint.server.documents import Lines, changed, path_of
-from gclint.server.hover import hover
+from gclint.server.messages import hover
 from gclint.server.session import Session, UnusableSettings
 from gclint.settings import Settings
 from tests.server.models import BAD, BASE, BROKEN, GOOD, HEIR, LAYER, MODEL

@@ -1,22 +1,37 @@
-"""The page of a report: its parts, put together in words and numbers, before they are HTML."""
+"""The page of a report: its parts, put together in words and numbers, and rendered as one HTML file."""
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from hashlib import sha256
+from importlib.resources import files
+
+from jinja2 import Environment as Templates
+from jinja2 import PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from gclint import __version__
 from gclint.report.findings import headline, obstacle
-from gclint.report.page import classes, matrix, repairs
+from gclint.report.page import classes, matrix
 from gclint.report.page.classes import OUTCOMES, Outcome, Ran, Row
-from gclint.report.page.excerpts import Excerpt, Line, Sources, brief
+from gclint.report.page.excerpts import (
+    Excerpt,
+    Line,
+    RepairSection,
+    Sources,
+    brief,
+    repair_of_proof,
+    suggested_repairs,
+)
 from gclint.report.page.matrix import Column, State
-from gclint.report.page.repairs import RepairSection
+from gclint.report.printing import binary_size
 from gclint.report.report import Report
-from gclint.report.verification import remark_lines
+from gclint.report.verification import advised, by_group, fates, remark_lines
 from gclint.verify.worker.protocol import ClassResult, Environment, SetUpOutcome
 
 _SETUPS: dict[SetUpOutcome, str] = {"works": "work", "fails": "fail", "not run": "were not run"}
@@ -24,6 +39,7 @@ _SETUPS: dict[SetUpOutcome, str] = {"works": "work", "fails": "fail", "not run":
 
 _FINE, _UNKNOWN = "Nothing: it works", "Not known: it was not run"
 _NOTHING_WORKS = "No setting that was run works: see the failures"
+_TEMPLATES = "templates"
 
 
 @dataclass(frozen=True)
@@ -120,7 +136,7 @@ def _answers(row: Row) -> Iterator[tuple[str, str, State]]:
 
 def page(report: Report, origin: PageOrigin) -> Page:
     """Return the page of a report."""
-    all_repairs = tuple(map(repairs.of_proof, report.proofs or ()))
+    all_repairs = tuple(map(repair_of_proof, report.proofs or ()))
     found = [*_run(report), *_repaired(report, all_repairs)]
     results = [each.result for each in found]
     models = classes.models(results)
@@ -176,7 +192,7 @@ def _hinted(report: Report, result: ClassResult) -> Iterator[RepairSection]:
     if report.weighed is not None:
         weighed = report.weighed
         hints = (hint for failure in result.failures for hint in weighed.hints_of(result, failure))
-        yield from repairs.suggested(report, hints)
+        yield from suggested_repairs(report, hints)
 
 
 def _facts(report: Report, origin: PageOrigin) -> Iterator[tuple[str, str]]:
@@ -235,3 +251,54 @@ def _counted_setups(results: Iterable[ClassResult]) -> Iterator[str]:
     if counts:
         parts = ", ".join(f"{counts[outcome]:,} {word}" for outcome, word in _SETUPS.items())
         yield f"Of {counts.total():,} runs in further set-ups, {parts}."
+
+
+# -- HTML
+
+
+def rendered(page: Page) -> str:
+    """Return the HTML."""
+    templates = Templates(
+        loader=PackageLoader(__package__, _TEMPLATES),
+        # Names and messages of models are text, whatever they contain.
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters |= {"brief": brief, "percent": _percent, "prose": _prose, "size": binary_size}
+    templates.globals |= {
+        "advised": advised,
+        "by_group": by_group,
+        "cells": matrix.cells,
+        "classes": classes,
+        "fates": fates,
+        "spelled": matrix.spelled,
+    }
+    script = _asset("page.js")
+    return templates.get_template("page.html").render(
+        page=page,
+        style=Markup(_asset("page.css")),
+        script=Markup(script),
+        script_hash=base64.b64encode(sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.095 else f"{share:.1%}"
+
+
+def _prose(text: str) -> Markup:
+    """Return a sentence with the text between backticks set as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    pieces = [
+        Markup("<code>{}</code>").format(each) if number % 2 else escape(each)
+        for number, each in enumerate(parts)
+    ]
+    return Markup("").join(pieces)
+
+
+def _asset(name: str) -> str:
+    return (files(__package__) / _TEMPLATES / name).read_text(encoding="utf-8")

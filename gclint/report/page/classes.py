@@ -12,9 +12,8 @@ from typing import Literal
 
 from gclint.code.paths import shown
 from gclint.report.page import matrix
-from gclint.report.page.excerpts import Sources, brief
+from gclint.report.page.excerpts import RepairSection, Sources, brief
 from gclint.report.page.matrix import MatrixCell
-from gclint.report.page.repairs import RepairSection
 from gclint.report.verification import Story, stories
 from gclint.verify.proven import proven_setting
 from gclint.verify.worker.coverage import listed
