@@ -124,7 +124,7 @@ def mode(path: Path | str) -> int:
         OSError: it does not exist.
         ValueError: it is not a path.
     """
-    _note("state", path, _state(str(path)))
+    _ask("state", path)
     return os.stat(path).st_mode
 
 
@@ -205,23 +205,18 @@ def entries(folder: Path | str, suffix: str = "") -> list[FolderEntry]:
 
 def matching(folder: Path | str, pattern: str) -> list[Path]:
     """Return the sorted paths in a folder whose names match a pattern; none if it cannot be read."""
-    names = _matching(folder, pattern)
-    if current() is not None:
-        _note("matching", folder, "/".join(names), pattern)
-    return [Path(folder, name) for name in names]
+    return [Path(folder, name) for name in _ask("matching", folder, pattern).split("/") if name]
 
 
 def variable(name: str) -> str | None:
     """Return an environment variable."""
-    value = os.environ.get(name)
-    _note("variable", name, _variable(name))
-    return value
+    found = _ask("variable", name)
+    return found[1:] if found else None
 
 
 def package_locations(name: str) -> list[str]:
     """Return the folders in which this Python would find a package, without importing anything."""
-    found = _package(name)
-    _note("package", name, found)
+    found = _ask("package", name)
     return found.split("\n") if found else []
 
 
@@ -349,9 +344,9 @@ def _failure(error: OSError) -> str:
     return f"!{error.errno}"
 
 
-def _ask(kind: str, path: Path | str) -> str:
-    found = _ANSWERS[kind](str(path), "")
-    _note(kind, path, found)
+def _ask(kind: str, path: Path | str, detail: str = "") -> str:
+    found = _ANSWERS[kind](str(path), detail)
+    _note(kind, path, found, detail)
     return found
 
 
@@ -376,7 +371,7 @@ def _kind(path: str, _detail: str) -> str:
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
 
 
-def _state(path: str, _detail: str = "") -> str:
+def _state(path: str, _detail: str) -> str:
     try:
         return str(stat.S_IFMT(os.stat(path).st_mode))
     except OSError as error:
@@ -441,19 +436,19 @@ def _listing(folder: str, suffix: str) -> str:
         return _failure(error)
 
 
-def _matching(folder: Path | str, pattern: str) -> list[str]:
+def _matching(folder: str, pattern: str) -> str:
     try:
-        return sorted(name for name in os.listdir(folder) if fnmatchcase(name, pattern))
+        return "/".join(sorted(name for name in os.listdir(folder) if fnmatchcase(name, pattern)))
     except OSError:
-        return []
+        return ""
 
 
-def _variable(name: str, _detail: str = "") -> str:
+def _variable(name: str, _detail: str) -> str:
     value = os.environ.get(name)
     return "" if value is None else f"={value}"
 
 
-def _package(name: str, _detail: str = "") -> str:
+def _package(name: str, _detail: str) -> str:
     from importlib.machinery import PathFinder
 
     # Not importlib.util.find_spec, which may run import hooks.
@@ -472,7 +467,7 @@ _ANSWERS: Mapping[str, Callable[[str, str], str]] = {
     "there": lambda path, _detail: "1" if os.path.lexists(path) else "",
     "real": _real,
     "entries": _listing,
-    "matching": lambda folder, pattern: "/".join(_matching(folder, pattern)),
+    "matching": _matching,
     "variable": _variable,
     "package": _package,
 }

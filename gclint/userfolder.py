@@ -117,12 +117,13 @@ class UserFolder:
             NotPrivate: it is something else.
             OSError: there is none.
         """
-        if self._handle is None:
-            found = os.lstat(self.path / name)
-        else:
-            found = os.stat(name, dir_fd=self._handle, follow_symlinks=False)
+        found = os.stat(self._entry(name), dir_fd=self._handle, follow_symlinks=False)
         _require_own_file(found, self.path / name)
         return found
+
+    def _entry(self, name: str) -> str | Path:
+        """Return an entry as the system finds it: by the descriptor, or on Windows by its path."""
+        return self.path / name if self._handle is None else name
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
         """Return a descriptor of a regular file of this user; the caller closes it.
@@ -131,13 +132,10 @@ class UserFolder:
             NotPrivate: the entry is something else.
             OSError: it cannot be opened.
         """
-        flags |= _NO_LINK | _BINARY
         if self._handle is None:
             with contextlib.suppress(FileNotFoundError):
                 self.status(name)
-            handle = os.open(self.path / name, flags, 0o600)
-        else:
-            handle = os.open(name, flags, 0o600, dir_fd=self._handle)
+        handle = os.open(self._entry(name), flags | _NO_LINK | _BINARY, 0o600, dir_fd=self._handle)
         return _checked(handle, self.path / name)
 
     def read(self, name: str, most: int) -> bytes:
@@ -163,10 +161,8 @@ class UserFolder:
             handle = self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             with os.fdopen(handle, "wb") as stream:
                 stream.write(data)
-            if self._handle is None:
-                os.replace(self.path / temporary, self.path / name)
-            else:
-                os.replace(temporary, name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
+            old, new = self._entry(temporary), self._entry(name)
+            os.replace(old, new, src_dir_fd=self._handle, dst_dir_fd=self._handle)
         except BaseException:
             with contextlib.suppress(OSError):
                 self.remove(temporary)
@@ -180,10 +176,7 @@ class UserFolder:
             OSError: it cannot be removed.
         """
         self.status(name)
-        if self._handle is None:
-            os.unlink(self.path / name)
-        else:
-            os.unlink(name, dir_fd=self._handle)
+        os.unlink(self._entry(name), dir_fd=self._handle)
 
 
 def open_file(path: Path, flags: int) -> int:
