@@ -29,7 +29,7 @@ def actions(
 ) -> list[types.CodeAction]:
     """Return the code actions of the ``wanted`` kinds, None for all, for the findings in a range."""
     path = area.identify(document.path)
-    if path in area.live.broken:
+    if path in area.broken:
         return []
     start = document.lines.offset(at.start) - document.shift
     end = document.lines.offset(at.end) - document.shift
@@ -63,7 +63,7 @@ def _about(
                 title += f" ({caveat}: {fix.reason})"
             yield types.CodeAction(title, kind, shown, is_preferred=is_safe or None, edit=edit)
     if _is_wanted(QUICK_FIX, wanted):
-        comment = ignoring(area.live.project.file(finding.path), finding, codes_by_word(all_rules()))
+        comment = ignoring(area.project.file(finding.path), finding, codes_by_word(all_rules()))
         edit = None if comment is None else workspace_edit(documents, area, [comment])
         if edit is not None:
             yield types.CodeAction(f"Ignore {finding.code} here", QUICK_FIX, shown, edit=edit)
@@ -98,8 +98,8 @@ def _fix_all(documents: Documents, area: Area, path: Path) -> Iterator[types.Cod
 
 def _all_repairs(area: Area, path: Path) -> list[Edit]:
     """Return the edits that make all safe fixes of a file; the project stays unchanged."""
-    project = area.live.project
-    broken = area.live.broken.keys()
+    project = area.project
+    broken = area.broken.keys()
 
     def wanted(findings: Sequence[Finding]) -> Sequence[Finding]:
         return [
@@ -157,8 +157,8 @@ def _are_current(documents: Documents, area: Area, edits: Mapping[Path, Collecti
     """Return whether offsets in the texts of the project are valid in the editor's texts."""
     for path in edits:
         document = documents.at(path)
-        if path in area.live.broken:
+        if path in area.broken:
             return False
-        if document is not None and document.body != area.live.project.file(path).text:
+        if document is not None and document.body != area.project.file(path).text:
             return False
     return True

@@ -15,7 +15,7 @@ from gclint.server.documents import Document, Documents
 from gclint.settings import Settings
 
 
-class Area:
+class Area(Live):
     """The files that ``gclint ROOT`` would check, with up-to-date findings."""
 
     def __init__(
@@ -33,7 +33,6 @@ class Area:
         """
         self.root = root
         self.settings = settings
-        self.rules = rules
         self.is_stale = False
         """Whether files may have come or gone, or settings changed, so that the area must be recreated."""
         self.repairs: dict[Path, tuple[LintResult, tuple[Edit, ...]]] = {}
@@ -43,33 +42,28 @@ class Area:
             found = survey([root], settings)
             files, self.settings = found.files, found.settings
             if self.settings.inner:
-                self.rules = rules = selected_rules(self.settings)
-        self.live = Live(Project(self.settings, files, within=[root]), rules)
+                rules = selected_rules(self.settings)
+        super().__init__(Project(self.settings, files, within=[root]), rules)
         for document in documents:
-            self.live.put(document.path, document.text)
-
-    @property
-    def result(self) -> LintResult:
-        """The findings and problems in the area."""
-        return self.live.result
+            self.put(document.path, document.text)
 
     def has(self, path: Path) -> bool:
         """Return whether the area checks the file at ``path``."""
-        return self.identify(path) in self.live.project.given
+        return self.identify(path) in self.project.given
 
     def identify(self, path: Path) -> Path:
         """Return the path that identifies a file here."""
-        return self.live.project.identify(path)
+        return self.project.identify(path)
 
     def is_judged(self, path: Path) -> bool:
         """Return whether the current text of a file has been checked."""
         identity = self.identify(path)
-        return identity in self.live.broken or identity not in self.live.waiting
+        return identity in self.broken or identity not in self.waiting
 
     def findings_in(self, path: Path) -> list[Finding]:
         """Return the findings in a file; none while it has a syntax error, as their places are outdated."""
         identity = self.identify(path)
-        if identity in self.live.broken:
+        if identity in self.broken:
             return []
         return [finding for finding in self.result.findings if finding.path == identity]
 
@@ -84,17 +78,17 @@ class Area:
     def _text_of(self, path: Path, documents: Documents) -> object:
         document = documents.at(path)
         if document is not None:
-            return document.uri, document.text, path in self.live.broken
-        return next(self.live.project.readable([path]), None)
+            return document.uri, document.text, path in self.broken
+        return next(self.project.readable([path]), None)
 
     def problems_in(self, path: Path) -> list[Problem]:
         """Return the problems that keep a file from being checked."""
         identity = self.identify(path)
-        if identity in self.live.broken:
-            return [self.live.broken[identity]]
+        if identity in self.broken:
+            return [self.broken[identity]]
         return [problem for problem in self.result.problems if problem.path == identity]
 
     def reported_files(self) -> set[Path]:
         """Return the files with findings or problems."""
         found = {finding.path for finding in self.result.findings}
-        return found | {problem.path for problem in self.result.problems} | set(self.live.broken)
+        return found | {problem.path for problem in self.result.problems} | set(self.broken)

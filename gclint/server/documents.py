@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from lsprotocol import types
+from pygls.workspace import PositionCodec
 
 from gclint.code.tree import line_starts
 
@@ -130,17 +131,14 @@ def untitled_name(uri: str) -> str | None:
     return re.sub(r"[^\w.-]+", "-", unquote(rest)).strip("-") or _UNTITLED
 
 
-_BMP_END = 0xFFFF
-
-
 class Lines:
     """The lines of a text."""
 
     def __init__(self, text: str, encoding: str) -> None:
         """Split ``text`` into lines, whose columns count units of ``encoding``: utf-8, utf-16 or utf-32."""
         self.text = text
-        self._encoding = encoding
         self._starts = line_starts(text)
+        self._units = PositionCodec(encoding).client_num_units
 
     def offset(self, position: types.Position) -> int:
         """Return the offset of a position; one beyond the end of a line or of the text means that end."""
@@ -148,7 +146,7 @@ class Lines:
             return len(self.text)
         start = self._starts[position.line]
         line = self._line(position.line).rstrip("\r\n")
-        if self._encoding == types.PositionEncodingKind.Utf32 or line.isascii():
+        if line.isascii():
             return start + min(position.character, len(line))
         units = 0
         for index, character in enumerate(line):
@@ -161,10 +159,7 @@ class Lines:
         """Return the position of an offset."""
         offset = max(0, min(offset, len(self.text)))
         row = bisect_right(self._starts, offset) - 1
-        before = self.text[self._starts[row] : offset]
-        if self._encoding == types.PositionEncodingKind.Utf32 or before.isascii():
-            return types.Position(row, len(before))
-        return types.Position(row, sum(map(self._units, before)))
+        return types.Position(row, self._units(self.text[self._starts[row] : offset]))
 
     def range(self, start: int, end: int) -> types.Range:
         """Return the range between two offsets."""
@@ -181,11 +176,6 @@ class Lines:
 
     def _line(self, row: int) -> str:
         return self.text[self._starts[row] : self.row_start(row + 1)]
-
-    def _units(self, character: str) -> int:
-        if self._encoding == types.PositionEncodingKind.Utf8:
-            return len(character.encode(errors="surrogatepass"))
-        return 2 if ord(character) > _BMP_END else 1
 
 
 def changed(text: str, changes: Iterable[types.TextDocumentContentChangeEvent], encoding: str) -> str:

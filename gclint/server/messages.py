@@ -41,7 +41,7 @@ def places(documents: Documents, area: Area, path: Path) -> tuple[Lines, int]:
     if document is not None:
         return document.lines, document.shift
     try:
-        return Lines(area.live.project.file(path).text, documents.encoding), 0
+        return Lines(area.project.file(path).text, documents.encoding), 0
     except Exception:  # It cannot be read, so the problem is shown at its beginning.
         return Lines("", documents.encoding), 0
 
@@ -58,7 +58,7 @@ def _of_finding(documents: Documents, area: Area, finding: Finding) -> types.Dia
             step.message,
         )
         for step in finding.story
-        if area.identify(step.path) not in area.live.broken
+        if area.identify(step.path) not in area.broken
     ]
     return types.Diagnostic(
         range=span(documents, area, finding.path, finding.start, finding.end),
@@ -91,7 +91,7 @@ def _of_problem(documents: Documents, path: Path, area: Area, problem: Problem) 
 def hover(document: Document, area: Area, at: types.Position) -> types.Hover | None:
     """Return the documentation to show at a position; None if there is none."""
     path = area.identify(document.path)
-    if path in area.live.broken:
+    if path in area.broken:
         return None
     offset = document.lines.offset(at) - document.shift
     codes: dict[str, tuple[int, int]] = {}
@@ -114,7 +114,7 @@ def _in_comment(area: Area, document: Document, offset: int) -> dict[str, tuple[
 
     If the offset is on one of the names, only that one is returned.
     """
-    file = area.live.project.file(area.identify(document.path))
+    file = area.project.file(area.identify(document.path))
     for ignore in Suppressions(file, codes_by_word(all_rules())).ignores:
         if ignore.start <= offset <= ignore.end:
             found = {}

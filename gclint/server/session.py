@@ -70,7 +70,7 @@ class Session:
             return
         document = self.documents.open(uri, path, version, text)
         for area in self._all():
-            area.live.put(path, text)
+            area.put(path, text)
         self._find_home(document)
 
     def change(self, uri: str, version: int, changes: Sequence[types.TextDocumentContentChangeEvent]) -> None:
@@ -80,7 +80,7 @@ class Session:
             return
         document.change(version, changes)
         for area in self._all():
-            area.live.put(document.path, document.text)
+            area.put(document.path, document.text)
 
     def close(self, uri: str) -> None:
         """Remove a document: from now on, the file on disk is checked."""
@@ -89,7 +89,7 @@ class Session:
             return
         self._single_files.pop(document.path, None)
         for area in self._all():
-            area.live.drop(document.path)
+            area.drop(document.path)
             area.is_stale |= area.has(document.path) and not document.path.exists()
 
     def watched(self, changes: Iterable[tuple[Path, bool]]) -> None:
@@ -104,7 +104,7 @@ class Session:
                 elif was_created_or_deleted and _is_about(area.root, path):
                     area.is_stale |= area.has(path) != _would_be_found(area, path)
                 if path not in opened:
-                    area.live.drop(path)
+                    area.drop(path)
 
     def reload(self) -> None:
         """Read all settings again."""
@@ -116,7 +116,7 @@ class Session:
     @property
     def is_busy(self) -> bool:
         """Whether there is something to do."""
-        return any(area.is_stale or area.live.waiting for area in self._all())
+        return any(area.is_stale or area.waiting for area in self._all())
 
     def work(self) -> bool:
         """Do one step, for open documents first; return whether new diagnostics are to be published."""
@@ -126,12 +126,12 @@ class Session:
             self._renew(area)
             return False
         by_urgency = sorted(self._all(), key=lambda each: all(map(each.is_judged, opened)))
-        area = next((each for each in by_urgency if each.live.waiting), None)
+        area = next((each for each in by_urgency if each.waiting), None)
         if area is None:
             return True
         urgent = [area.identify(path) for path in opened]
-        was_urgent = not area.live.waiting.isdisjoint(urgent)
-        area.live.judge_next(urgent)
+        was_urgent = not area.waiting.isdisjoint(urgent)
+        area.judge_next(urgent)
         is_done = all(each.is_judged(path) for each in self._all() for path in opened)
         return not self.is_busy or (was_urgent and is_done)
 
