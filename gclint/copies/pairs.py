@@ -157,7 +157,8 @@ class CopyPair:
         changed lines have to be.
         """
         if self.in_force:
-            return self.stays(source_edits, derived_edits)
+            after = (self.source.edited(source_edits), self.derived.edited(derived_edits))
+            return _is_alike(*after, self.renaming)
         ours, theirs = _line_edits(self.source, source_edits), _line_edits(self.derived, derived_edits)
         if len(ours) != len(theirs):
             return False
@@ -166,10 +167,6 @@ class CopyPair:
             if not _is_alike(*old, self.renaming) or not _is_alike(one[2], other[2], self.renaming):
                 return False
         return True
-
-    def stays(self, source_edits: Sequence[Edit], derived_edits: Sequence[Edit]) -> bool:
-        """Return whether the two are still the same after edits."""
-        return _is_alike(self.source.edited(source_edits), self.derived.edited(derived_edits), self.renaming)
 
     def mirrored(self, edits: Sequence[Edit], *, to_source: bool) -> tuple[Edit, ...] | None:
         """Return the edits that make the same change on the other side; None if that is not certain."""

@@ -98,6 +98,10 @@ class _RepairUnit:
         """Whether one of the files is imported at run time, as modular sources are not."""
         return any(not is_modular(path) for path in self.paths)
 
+    def results(self, runs: Mapping[Path, FileRun]) -> list[ClassResult]:
+        """Return what came of the classes of the files whose runs decide."""
+        return [result for path in self.run_files for result in runs[path].results]
+
 
 class _Prover:
     def __init__(
@@ -223,7 +227,7 @@ class _Prover:
 
     def _unused(self, unit: _RepairUnit, leading: Collection[Place]) -> Iterator[str]:
         """Yield the classes that use changed code, and are not a part of any class that was run."""
-        results = {result.name: result for path in unit.run_files for result in self._after[path].results}
+        results = {result.name: result for result in unit.results(self._after)}
         made = {each for result in results.values() for each in result.made_of}
         if not made:
             return
@@ -292,7 +296,7 @@ class _Prover:
         sites = self._sites_of(unit, finding, names)
         places = {site.place for site in sites}
         causes = rule.causes if rule.shown_by is None else rule.shown_by
-        results = [result for path in unit.run_files for result in self._before[path].results]
+        results = unit.results(self._before)
         failures = (failure for result in results for failure in result.failures if failure.cause in causes)
         is_shown = any(map(rule.shows, sites)) or any(not places.isdisjoint(each.places) for each in failures)
         # A block that nothing recomputed, and that is repaired as well, could not show what is wrong with it.
@@ -300,12 +304,11 @@ class _Prover:
         if not is_shown and not is_hidden and not self._stopped(unit, rule):
             yield f"{finding.code}: no run of `{finding.symbol}` showed the damage before the repair"
         left = {site.place for site in self._sites(unit, self._after, names)}
-        for path in unit.run_files:
-            for later in self._after[path].results:
-                for failure in later.failures:
-                    if failure.cause in causes and not left.isdisjoint(failure.places):
-                        yield _still_fails(finding, later, failure)
-                        return
+        for later in unit.results(self._after):
+            for failure in later.failures:
+                if failure.cause in causes and not left.isdisjoint(failure.places):
+                    yield _still_fails(finding, later, failure)
+                    return
 
     def _is_revealed(self, unit: _RepairUnit, names: set[str]) -> bool:
         """Return whether a repair of the unit makes one of the blocks recomputable in the first place."""
@@ -372,21 +375,15 @@ class _Prover:
 
     def _stopped(self, unit: _RepairUnit, rule: Rule) -> bool:
         """Return whether classes failed before they reached any block, as the defect makes them."""
-        results = [result for path in unit.run_files for result in self._before[path].results]
-        return any(
-            failure.cause in rule.causes
-            for result in results
-            if not result.sites
-            for failure in result.failures
-        )
+        stopped = (result for result in unit.results(self._before) if not result.sites)
+        return any(failure.cause in rule.causes for result in stopped for failure in result.failures)
 
     def _sites(self, unit: _RepairUnit, runs: Mapping[Path, FileRun], names: set[str]) -> list[ObservedSite]:
         """Return the calls of blocks of these names that are, or whose blocks are, in the unit's files."""
         paths = set(unit.paths)
         return [
             site
-            for path in unit.run_files
-            for result in runs[path].results
+            for result in unit.results(runs)
             for site in result.sites
             if site.block in names
             and site.calls
@@ -397,7 +394,7 @@ class _Prover:
 
     def _why_none(self, unit: _RepairUnit) -> str:
         """Return why no class runs a block, as words that follow its name."""
-        results = [result for path in unit.run_files for result in self._after[path].results]
+        results = unit.results(self._after)
         if not results:
             files = " and ".join(path.name for path in unit.run_files)
             return f": {files} has no class that supports gradient checkpointing and can be run by itself"
@@ -412,8 +409,7 @@ class _Prover:
         """Yield the changed code that no class has executed."""
         executed = {
             (self._project.identify(Path(place.path)), place.line)
-            for path in unit.run_files
-            for result in self._after[path].results
+            for result in unit.results(self._after)
             for place in result.executed
         }
         for path in unit.paths:
@@ -438,7 +434,7 @@ class _Prover:
         names = {each.symbol for each in unit.repairs}
         names |= {inherited.symbol for each in unit.repairs for inherited in each.inherited_by}
         own = {site.block for site in self._sites(unit, self._after, names)}
-        results = [each for path in unit.run_files for each in self._after[path].results if was_run(each)]
+        results = [each for each in unit.results(self._after) if was_run(each)]
         for path in sorted({each.path for run in results for each in run.coverage if not each.is_marked}):
             words = f"{Path(path).name} is nested too deeply to see which of its branches are executed"
             yield words, "not reached"
@@ -464,13 +460,7 @@ class _Prover:
     def _newly_recomputed(self, unit: _RepairUnit) -> set[str]:
         """Return the names of the blocks that are recomputed only with the repair."""
         before, after = (
-            {
-                site.block
-                for path in unit.run_files
-                for result in runs[path].results
-                for site in result.sites
-                if site.recomputed
-            }
+            {site.block for result in unit.results(runs) for site in result.sites if site.recomputed}
             for runs in (self._before, self._after)
         )
         return after - before
