@@ -12,6 +12,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
@@ -29,6 +30,9 @@ _LARGEST = 10_000_000
 """How many bytes of a file are read at most: a hundred thousand lines of code have half as many."""
 _DIGITS = 40
 """The length of digests, which is more than enough; a cache stores thousands of them."""
+_WITH_LINKS = "+"
+"""Ends the answer about a folder with links: what they lead to may change while the folder is the same."""
+_OF_WHAT_IS_THERE = (("kind", "file"), ("kind", "folder"), ("link", ""), ("there", "1"))
 _LEFT_OUT = "__pycache__"
 """A folder that runs create, and whose content does not matter."""
 
@@ -193,18 +197,20 @@ def entries(folder: Path | str, suffix: str = "") -> list[FolderEntry]:
     Raises:
         OSError: the folder cannot be read.
     """
+    _look_at(folder)
     try:
-        found = _entries(folder, suffix)
+        found, has_links = _entries(folder, suffix)
     except OSError as error:
         _note("entries", folder, _failure(error), suffix)
         raise
     if current() is not None:
-        _note("entries", folder, _listed(found), suffix)
+        _note("entries", folder, _listed(found, has_links), suffix)
     return found
 
 
 def matching(folder: Path | str, pattern: str) -> list[Path]:
     """Return the sorted paths in a folder whose names match a pattern; none if it cannot be read."""
+    _look_at(folder)
     return [Path(folder, name) for name in _ask("matching", folder, pattern).split("/") if name]
 
 
@@ -228,53 +234,19 @@ def answer(fact: FileFact) -> str:
     return _ANSWERS[fact.kind](fact.path, fact.detail)
 
 
-def holds(kind: str, path: str, detail: str, known: str, seen: Signature | None = None) -> bool:
-    """Return whether a question still has a known answer.
-
-    The signature ``seen`` is that of the file when it had this answer, if it can be relied on.
-    """
-    return (seen is not None and is_unchanged(path, seen)) or _ANSWERS[kind](path, detail) == known
-
-
-def is_unchanged(path: str, seen: Signature) -> bool:
-    """Return whether a file or folder still has a signature that could be relied on."""
+def is_unchanged(path: str, seen: Signature | None) -> bool:
+    """Return whether a path is that of the file or folder, and no link, that had a reliable signature."""
     try:
-        return _HAS_CHANGE_TIMES and signature(os.stat(path)) == seen
+        return seen is not None and _HAS_CHANGE_TIMES and signature(os.lstat(path)) == seen
     except (OSError, ValueError):
         return False
 
 
-def settled_signature(path: str) -> Signature | None:
-    """Return the signature of a file or folder; None if it cannot be relied on."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return signature(status) if is_settled(status, time.time_ns()) else None
-
-
-def folder_of(fact: FileFact) -> str:
-    """Return the folder that a question is about, or about an entry of which; "" if there is none."""
-    if fact.kind in _OF_FOLDERS:
-        return fact.path
-    if fact.kind in _ELSEWHERE:
-        return ""
-    folder, name = os.path.split(fact.path)
-    return "" if name in ("", os.curdir, os.pardir) else folder or os.curdir
-
-
-def follows_from_folder(fact: FileFact, found: str) -> bool:
-    """Return whether a question has the same answer as long as the signature of its folder is the same.
-
-    That tells which entries there are, of which types, but nothing of what links lead to, of contents, or of
-    rights.
-    """
-    if fact.kind == "entries":
-        return not _may_have_links(fact.path)
-    if fact.kind in ("matching", "link", "there"):
-        return True
-    is_about_type = fact.kind in ("kind", "state") or found == f"!{errno.ENOENT}"
-    return is_about_type and not os.path.islink(fact.path)
+def follows(kind: str, found: str) -> bool:
+    """Return whether an answer is the same as long as the file or folder that it is about is unchanged."""
+    if kind == "entries":
+        return not found.endswith(_WITH_LINKS)
+    return kind in ("content", "search", "matching") or (kind, found) in _OF_WHAT_IS_THERE
 
 
 def is_kind(kind: object) -> bool:
@@ -328,8 +300,7 @@ def _read_noted(kind: str, path: Path | str, most: int = _LARGEST) -> bytes:
     trace = current()
     if trace is not None:
         _note(kind, path, digest(data))
-        if is_settled(status, time.time_ns()):
-            trace.signatures[str(path)] = signature(status)
+        trace.see(str(path), _settled(status))
     return data
 
 
@@ -354,6 +325,18 @@ def _note(kind: str, path: Path | str, found: str, detail: str = "") -> None:
     trace = current()
     if trace is not None:
         trace.note(FileFact(kind, str(path), detail), found)
+
+
+def _look_at(folder: Path | str) -> None:
+    """Record the signature of a folder before it is listed."""
+    trace = current()
+    if trace is not None:
+        with suppress(OSError, ValueError):
+            trace.see(str(folder), _settled(os.stat(folder)))
+
+
+def _settled(status: os.stat_result) -> Signature | None:
+    return signature(status) if is_settled(status, time.time_ns()) else None
 
 
 def _content(path: str, _detail: str) -> str:
@@ -382,8 +365,8 @@ def _state(path: str, _detail: str) -> str:
 
 def _link(path: str, _detail: str) -> str:
     try:
-        return os.readlink(path) or "?"
-    except (OSError, ValueError):
+        return os.readlink(path) if os.path.islink(path) else ""
+    except OSError:  # It has just gone.
         return ""
 
 
@@ -394,22 +377,24 @@ def _real(path: str, _detail: str) -> str:
         return path
 
 
-def _entries(folder: Path | str, suffix: str) -> list[FolderEntry]:
-    found = []
+def _entries(folder: Path | str, suffix: str) -> tuple[list[FolderEntry], bool]:
+    """Return the entries, and whether any of all that is in the folder is a link."""
+    found, has_links = [], False
     with os.scandir(folder) as scanned:
         for entry in scanned:
-            name = entry.name
+            name, is_link = entry.name, _is_link(entry)
+            has_links |= is_link
             try:
                 is_folder = entry.is_dir()
             except OSError:  # A link that leads to itself.
                 is_folder = False
             if is_folder:
                 if name != _LEFT_OUT:
-                    found.append(FolderEntry(name, True, _is_link(entry)))
+                    found.append(FolderEntry(name, True, is_link))
             elif name.endswith(suffix):
-                found.append(FolderEntry(name, False, _is_link(entry)))
+                found.append(FolderEntry(name, False, is_link))
     found.sort()
-    return found
+    return found, has_links
 
 
 def _is_link(entry: os.DirEntry[str]) -> bool:
@@ -417,29 +402,24 @@ def _is_link(entry: os.DirEntry[str]) -> bool:
     return entry.is_symlink() or bool(getattr(entry, "is_junction", bool)())
 
 
-def _may_have_links(folder: str) -> bool:
-    try:
-        return any(each.is_link for each in _entries(folder, ""))
-    except OSError:
-        return True
-
-
-def _listed(found: list[FolderEntry]) -> str:
+def _listed(found: list[FolderEntry], has_links: bool) -> str:
     text = "/".join(f"{each.name}{'/' * each.is_folder}{'//' * each.is_link}" for each in found)
-    return digest(text.encode("utf-8", "surrogatepass"))
+    return digest(text.encode("utf-8", "surrogatepass")) + (_WITH_LINKS if has_links else "")
 
 
 def _listing(folder: str, suffix: str) -> str:
     try:
-        return _listed(_entries(folder, suffix))
+        return _listed(*_entries(folder, suffix))
     except OSError as error:
         return _failure(error)
+    except ValueError:  # It contains a NUL character.
+        return ""
 
 
 def _matching(folder: str, pattern: str) -> str:
     try:
         return "/".join(sorted(name for name in os.listdir(folder) if fnmatchcase(name, pattern)))
-    except OSError:
+    except (OSError, ValueError):
         return ""
 
 
@@ -456,8 +436,6 @@ def _package(name: str, _detail: str) -> str:
     return "\n".join((spec and spec.submodule_search_locations) or ())
 
 
-_OF_FOLDERS = ("entries", "matching")
-_ELSEWHERE = ("real", "variable", "package")
 _ANSWERS: Mapping[str, Callable[[str, str], str]] = {
     "content": _content,
     "search": _content,

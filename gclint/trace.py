@@ -27,13 +27,18 @@ class Trace:
 
     def __init__(self) -> None:
         self.answers: dict[FileFact, str] = {}
-        self.signatures: dict[str, Signature] = {}
-        """The signatures of the files that were read, if they can be relied on later."""
+        self.signatures: dict[str, Signature | None] = {}
+        """The signatures of the files and folders that were read; None if they cannot be relied on later."""
         self.phases: dict[FileFact, str] = {}
         """The phase in which each question was asked; questions of the check itself have none."""
         self._fresh: list[FileFact] = []
         self.is_torn = False
         """Whether a file changed during the run, so that the trace cannot be used."""
+
+    def see(self, path: str, seen: Signature | None) -> None:
+        """Record the signature that a file or folder has while it is read."""
+        if self.signatures.setdefault(path, seen) != seen:
+            self.signatures[path] = None
 
     def note(self, fact: FileFact, answer: str) -> None:
         """Record an answer."""
@@ -53,21 +58,20 @@ class Trace:
 
     def news(self) -> News:
         """Return what was recorded since the last call, for another process."""
-        found = [
-            _NewFact(fact, self.answers[fact], self.phases.get(fact, ""), self.signatures.get(fact.path))
-            for fact in self._fresh
-        ]
+        found = [_NewFact(fact, self.answers[fact], self.phases.get(fact, "")) for fact in self._fresh]
+        paths = {fact.path for fact in self._fresh} & self.signatures.keys()
         self._fresh = []
-        return found, self.is_torn
+        return found, {path: self.signatures[path] for path in paths}, self.is_torn
 
     def learn(self, news: News) -> None:
         """Add what another process has recorded."""
-        for fact, answer, name, seen in news[0]:
+        found, signatures, is_torn = news
+        for fact, answer, name in found:
             with phase(name):
                 self.note(fact, answer)
-            if seen is not None:
-                self.signatures.setdefault(fact.path, seen)
-        self.is_torn |= news[1]
+        for path, seen in signatures.items():
+            self.see(path, seen)
+        self.is_torn |= is_torn
 
 
 class _NewFact(NamedTuple):
@@ -76,10 +80,9 @@ class _NewFact(NamedTuple):
     fact: FileFact
     answer: str
     phase: str
-    signature: Signature | None
 
 
-News = tuple["list[_NewFact]", bool]
+News = tuple["list[_NewFact]", "dict[str, Signature | None]", bool]
 _trace: Trace | None = None
 _phase = ""
 

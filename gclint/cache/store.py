@@ -24,7 +24,7 @@ from gclint.userfolder import NotPrivate, UserFolder, own_folder
 NAME = "verdicts.sqlite"
 _SIDES = tuple(f"{NAME}-{each}" for each in ("journal", "wal", "shm"))
 """What SQLite puts beside a database, and takes for a part of it."""
-_TABLE = "CREATE TABLE verdicts_4 (project TEXT, key TEXT, digest TEXT, body BLOB, UNIQUE (project, key))"
+_TABLE = "CREATE TABLE verdicts_5 (project TEXT, key TEXT, digest TEXT, body BLOB, UNIQUE (project, key))"
 """Its name has the number of the form of what is in it. Rows are numbered in the order of writing."""
 _PATIENCE = 1.0
 """How many seconds to wait for other runs, each of which locks the database for some milliseconds."""
@@ -36,12 +36,12 @@ _MOST = 64
 _MOST_BYTES = 500_000_000
 """How many bytes the documents of all projects may have."""
 _PRUNE = """
-DELETE FROM verdicts_4 WHERE rowid IN (
+DELETE FROM verdicts_5 WHERE rowid IN (
     SELECT rowid FROM (
         SELECT rowid,
             row_number() OVER (PARTITION BY project ORDER BY rowid DESC) AS number,
             sum(length(body)) OVER (ORDER BY rowid DESC) AS total
-        FROM verdicts_4
+        FROM verdicts_5
     ) WHERE number > ? OR total > ?
 )"""
 
@@ -63,7 +63,7 @@ class Store:
         try:
             with self._folder() as folder, _opened(folder) as database:
                 row = database.execute(
-                    "SELECT digest, body FROM verdicts_4 WHERE project = ? AND key = ? AND length(body) < ?",
+                    "SELECT digest, body FROM verdicts_5 WHERE project = ? AND key = ? AND length(body) < ?",
                     (self._place.project, key, _LARGEST),
                 ).fetchone()
         except (FileNotFoundError, _NotOurs):
@@ -103,7 +103,7 @@ class Store:
         with _opened(folder) as database:
             database.execute("BEGIN IMMEDIATE")
             row = self._place.project, key, self._digest(key, body), body
-            database.execute("INSERT OR REPLACE INTO verdicts_4 VALUES (?, ?, ?, ?)", row)
+            database.execute("INSERT OR REPLACE INTO verdicts_5 VALUES (?, ?, ?, ?)", row)
             database.execute(_PRUNE, (_MOST, _MOST_BYTES))
             database.execute("COMMIT")
 
@@ -127,7 +127,7 @@ class Store:
     def _delete(self, folder: UserFolder) -> int:
         with _opened(folder) as database:
             own = (self._place.project,)
-            return database.execute("DELETE FROM verdicts_4 WHERE project = ?", own).rowcount
+            return database.execute("DELETE FROM verdicts_5 WHERE project = ?", own).rowcount
 
     @contextmanager
     def _folder(self, *, create: bool = False) -> Iterator[UserFolder]:

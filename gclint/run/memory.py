@@ -241,7 +241,7 @@ class _Recall:
             with phase(kept.phase):
                 self._trace.note(fact, now.get(fact, kept.text))
             if kept.signature is not None and fact not in now:
-                self._trace.signatures.setdefault(fact.path, kept.signature)
+                self._trace.see(fact.path, kept.signature)
 
     def _learn(self, files: set[Path], answers: Mapping[Question, frozenset[Path]]) -> None:
         """Tell the project the known dependencies; those of changed files are computed again."""

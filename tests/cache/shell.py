@@ -112,7 +112,7 @@ def documents(kind: str = "", folder: Path | None = None) -> dict[str, dict[str,
     if not path.exists():
         return {}
     with closing(sqlite3.connect(path)) as opened:
-        found = opened.execute("SELECT key, body FROM verdicts_4").fetchall()
+        found = opened.execute("SELECT key, body FROM verdicts_5").fetchall()
     return {key: json.loads(body) for key, body in found if key.startswith(kind)}
 
 

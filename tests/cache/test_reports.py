@@ -228,7 +228,7 @@ def test_a_damaged_database_is_none_and_is_replaced(project: Path) -> None:
         whole[: len(whole) // 2],
         whole[:-4096],
         whole.replace(b"GC001", b"GC999"),
-        whole.replace(b"verdicts_4", b"verdicts_3"),
+        whole.replace(b"verdicts_5", b"verdicts_4"),
         b"",
         b"words" * 1000,
     ):

@@ -69,7 +69,7 @@ def test_a_document_of_another_version_is_none(tmp_path: Path, monkeypatch: pyte
 def test_a_row_that_was_changed_is_none(tmp_path: Path, change: str) -> None:
     _store(tmp_path / "cache").write("x", {"findings": ["one", "two"]})
     with closing(sqlite3.connect(tmp_path / "cache" / NAME)) as database, database:
-        database.execute(f"UPDATE verdicts_4 SET {change}")
+        database.execute(f"UPDATE verdicts_5 SET {change}")
     for project in "01":
         for key in "xy":
             assert Store(CachePlace(tmp_path / "cache", project * 16)).read(key) is None
@@ -108,12 +108,12 @@ def _foreign_words(path: Path) -> None:
 def _another_table(path: Path) -> None:
     path.unlink()
     with closing(sqlite3.connect(path)) as database:
-        database.execute("CREATE TABLE verdicts_3 (key TEXT)")
+        database.execute("CREATE TABLE verdicts_4 (key TEXT)")
 
 
 def _one_more_table(path: Path) -> None:
     with closing(sqlite3.connect(path)) as database:
-        database.execute("CREATE VIEW more AS SELECT * FROM verdicts_4")
+        database.execute("CREATE VIEW more AS SELECT * FROM verdicts_5")
 
 
 def _cut(path: Path) -> None:
