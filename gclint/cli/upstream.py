@@ -17,7 +17,7 @@ from gclint.copies.generated import modular_path
 from gclint.facts import read_bytes
 from gclint.finding import Problem
 from gclint.report.printing import write_lines
-from gclint.report.report import Report
+from gclint.report.report import Report, texts_of_fixes
 from gclint.report.upstream import (
     INDEX,
     Defect,
@@ -26,7 +26,6 @@ from gclint.report.upstream import (
     index,
     page,
     page_name,
-    repaired,
 )
 from gclint.verify.demonstration import demonstrate
 from gclint.verify.repro import script, scripts
@@ -109,7 +108,8 @@ def _tried(report: Report, defect: Defect, settings: RunSettings) -> Demonstrati
         text = script(result, failure, recipe)
         last = DemonstrationScript(text, demonstrate(text, settings))
         if last.shows and defect.repair is not None:
-            after = {path: texts[1] for path, texts in repaired(report, defect.repair).items()}
+            changed = texts_of_fixes(report.project, defect.repair.findings)
+            after = {path: texts[1] for path, texts in changed.items()}
             return DemonstrationScript(text, last.result, demonstrate(text, settings, after))
         if last.shows:
             return last

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from gclint.edit.edits import by_file, edited
 from gclint.finding import Duty, Finding, Problem, Repair, RepairKind
 from gclint.level import Level
 
@@ -39,6 +40,15 @@ class Files(Protocol):
 
     def model(self, path: Path) -> str:
         """Return the model that the file at ``path`` belongs to."""
+
+
+def texts_of_fixes(project: Files, findings: Iterable[Finding]) -> dict[Path, tuple[str, str]]:
+    """Return the files that the fixes of some findings change, each with its text before and after."""
+    changed = {}
+    for path, edits in by_file(edit for finding in findings for edit in finding.edits).items():
+        before = project.file(path).text
+        changed[path] = before, edited(before, edits)
+    return changed
 
 
 _UNWRITTEN = "its file cannot be written"

@@ -9,12 +9,11 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 
 from gclint.code.paths import printable
-from gclint.edit.edits import by_file, edited
 from gclint.proof.evidence import Hint
 from gclint.report.diff import unified_diff
 from gclint.report.markdown import escaped, in_code
 from gclint.report.page.excerpts import brief
-from gclint.report.report import Report
+from gclint.report.report import Report, texts_of_fixes
 from gclint.report.verification import NUMBER
 from gclint.verify.proven import proven_setting
 from gclint.verify.worker.cause import Cause
@@ -167,15 +166,6 @@ def _code(report: Report, place: SourcePlace) -> list[str]:
         return []
 
 
-def repaired(report: Report, hint: Hint) -> dict[Path, tuple[str, str]]:
-    """Return the files that a repair changes, each with its text before and after."""
-    changed = {}
-    for path, edits in by_file(edit for finding in hint.findings for edit in finding.edits).items():
-        before = report.project.file(path).text
-        changed[path] = before, edited(before, edits)
-    return changed
-
-
 def page_name(defect: Defect, taken: Iterable[str]) -> str:
     """Return the name of the page of a defect, in the folder of its kind; none of those that are taken."""
     result, _ = defect.shown_failure
@@ -258,7 +248,9 @@ def _repair(report: Report, defect: Defect, script: DemonstrationScript | None) 
     if hint is None:
         yield "There is no automatic repair.\n"
         return
-    changed = {Path(brief(path)): texts for path, texts in repaired(report, hint).items()}
+    changed = {
+        Path(brief(path)): texts for path, texts in texts_of_fixes(report.project, hint.findings).items()
+    }
     yield _fenced("diff", "".join(unified_diff(changed)))
     if not hint.is_whole:
         yield "It repairs a part of what fails.\n"

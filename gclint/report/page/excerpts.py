@@ -10,7 +10,6 @@ from typing import Literal
 from gclint.code.file import SourceFile, UnreadableFile
 from gclint.code.packages import INSTALLED
 from gclint.code.paths import shown
-from gclint.edit.edits import by_file, edited
 from gclint.facts import read_bytes, real_path
 from gclint.finding import Finding
 from gclint.proof.evidence import Hint
@@ -18,7 +17,7 @@ from gclint.proof.proving import Proof
 from gclint.report.diff import unified_diff
 from gclint.report.findings import headline, obstacle
 from gclint.report.proofs import outcome, reasons, run_lines
-from gclint.report.report import Files, Report
+from gclint.report.report import Files, Report, texts_of_fixes
 from gclint.report.verification import repair_command
 from gclint.verify.sources import digest, target_of
 from gclint.verify.worker.protocol import SourcePlace
@@ -159,10 +158,6 @@ def _runs(proof: Proof) -> tuple[tuple[str, ...], ...]:
 
 
 def _of_finding(project: Files, finding: Finding, command: str) -> RepairSection:
-    changed = {}
-    for path, edits in by_file(finding.edits).items():
-        before = project.file(path).text
-        changed[path] = before, edited(before, edits)
     row = project.file(finding.path).position(finding.start).row
     why = obstacle(finding)
     return RepairSection(
@@ -170,7 +165,7 @@ def _of_finding(project: Files, finding: Finding, command: str) -> RepairSection
         "suggested",
         finding.fix.message if finding.fix else "",
         (why,) if why else (),
-        tuple(_diff(changed)),
+        tuple(_diff(texts_of_fixes(project, [finding]))),
         command=command,
     )
 
