@@ -175,7 +175,7 @@ class _CheckRun:
         self.incoming = incoming
         self.paths = paths if incoming is None else (incoming.path,)
         with phase("settings"):
-            self.settings = settings_of(self.paths, options.python, config, given)
+            self.settings = settings_of(self.paths, options.run.python, config, given)
         self.rules, self.options = rules_of(self.settings), options.settled(self.settings)
         self.found = self._surveyed()
         self.settings = self.found.settings
@@ -271,8 +271,9 @@ class _CheckRun:
 
         project, options, rules = self.project, self.options, self.rules
         if options.verify:
-            return proven(self.settings, rules, self.selection, options)
-        jobs = options.jobs or fitting_jobs(project.paths)
+            how = {"resume": options.resume, "is_shown": options.is_for_people}
+            return proven(self.settings, rules, self.selection, options.run, **how)
+        jobs = options.run.jobs or fitting_jobs(project.paths)
         with _progress(len(project.paths)) as advance:
             found = check(project, rules, advance, jobs, self._memory())
             if not options.changes:

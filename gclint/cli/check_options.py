@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from gclint.cli import CannotRun
+from gclint.cli.options import taken
 from gclint.cli.output import OutputFile, clash
+from gclint.cli.runs import RunOptions
 from gclint.report.formats import DEFAULT, FORMATS
 from gclint.wording import listed
 
@@ -25,9 +27,9 @@ _OF_REPORTS = (
     "cache_dir",
     "error_on_empty",
     "exit_zero",
-    "jobs",
     "output_format",
     "quiet",
+    "run",
     "statistics",
     "unsafe_fixes",
 )
@@ -56,11 +58,7 @@ class CheckOptions:
     verify: bool
     resume: bool
     page_path: Path | None
-    python: Path | None
-    device: str | None
-    jobs: int | None
-    time_limit: float | None
-    memory_limit: float | None
+    run: RunOptions
     stdin_filename: Path | None
     cache_dir: Path | None
     no_cache: bool
@@ -84,11 +82,6 @@ class CheckOptions:
         return (self.fix or self.add_ignores) and not self.diff
 
     @property
-    def about_runs(self) -> tuple[Path | None, str | None, int | None, float | None, float | None]:
-        """The options about how models are run, in the order of ``run_settings``."""
-        return self.python, self.device, self.jobs, self.time_limit, self.memory_limit
-
-    @property
     def only_reports(self) -> bool:
         """Whether the run only reads files and prints a report, which the cache can keep."""
         return not any(value for name, value in vars(self).items() if name not in _OF_REPORTS)
@@ -99,10 +92,12 @@ class CheckOptions:
         return FORMATS[self.output_format].is_for_people
 
     @classmethod
-    def of(cls, flags: Mapping[str, Any], given: Mapping[str, Any]) -> CheckOptions:
+    def of(cls, flags: dict[str, Any], given: Mapping[str, Any]) -> CheckOptions:
         """Return the options of a command line: flags, and settings, where None was not given."""
+        run = taken(RunOptions, flags)
         return cls(
             **flags,
+            run=run,
             unsafe_fixes=bool(given["unsafe_fixes"]),
             output_format=given["output_format"] or DEFAULT,
             baseline=given["baseline"],
@@ -147,8 +142,7 @@ class CheckOptions:
             return "--resume requires --verify"
         if self.page_path and not self.verify:
             return "--report requires --verify; without repairs, use 'gclint verify --report'"
-        only_about_runs = (self.python, self.device, self.time_limit, self.memory_limit)
-        if any(only_about_runs) and not self.verify:
+        if replace(self.run, jobs=None) != RunOptions() and not self.verify:
             return "--python, --device, --time-limit and --memory-limit require --verify"
         if self.write_baseline:
             if self.diff:

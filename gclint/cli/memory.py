@@ -15,7 +15,7 @@ import click
 from gclint.cli import CannotRun, settings_of
 from gclint.cli.options import FILE_TYPE, PATH_TYPE, POSITIVE, GroupedCommand, choice_option, option_group
 from gclint.cli.output import FormatChoice
-from gclint.cli.runs import device_name, run_settings
+from gclint.cli.runs import RunOptions, device_name
 from gclint.report.formats import DEFAULT, FORMATS
 from gclint.report.printing import write_object
 from gclint.verify.memory import NoEstimate, ask, named_target, with_architecture
@@ -200,7 +200,7 @@ def memory(
         raise click.UsageError(f"--autocast is for weights in float32, not in {dtype}")
     question["dtype"] = dtype or ("float32" if question["autocast"] else "bfloat16")
     question["bits"] = None if bits is None else int(bits)
-    settings = run_settings((), python, device or "cpu", 1, time_limit, memory_limit)
+    settings = RunOptions(python, device or "cpu", 1, time_limit, memory_limit).settings()
     try:
         target, content = named_target(model, config, settings.python)
         known = settings_of([target.path]).known

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import click
 
@@ -32,6 +33,7 @@ _OTHERS = "Other options"
 PATH_TYPE = click.Path(path_type=Path)
 FILE_TYPE = click.Path(path_type=Path, dir_okay=False)
 POSITIVE = click.FloatRange(min=0, min_open=True)
+_Options = TypeVar("_Options")
 
 
 class _GroupedOption(click.Option):
@@ -114,6 +116,11 @@ def pop_settings(parameters: dict[str, Any]) -> dict[str, Any]:
         for definition in BY_NAME.values()
         if definition.field in parameters
     }
+
+
+def taken(kind: type[_Options], parameters: dict[str, Any]) -> _Options:
+    """Remove the fields of a dataclass from the parameters of a command, and return them as one."""
+    return kind(**{each.name: parameters.pop(each.name) for each in fields(cast("Any", kind))})
 
 
 def _option(option: MakeOption, definition: SettingDefinition) -> Callable[[Any], Any]:

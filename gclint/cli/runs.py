@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from gclint.verify.worker.class_settings import ClassSettings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gclint.cli.check_options import CheckOptions
     from gclint.code.project import Project
     from gclint.finding import Finding
     from gclint.proof.proving import Proof
@@ -53,7 +53,7 @@ _ABOUT_DEVICE = "Where to run models.  [default: auto]"
 
 
 def run_options(option: MakeOption, about_jobs: str = _ABOUT_JOBS) -> Callable[[Any], Any]:
-    """Return a decorator that adds the options to a command; :func:`run_settings` takes their values."""
+    """Return a decorator that adds the options to a command; :class:`RunOptions` has their values."""
     return together(
         [
             option("--python", metavar="PATH", type=PATH_TYPE, help=_ABOUT_PYTHON),
@@ -65,17 +65,20 @@ def run_options(option: MakeOption, about_jobs: str = _ABOUT_JOBS) -> Callable[[
     )
 
 
-def run_settings(
-    known: tuple[ClassSettings, ...],
-    python: Path | None,
-    device: str | None,
-    jobs: int | None,
-    time_limit: float | None,
-    memory_limit: float | None,
-) -> RunSettings:
-    """Return the settings of runs, with those of classes; None stands for an option that was not given."""
-    seconds = time_limit or RunSettings.seconds
-    return RunSettings(python or Path(sys.executable), device or "auto", jobs, seconds, memory_limit, known)
+@dataclass(frozen=True)
+class RunOptions:
+    """How models are to be run; None stands for an option that was not given."""
+
+    python: Path | None = None
+    device: str | None = None
+    jobs: int | None = None
+    time_limit: float | None = None
+    memory_limit: float | None = None
+
+    def settings(self, known: tuple[ClassSettings, ...] = ()) -> RunSettings:
+        """Return the settings of runs, with those of classes that are ``known``."""
+        python, seconds = self.python or Path(sys.executable), self.time_limit or RunSettings.seconds
+        return RunSettings(python, self.device or "auto", self.jobs, seconds, self.memory_limit, known)
 
 
 @contextmanager
@@ -116,7 +119,13 @@ def run_display(*, is_shown: bool) -> Iterator[Audience]:
 
 
 def proven(
-    settings: Settings, rules: Sequence[Rule], selection: Selection, options: CheckOptions
+    settings: Settings,
+    rules: Sequence[Rule],
+    selection: Selection,
+    options: RunOptions,
+    *,
+    resume: bool,
+    is_shown: bool,
 ) -> tuple[FixResult, tuple[Proof, ...]]:
     """Run the files, repair what the runs show, run them again, and return the proven repairs."""
     from gclint.proof.evidence import observe
@@ -125,7 +134,8 @@ def proven(
     from gclint.run.fix import fix
 
     project = selection.project
-    with _runner(settings, project, options) as (run, audience):
+    of_runs = options.settings(settings.known)
+    with _runner(of_runs, project, resume=resume, is_shown=is_shown) as (run, audience):
         seen = observe(project, selection.files(rules), run)
         reached = Reached(project, rules)
 
@@ -133,29 +143,26 @@ def proven(
             return reached.provable(selection.reported(findings))
 
         audience.note("repairing what was seen")
-        repaired = fix(project, rules, unsafe=options.unsafe_fixes, proves=True, wanted=wanted)
+        repaired = fix(project, rules, unsafe=settings.unsafe_fixes, proves=True, wanted=wanted)
         proofs = tuple(prove(project, repaired, rules, run, seen, audience.note))
     return reached.judged(proven_only(project, repaired, proofs, rules)), proofs
 
 
 @contextmanager
-def _runner(settings: Settings, project: Project, options: CheckOptions) -> Iterator[tuple[Runner, Audience]]:
+def _runner(
+    settings: RunSettings, project: Project, *, resume: bool, is_shown: bool
+) -> Iterator[tuple[Runner, Audience]]:
     """Yield a runner that stores its results, to resume an interrupted run, and what shows its progress."""
     from gclint.userfolder import key_of
     from gclint.verify.files import FileRunner, NothingRuns, ResultsFiles
     from gclint.verify.results import UnusableResults
 
     try:
-        with results_of_user() as folder, run_display(is_shown=options.is_for_people) as audience:
+        with results_of_user() as folder, run_display(is_shown=is_shown) as audience:
             results_files = ResultsFiles(folder, key_of(Path()), project.paths) if folder else None
-            if results_files and not options.resume:
+            if results_files and not resume:
                 results_files.clear()
-            yield (
-                FileRunner(
-                    run_settings(settings.known, *options.about_runs), audience, results_files, project.paths
-                ),
-                audience,
-            )
+            yield FileRunner(settings, audience, results_files, project.paths), audience
     except (NothingRuns, OSError) as error:
         raise CannotRun(f"nothing was repaired, because nothing could be run: {error}") from None
     except UnusableResults as error:

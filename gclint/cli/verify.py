@@ -7,9 +7,9 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from gclint.cli.options import (
     option_group,
     pop_settings,
     setting_options,
+    taken,
     together,
 )
 from gclint.cli.output import (
@@ -45,7 +46,7 @@ from gclint.cli.output import (
     write_output_files,
     write_page,
 )
-from gclint.cli.runs import results_of_user, run_display, run_options, run_settings
+from gclint.cli.runs import RunOptions, results_of_user, run_display, run_options
 from gclint.cli.upstream import require_new_folder, with_sources, write_scripts, write_upstream
 from gclint.code.discovery import Survey
 from gclint.code.paths import shortened, shown
@@ -135,7 +136,7 @@ class _Output:
     @classmethod
     def taken_from(cls, flags: dict[str, Any], *others: Path | None) -> _Output:
         """Remove these options from ``flags``, and make sure that they name none of the ``others``."""
-        output = cls(**{each.name: flags.pop(each.name) for each in fields(cls)})
+        output = taken(cls, flags)
         require_page(output.page_path)
         if complaint := clash(output.output_files, (output.page_path, *others)):
             raise click.UsageError(complaint)
@@ -235,8 +236,8 @@ def run(
     require_new_folder(upstream)
     of_files = settings_of(paths or (Path(),), None, config, pop_settings(about_runs))
     known = of_files.known if paths or not models or config else _without_code(of_files.known)
-    settings = run_settings(known, **about_runs)
-    settings = replace(settings, classes=classes, practices=practices, executor=executor)
+    options = taken(RunOptions, about_runs)
+    settings = replace(options.settings(known), classes=classes, practices=practices, executor=executor)
     targets, found = _targets(paths, models, of_files, settings)
     settle_interrupted_fixes([*paths, *(target.path for target in targets)])
     name_leftovers(paths, [target.path for target in targets])
@@ -258,7 +259,7 @@ def run(
         files = with_sources(files)
     joined = _joined(results, files, settings.python, config)
     report = replace(joined, problems=tuple(found.problems), outside=tuple(found.outside))
-    status = output.write(report, results, _repeat(about_runs))
+    status = output.write(report, results, _repeat(options))
     if upstream is not None and interruption is None:
         write_upstream(upstream, report, settings)
     context.exit(status if interruption is None else exit_status(interruption))
@@ -401,9 +402,9 @@ def _message(error: Exception) -> str:
     return str(error)
 
 
-def _repeat(about_runs: Mapping[str, Any]) -> str:
+def _repeat(options: RunOptions) -> str:
     """Return the command that runs files in the same way, without the files."""
-    given = [(f"--{name.replace('_', '-')}", str(value)) for name, value in about_runs.items() if value]
+    given = [(f"--{name.replace('_', '-')}", str(value)) for name, value in vars(options).items() if value]
     return shlex.join(["gclint", "verify", *(part for pair in given for part in pair)])
 
 
