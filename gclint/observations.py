@@ -79,16 +79,6 @@ class Feeding:
     """Whether the output of that module is not a single tensor, so that the hook on it raises."""
 
 
-@dataclass(frozen=True)
-class Changed:
-    """A line that changes a leaf that requires grad in place."""
-
-    path: Path
-    """The path that identifies the file."""
-    row: int
-    """The row, from 1, in the current text."""
-
-
 class Observations:
     """All observations, by file; their rows are updated when a file is edited."""
 
@@ -96,11 +86,16 @@ class Observations:
         self,
         seen: Iterable[Observed] = (),
         feeding: Iterable[Feeding] = (),
-        changed: Iterable[Changed] = (),
+        changed: Iterable[tuple[Path, int]] = (),
     ) -> None:
-        """Store the observations of calls, models and lines."""
+        """Store the observations of calls, models and lines.
+
+        A line that has ``changed`` a leaf that requires grad in place is named by its file and row, from 1.
+        """
         self._feeding = tuple(feeding)
-        self._changed = tuple(changed)
+        self._changed: dict[Path, frozenset[int]] = {}
+        for path, row in changed:
+            self._changed[path] = self.changed(path) | {row}
         self._by_path: dict[Path, list[Observed]] = {}
         for each in seen:
             self._by_path.setdefault(each.path, []).append(each)
@@ -115,7 +110,7 @@ class Observations:
 
     def changed(self, path: Path) -> frozenset[int]:
         """Return the rows of the file at ``path`` on which a leaf that requires grad was changed."""
-        return frozenset(each.row for each in self._changed if each.path == path)
+        return self._changed.get(path, frozenset())
 
     def follow(self, path: Path, before: str, after: str) -> None:
         """Update the observations of a file whose text has changed."""
@@ -136,9 +131,7 @@ class Observations:
                 )
                 for each in self._by_path.get(path, [])
             ]
-            self._changed = tuple(
-                replace(each, row=rows[each.row]) if each.path == path else each for each in self._changed
-            )
+            self._changed[path] = frozenset(rows[row] for row in self.changed(path))
 
 
 def _pairs(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ import pytest
 
 from gclint.code.project import Project
 from gclint.finding import Applicability
-from gclint.observations import Changed, Feeding, Observations
+from gclint.observations import Feeding, Observations
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.run.fix import fix
@@ -143,7 +143,7 @@ def test_a_line_that_changed_a_leaf_in_a_run_gets_a_clone(tmp_path: Path, end: s
         f"def joined(embeddings, more):\n    if more is not None:\n        embeddings += more{end}"
     )
     project = Project(Settings(), [path])
-    project.observe(Observations(changed=[Changed(path, 3)]))
+    project.observe(Observations(changed=[(path, 3)]))
     fix(project, all_rules(), unsafe=False, proves=True)
     assert "        embeddings = embeddings.clone()\n        embeddings += more" in project.file(path).text
     assert check(project, all_rules()).findings == ()

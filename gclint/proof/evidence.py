@@ -11,7 +11,7 @@ from gclint.code.project import Project
 from gclint.code.suppressions import Suppressions
 from gclint.copies.generated import is_modular
 from gclint.finding import Applicability, Evidence, Finding, InheritedDefect, Refusal, in_reading_order
-from gclint.observations import Changed, Feeding, Observations, Observed
+from gclint.observations import Feeding, Observations, Observed
 from gclint.rule import Rule, all_rules, codes_by_word, with_level
 from gclint.run.check import LintResult
 from gclint.verify.files import FileRun, Runner
@@ -309,12 +309,12 @@ def _feeding(project: Project, runs: Iterable[ClassResult]) -> Iterator[Feeding]
     yield from found.values()
 
 
-def _changed(project: Project, runs: Iterable[ClassResult]) -> Iterator[Changed]:
+def _changed(project: Project, runs: Iterable[ClassResult]) -> Iterator[tuple[Path, int]]:
     for run in runs:
         for failure in run.failures:
             if failure.cause is Cause.LEAF:
                 for place in failure.places:
-                    yield Changed(project.identify(Path(place.path)), place.line)
+                    yield project.identify(Path(place.path)), place.line
 
 
 def _observed(project: Project, run: ClassResult, site: ObservedSite) -> Observed:
