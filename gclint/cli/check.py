@@ -251,7 +251,6 @@ class _CheckRun:
         return found
 
     def _changed(self) -> Set[Path] | None:
-        """Return the changed files if only these are wanted."""
         if not self.options.changed_only:
             return None
         from gclint.code.changes import ChangesUnknown, changed_files, staged_files
@@ -284,7 +283,6 @@ class _CheckRun:
             return fix(project, rules, unsafe=options.unsafe_fixes, wanted=wanted, known=found), None
 
     def _memory(self) -> Memory | None:
-        """Return the verdicts of earlier runs in the cache; None if no cache is used."""
         if self.store is None:
             return None
         from gclint.own import rule_files

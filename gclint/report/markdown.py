@@ -126,7 +126,6 @@ def _what_is_repaired(report: Report) -> Iterator[str]:
 
 
 def _what_is_left(report: Report) -> Iterator[str]:
-    """Yield the remaining findings by rule and file, with the reasons, and the errors."""
     by_rule: defaultdict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in report.left:
         by_rule[finding.code, finding.name].append(finding)

@@ -18,7 +18,6 @@ def _write_list(stream: TextIO, rules: Iterable[Rule]) -> None:
 
 
 def _write_formatted(stream: TextIO, rule: Rule) -> None:
-    """Write the documentation of a rule, formatted on a terminal."""
     if stream.isatty():
         from gclint.report.terminal import console_on, show_documentation
 

@@ -141,7 +141,6 @@ class Explainer:
         )
 
     def _opinion(self, rule: Rule, explained: CodeToExplain, start: int, end: int) -> Opinion:
-        """Return what a rule says about the code at ``[start, end)``."""
         found, raw = (
             tuple(
                 each

@@ -167,7 +167,6 @@ def _hand_on(worker: _Worker, portions: list[list[Path]]) -> bool:
 
 
 def _started(work: Work[object], jobs: int) -> list[_Worker]:
-    """Return the processes that could be started."""
     import multiprocessing
 
     if multiprocessing.current_process().daemon:  # This process may have no children.

@@ -177,7 +177,6 @@ class _Recall:
     def _verdicts(
         self, stale: Set[Path], files: Set[Path], codes: Mapping[str, str]
     ) -> Iterator[tuple[Path, FileVerdict]]:
-        """Yield the verdicts that are still valid."""
         project = self._project
         for path, (findings, ran, has_comments) in self._past.verdicts.items():
             if path not in project.given or path in stale:

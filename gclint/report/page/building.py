@@ -227,7 +227,6 @@ def _problems(report: Report) -> Iterator[str]:
 
 
 def _findings(report: Report) -> Iterator[Excerpt]:
-    """Yield what the linter says about the files that were run."""
     for finding in report.findings:
         file = report.project.file(finding.path)
         row = file.position(finding.start).row
