@@ -179,21 +179,6 @@ class UserFolder:
         os.unlink(self._entry(name), dir_fd=self._handle)
 
 
-def open_file(path: Path, flags: int) -> int:
-    """Return a descriptor of a regular file of this user that lies anywhere; the caller closes it.
-
-    Links above it are followed, but it is not a link itself.
-
-    Raises:
-        NotPrivate: it is something else.
-        OSError: it cannot be opened.
-    """
-    if not _HAS_DESCRIPTORS:
-        with contextlib.suppress(FileNotFoundError):
-            _require_own_file(os.lstat(path), path)
-    return _checked(os.open(path, flags | _NO_LINK | _BINARY, 0o644), path)
-
-
 def lock(handle: int, *, shared: bool) -> bool | None:
     """Lock an open file until it is closed, or its process ends.
 
@@ -209,11 +194,6 @@ def lock(handle: int, *, shared: bool) -> bool | None:
     except OSError:
         return None
     return True
-
-
-def is_own(status: os.stat_result) -> bool:
-    """Return whether a file belongs to the current user."""
-    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 
 
 def _make(folder: Path) -> None:
@@ -246,9 +226,11 @@ def _require_own_file(status: os.stat_result, path: Path) -> None:
 
 
 def _require_own(status: os.stat_result, path: Path) -> None:
-    if not is_own(status):
+    if not hasattr(os, "geteuid"):
+        return
+    if status.st_uid != os.geteuid():
         raise NotPrivate(errno.EPERM, "this belongs to another user", str(path))
-    if hasattr(os, "geteuid") and status.st_mode & stat.S_IWOTH:
+    if status.st_mode & stat.S_IWOTH:
         raise NotPrivate(errno.EPERM, "everybody can change this", str(path))
 
 
@@ -291,7 +273,10 @@ def own_file(path: Path, *, is_believed: bool) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     if is_believed:
         _require_untracked(path.parent, path.name)
-    handle = open_file(path, os.O_RDWR | os.O_CREAT)
+    if not _HAS_DESCRIPTORS:
+        with contextlib.suppress(FileNotFoundError):
+            _require_own_file(os.lstat(path), path)
+    handle = _checked(os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK | _BINARY, 0o644), path)
     if os.fstat(handle).st_nlink > 1:
         os.close(handle)
         raise NotPrivate(errno.EMLINK, "this file has other names", str(path))

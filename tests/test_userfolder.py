@@ -14,7 +14,7 @@ from platformdirs.macos import MacOS
 from platformdirs.windows import Windows
 
 from gclint import userfolder
-from gclint.userfolder import NotPrivate, UserFolder, cache_home, config_home, open_file, state_home
+from gclint.userfolder import NotPrivate, UserFolder, cache_home, config_home, own_file, state_home
 from tests.environment import PROJECT
 
 
@@ -78,10 +78,10 @@ def test_without_descriptors_of_folders_a_file_is_looked_at_before_it_is_opened(
     monkeypatch.setattr(userfolder, "_HAS_DESCRIPTORS", False)
     monkeypatch.setattr(userfolder, "_NO_LINK", 0)
     (tmp_path / "link").symlink_to(tmp_path / "file")
-    os.close(open_file(tmp_path / "file", os.O_RDWR | os.O_CREAT))
-    os.close(open_file(tmp_path / "file", os.O_RDWR))
+    for _ in range(2):
+        os.close(own_file(tmp_path / "file", is_believed=False))
     with pytest.raises(NotPrivate):
-        open_file(tmp_path / "link", os.O_RDWR)
+        own_file(tmp_path / "link", is_believed=False)
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,8 @@ def _measured(each: Measurement, estimate: MemoryEstimate) -> str:
 
 def _option(each: Option) -> str:
     host = f" and {size(each.host_bytes)} in the host's memory" if each.offload else ""
-    return f"{option_name(each):<18} {size(each.saved_bytes):>10} saved{host}, {each.flops:.3g} FLOPs"
+    name = "offload=True" if each.offload else f"every_n_layers={each.every_n_layers}"
+    return f"{name:<18} {size(each.saved_bytes):>10} saved{host}, {each.flops:.3g} FLOPs"
 
 
 def _fit(each: Fit) -> str:
@@ -199,8 +200,3 @@ def tensors(saved: Saved) -> str:
     """Return how many tensors of which type and shape are saved."""
     shape = " x ".join(map(str, saved.shape)) or "scalar"
     return f"{f'{saved.count} x ' if saved.count > 1 else ''}{saved.dtype} {shape}"
-
-
-def option_name(each: Option) -> str:
-    """Return an option as it is written in a call."""
-    return "offload=True" if each.offload else f"every_n_layers={each.every_n_layers}"

@@ -134,16 +134,6 @@ class Server(LanguageServer):
             self.window_show_message(types.ShowMessageParams(types.MessageType.Error, message))
 
 
-def make_server(load: Load) -> Server:
-    """Return a server with all its features; ``load`` returns the settings and rules for a path."""
-    server = Server(load)
-    _add_lifecycle(server)
-    _add_documents(server)
-    _add_workspace(server)
-    _add_requests(server)
-    return server
-
-
 def _add_lifecycle(server: Server) -> None:
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
@@ -232,7 +222,9 @@ def _add_requests(server: Server) -> None:
 def serve(load: Load) -> int:
     """Serve an editor on standard input and output until it disconnects; return the exit status."""
     logging.basicConfig(stream=sys.stderr, level=logging.CRITICAL)
-    server = make_server(load)
+    server = Server(load)
+    for add in (_add_lifecycle, _add_documents, _add_workspace, _add_requests):
+        add(server)
     # Anything printed by mistake would corrupt the messages, and pygls closes the stream that it writes to.
     with contextlib.redirect_stdout(sys.stderr):
         try:
