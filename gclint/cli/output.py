@@ -183,10 +183,10 @@ def write_page(path: Path, report: Report, repeat: str = "gclint verify") -> Non
         CannotRun: it cannot be written.
     """
     from gclint.code.paths import shown
-    from gclint.report.page.building import PageOrigin, page, rendered
+    from gclint.report.page.building import page, rendered
     from gclint.write.disk import write_text
 
-    origin = PageOrigin(shlex.join(["gclint", *sys.argv[1:]]), datetime.now().astimezone(), repeat)
-    for problem in write_text(path, rendered(page(report, origin))):
+    command, now = shlex.join(["gclint", *sys.argv[1:]]), datetime.now().astimezone()
+    for problem in write_text(path, rendered(page(report, command, now, repeat))):
         raise CannotRun(f"--report: {shown(path)}: {problem.message}")
     click.echo(f"Open {shown(path)} in a browser to see the report.", err=True)

@@ -10,7 +10,7 @@ from gclint.code.project import Project
 from gclint.finding import Edit, Evidence, Finding, Fix
 from gclint.proof.evidence import Hint, Weighed
 from gclint.proof.proving import Proof
-from gclint.report.page.building import Page, PageOrigin, page
+from gclint.report.page.building import Page, page
 from gclint.report.report import Report
 from gclint.settings import Settings
 from gclint.verify.files import FileRun
@@ -44,7 +44,7 @@ def forward(self, x):
     return x
 """
 ENVIRONMENT = Environment("3.11.7", "2.13.0", "5.23.0", "cpu", ("no network",))
-ORIGIN = PageOrigin("gclint verify .", datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc), "gclint verify")
+ORIGIN = ("gclint verify .", datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc), "gclint verify")
 _BLOCKS = ("model.layers.0", "model.layers.1")
 
 
@@ -164,7 +164,7 @@ def report_of_repairs(folder: Path, *obstacles: str, is_whole: bool = True) -> R
 
 def page_of(report: Report) -> Page:
     """Return the page of a report."""
-    return page(report, ORIGIN)
+    return page(report, *ORIGIN)
 
 
 def _finding(source: Path) -> Finding:

@@ -9,7 +9,7 @@ import pytest
 
 from gclint.report.page import matrix
 from gclint.report.page.building import Page, rendered
-from gclint.report.page.classes import Ran, Row, commands, shares
+from gclint.report.page.classes import Row, commands, shares
 from gclint.report.page.excerpts import Excerpt
 from gclint.report.verification import by_group, fates
 from gclint.verify.worker.protocol import ClassResult
@@ -29,7 +29,7 @@ def _row(page: Page, name: str) -> Row:
     return next(row for row in page.rows if row.result.name == name)
 
 
-def _first_site(ran: Ran) -> Excerpt:
+def _first_site(ran: Row) -> Excerpt:
     """Return the place of the only failure."""
     (story,) = ran.stories
     (place,) = story.first.places
@@ -48,7 +48,7 @@ def test_rows_begin_with_what_fails(tmp_path: Path) -> None:
 
 def test_what_to_do_comes_first_and_is_counted(tmp_path: Path) -> None:
     page = page_of(report_of_runs(tmp_path))
-    assert [(each.group, each.text, each.state, each.names) for each in page.answers] == [
+    assert page.answers == [
         ("one process", "Use `use_reentrant=False`", "partly", ("Fails",)),
         ("one process", "Not known: it was not run", "not run", ("NotRun",)),
         ("one process", "Nothing: it works", "works", ("Passes",)),
@@ -127,15 +127,15 @@ def test_the_options_of_configurations_share_a_column() -> None:
 
 
 def test_a_class_shows_the_lines_of_its_failing_calls(tmp_path: Path) -> None:
-    (story,) = _row(page_of(report_of_runs(tmp_path)), "Fails").now.stories
-    site = _first_site(_row(page_of(report_of_runs(tmp_path)), "Fails").now)
-    assert [(line.number, line.is_meant) for line in site.lines] == [
+    (story,) = _row(page_of(report_of_runs(tmp_path)), "Fails").stories
+    site = _first_site(_row(page_of(report_of_runs(tmp_path)), "Fails"))
+    assert [(number, is_meant) for number, _, is_meant in site.lines] == [
         (5, False),
         (6, False),
         (7, True),
         (8, False),
     ]
-    assert site.lines[2].text == "        x = layer(x, context=x)"
+    assert site.lines[2][1] == "        x = layer(x, context=x)"
     assert [*story.conditions] == ["reentrant default"]
     assert story.first.parameters == ("a.weight", "b.weight")
 
@@ -152,7 +152,7 @@ def test_a_source_that_is_gone_or_another_is_not_shown(spoil: object, why: str, 
     assert callable(spoil)
     spoil(tmp_path / "modeling_toy.py")
     report = replace(report, findings=(), weighed=None)
-    site = _first_site(_row(page_of(report), "Fails").now)
+    site = _first_site(_row(page_of(report), "Fails"))
     assert (site.lines, site.missing) == ((), why)
     assert site.place.endswith("modeling_toy.py:7")
 
@@ -198,8 +198,8 @@ def test_a_proven_repair_is_shown_with_its_diff_and_proof(tmp_path: Path) -> Non
     assert [text for kind, text in repair.diff if kind == "added"] == ["+        x = layer(x, x)"]
     # The file holds the repaired text by now; the call is shown as it was.
     assert row.before
-    assert _first_site(row.before).lines[2].text == "        x = layer(x, context=x)"
-    assert not row.now.stories
+    assert _first_site(row.before).lines[2][1] == "        x = layer(x, context=x)"
+    assert not row.stories
     assert {"torch", "transformers", "Device"} <= {name for name, _ in page.facts}
 
 
@@ -214,8 +214,8 @@ def test_what_is_left_after_a_repair_is_shown_in_the_repaired_text(tmp_path: Pat
     (row,) = page_of(report_of_repairs(tmp_path, is_whole=False)).rows
     assert row.outcome == "failed"
     assert row.before
-    assert _first_site(row.now).lines[2].text == "        x = layer(x, x)"
-    assert _first_site(row.before).lines[2].text == "        x = layer(x, context=x)"
+    assert _first_site(row).lines[2][1] == "        x = layer(x, x)"
+    assert _first_site(row.before).lines[2][1] == "        x = layer(x, context=x)"
 
 
 def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:

@@ -18,10 +18,9 @@ from markupsafe import Markup, escape
 from gclint import __version__
 from gclint.report.findings import headline, obstacle
 from gclint.report.page import classes, matrix
-from gclint.report.page.classes import OUTCOMES, Outcome, Ran, Row
+from gclint.report.page.classes import OUTCOMES, Outcome, Row
 from gclint.report.page.excerpts import (
     Excerpt,
-    Line,
     RepairSection,
     Sources,
     brief,
@@ -43,28 +42,6 @@ _TEMPLATES = "templates"
 
 
 @dataclass(frozen=True)
-class PageOrigin:
-    """How a page was made."""
-
-    command: str
-    """The command as it was typed."""
-    made: datetime
-    repeat: str
-    """The command that runs files in the same way, without the files."""
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """What to do about some of the classes."""
-
-    group: str
-    """How they are trained."""
-    text: str
-    state: State
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Page:
     """The whole page."""
 
@@ -79,19 +56,18 @@ class Page:
     findings: tuple[Excerpt, ...]
     remarks: tuple[str, ...]
     repeat: str
+    """The command that runs files in the same way, without the files."""
 
     @cached_property
-    def answers(self) -> tuple[Recommendation, ...]:
-        """What to do: for each kind of training, what concerns most classes first."""
+    def answers(self) -> list[tuple[str, str, State, tuple[str, ...]]]:
+        """What to do about which classes: for each kind of training, what concerns most of them first."""
         found: dict[tuple[str, str, State], dict[str, None]] = {}
         for row in self.rows:
             for key in _answers(row):
                 found.setdefault(key, {})[row.result.name] = None
         order = list(dict.fromkeys(group for group, _, _ in found))
         counted = sorted(found.items(), key=lambda each: (order.index(each[0][0]), -len(each[1])))
-        return tuple(
-            Recommendation(group, text, state, tuple(names)) for (group, text, state), names in counted
-        )
+        return [(*key, tuple(names)) for key, names in counted]
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
@@ -134,8 +110,8 @@ def _answers(row: Row) -> Iterator[tuple[str, str, State]]:
             yield group, _NOTHING_WORKS, "fails"
 
 
-def page(report: Report, origin: PageOrigin) -> Page:
-    """Return the page of a report."""
+def page(report: Report, command: str, made: datetime, repeat: str) -> Page:
+    """Return the page of a report that a command has made; ``repeat`` runs files in the same way."""
     all_repairs = tuple(map(repair_of_proof, report.proofs or ()))
     found = [*_run(report), *_repaired(report, all_repairs)]
     results = [each.result for each in found]
@@ -147,7 +123,7 @@ def page(report: Report, origin: PageOrigin) -> Page:
         for each in found
     ]
     return Page(
-        tuple(_facts(report, origin)),
+        tuple(_facts(report, command, made)),
         " ".join((_counted(rows), *_counted_setups(results))),
         tuple(_problems(report)),
         matrix.columns(results),
@@ -155,14 +131,14 @@ def page(report: Report, origin: PageOrigin) -> Page:
         all_repairs,
         tuple(_findings(report)),
         tuple(remark_lines(report.runs)) if report.runs is not None else (),
-        origin.repeat,
+        repeat,
     )
 
 
 def _run(report: Report) -> Iterator[Row]:
     if report.runs is not None:
         sources = Sources(report.runs.digests, {})
-        yield from (Row(Ran(result, sources)) for result in report.runs.sorted())
+        yield from (Row(result, sources) for result in report.runs.sorted())
 
 
 def _repaired(report: Report, all_repairs: Iterable[RepairSection]) -> Iterator[Row]:
@@ -177,9 +153,9 @@ def _repaired(report: Report, all_repairs: Iterable[RepairSection]) -> Iterator[
         earlier = {_key(each): each for run in proof.before.values() for each in run.results}
         later = {_key(each): each for run in proof.after.values() for each in run.results}
         for key, before in earlier.items():
-            known = found.get(key, Row(Ran(before, old)))
+            known = found.get(key, Row(before, old))
             if not proof.obstacles and key in later:
-                known = Row(Ran(later[key], new), Ran(before, old), known.repairs)
+                known = Row(later[key], new, Row(before, old), known.repairs)
             found[key] = replace(known, repairs=(*known.repairs, repair))
     yield from (found[key] for key in sorted(found))
 
@@ -195,9 +171,9 @@ def _hinted(report: Report, result: ClassResult) -> Iterator[RepairSection]:
         yield from suggested_repairs(report, hints)
 
 
-def _facts(report: Report, origin: PageOrigin) -> Iterator[tuple[str, str]]:
-    yield "Command", origin.command
-    yield "Made", origin.made.strftime("%Y-%m-%d %H:%M %Z").strip()
+def _facts(report: Report, command: str, made: datetime) -> Iterator[tuple[str, str]]:
+    yield "Command", command
+    yield "Made", made.strftime("%Y-%m-%d %H:%M %Z").strip()
     yield "gclint", __version__
     for environment in _environments(report):
         for name in ("transformers", "torch", "Python", "Device"):
@@ -232,7 +208,7 @@ def _findings(report: Report) -> Iterator[Excerpt]:
         row = file.position(finding.start).row
         yield Excerpt(
             f"{brief(finding.path)}:{row}: {headline(finding)}",
-            (Line(row, file.line(row), True),),
+            ((row, file.line(row), True),),
             obstacle(finding) or "",
         )
 

@@ -30,34 +30,22 @@ OUTCOMES: tuple[Outcome, ...] = ("failed", "repaired", "not run", "passed")
 
 
 @dataclass(frozen=True)
-class Ran:
-    """The result of a class, and the texts that it was run with."""
+class Row:
+    """A model class: with its repair, if that is proven."""
 
     result: ClassResult
     sources: Sources
-
-    @property
-    def stories(self) -> list[Story]:
-        """Its failures, grouped by cause."""
-        return stories([self.result], None)
-
-
-@dataclass(frozen=True)
-class Row:
-    """A model class."""
-
-    now: Ran
-    """With its repair, if that is proven."""
-    before: Ran | None = None
-    """Without the proven repair."""
+    """The texts that it was run with."""
+    before: Row | None = None
+    """The same without the proven repair."""
     repairs: tuple[RepairSection, ...] = ()
     model: str = ""
     """The name of its model."""
 
     @property
-    def result(self) -> ClassResult:
-        """What came of it in the end."""
-        return self.now.result
+    def stories(self) -> list[Story]:
+        """Its failures, grouped by cause."""
+        return stories([self.result], None)
 
     @property
     def key(self) -> str:

@@ -29,13 +29,8 @@ _MOST = 16
 _STARTS = {"---": "file", "+++": "file", "@@": "hunk", "+": "added", "-": "removed", "\\": "same"}
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line of source code."""
-
-    number: int
-    text: str
-    is_meant: bool
+Line = tuple[int, str, bool]
+"""A line of source code: its number and text, and whether it is meant, rather than around that."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +72,7 @@ class Sources:
         return Excerpt(
             written,
             tuple(
-                Line(number, lines[number - 1], place.line <= number <= place.end_line)
+                (number, lines[number - 1], place.line <= number <= place.end_line)
                 for number in range(first, last + 1)
             ),
         )

@@ -39,11 +39,6 @@ class Column:
     detail: str = ""
     """The data, if the same setting is run with several."""
 
-    @property
-    def name(self) -> str:
-        """Its name within the group."""
-        return f"{self.title}, {self.detail}" if self.detail else self.title
-
 
 @dataclass(frozen=True)
 class MatrixCell:
