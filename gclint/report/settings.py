@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,37 +16,29 @@ from gclint.settings import Settings
 from gclint.settings.definitions import DEFINITIONS, IGNORES, LEVELS, RULES, VERIFY, RuleWords
 from gclint.settings.settings import SettingOrigin
 
-
-@dataclass(frozen=True)
-class _Line:
-    table: tuple[str, ...]
-    name: str
-    value: Any
-    """The value as ``json`` can write it; None if it is not set."""
-    origin: SettingOrigin | None
-    """None for a default."""
+_Line = tuple[tuple[str, ...], str, Any, "SettingOrigin | None"]
+"""A setting: its table, name, value for ``json`` or None, and origin, None for a default."""
 
 
 def write(settings: Settings, rules: Sequence[RuleWords], stream: TextIO) -> None:
     """Write a TOML file with these settings, each with a comment that names its origin."""
     found = f"read from {shown(settings.file)}" if settings.file else "no settings file was found"
     stream.write(f"# {found}\n")
-    table: tuple[str, ...] = ()
-    for line in _lines(settings, rules):
-        if line.table != table:
-            table = line.table
+    begun: tuple[str, ...] = ()
+    for table, name, value, origin in _lines(settings, rules):
+        if table != begun:
+            begun = table
             stream.write(f"\n[{'.'.join(map(_key, table))}]\n")
-        is_set = line.value is not None
-        text = f"{_key(line.name)} = {_toml(line.value)}" if is_set else f"# {line.name} is not set"
-        stream.write(f"{text}  # {_place(line.origin)}\n" if is_set else f"{text}\n")
+        is_set = value is not None
+        text = f"{_key(name)} = {_toml(value)}" if is_set else f"# {name} is not set"
+        stream.write(f"{text}  # {_place(origin)}\n" if is_set else f"{text}\n")
 
 
 def write_json(settings: Settings, rules: Sequence[RuleWords], stream: TextIO) -> None:
     """Write an object with the settings file, and the value and origin of each setting."""
     document: dict[str, Any] = {"file": str(settings.file) if settings.file else None, "settings": {}}
-    for line in _lines(settings, rules):
-        name = ".".join((*line.table, line.name))
-        document["settings"][name] = {"value": line.value, "origin": _origin(line.origin)}
+    for table, name, value, origin in _lines(settings, rules):
+        document["settings"][".".join((*table, name))] = {"value": value, "origin": _origin(origin)}
     write_object(document, stream, default=str)
 
 
@@ -55,19 +47,19 @@ def _lines(settings: Settings, rules: Sequence[RuleWords]) -> Iterator[_Line]:
         value = _plain(getattr(settings, each.field))
         if each.kind in (IGNORES, LEVELS):
             value = dict(value)
-        yield _Line((), each.name, value, settings.origins.get(each.name))
+        yield (), each.name, value, settings.origins.get(each.name)
     for rule in rules:
         for setting in rule.settings:
             given = settings.given(setting.name)
             value = list(setting.default if given is None else given)
-            yield _Line((RULES, rule.name), setting.name, value, settings.origins.get(setting.name))
+            yield (RULES, rule.name), setting.name, value, settings.origins.get(setting.name)
     for kind, classes in settings.verify.items():
         for name, content in classes.items():
             keys = (VERIFY, kind, name)
             for key, value in content.items():
                 table = settings.origins[VERIFY]
                 origin = replace(table, keys=(*table.keys, kind, name, key))
-                yield _Line(keys, key, value, origin)
+                yield keys, key, value, origin
 
 
 def _plain(value: object) -> Any:
