@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gclint.class_settings import KINDS
 from gclint.report.formats import FORMATS
 from gclint.rule import rule_words
 from gclint.settings.definitions import (
@@ -22,6 +21,7 @@ from gclint.settings.definitions import (
     RuleWords,
     SettingDefinition,
 )
+from gclint.settings.reading import KINDS
 
 _URL = "https://raw.githubusercontent.com/gclint/gclint/main/gclint/settings/schema.json"
 

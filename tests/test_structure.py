@@ -45,7 +45,6 @@ _LAYERS: tuple[tuple[str, ...], ...] = (
     ("gclint.copies",),
     ("gclint.code",),
     ("gclint.settings",),
-    ("gclint.class_settings",),
     ("gclint.releases",),
     ("gclint.observations",),
     ("gclint.cache",),

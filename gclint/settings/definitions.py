@@ -436,4 +436,4 @@ RETIRED: Mapping[str, str] = {"cache-dir": "use the option --cache-dir"}
 RULES = "rules"
 """The key of the table that contains a table for each rule."""
 VERIFY = "verify"
-"""The key of the table about model classes to run; see :mod:`gclint.class_settings`."""
+"""The key of the table about model classes to run."""

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gclint import toml
-from gclint.facts import is_file, is_link, is_there, read_text, real_path
+from gclint.facts import is_file, is_link, is_there, read_json, read_text, real_path
 from gclint.settings.definitions import (
     BY_NAME,
     FORMAT,
@@ -32,6 +32,9 @@ OWN_FILE = "gclint.toml"
 FILES = (OWN_FILE, _PROJECT_FILE)
 """The names of settings files; in a folder, the first one counts."""
 _TABLE = ("tool", "gclint")
+_FIELDS, _CONFIG, _INPUTS = "fields", "config", "inputs"
+KINDS = {"configurations": (_FIELDS, _CONFIG), "models": (_FIELDS, _CONFIG, _INPUTS)}
+"""The settings of each kind of classes."""
 
 
 def load_settings(start: Path, vocabulary: Vocabulary, config: Path | None = None) -> Settings:
@@ -292,11 +295,9 @@ class _TableReader:
     def _known(self, table: object) -> tuple[ClassSettings, ...]:
         if table is None:
             return ()
-        from gclint.class_settings import ClassSettingsError, class_settings
-
         try:
-            known = class_settings(table, self._path.parent)
-        except ClassSettingsError as error:
+            known = _class_settings(table, self._path.parent)
+        except ValueError as error:
             self._fail((VERIFY,), str(error))
         self._origins[VERIFY] = SettingOrigin(self._path, (*self._keys, VERIFY))
         return known
@@ -319,3 +320,86 @@ class _TableReader:
 
     def _fail(self, keys: tuple[str, ...], message: str) -> NoReturn:
         raise SettingsError(f"{SettingOrigin(self._path, (*self._keys, *keys))}: {message}")
+
+
+# -- settings of model classes, which gclint cannot derive itself
+
+
+def _class_settings(table: object, folder: Path) -> tuple[ClassSettings, ...]:
+    """Return the settings in ``[tool.gclint.verify]``; raise ValueError if they cannot be used."""
+    place = "[tool.gclint.verify]"
+    kinds = _as_table(table, place)
+    _refuse_unknown(kinds, KINDS, place)
+    return tuple(
+        _class_setting(kind, name, content, folder)
+        for kind, classes in kinds.items()
+        for name, content in _as_table(classes, f"[tool.gclint.verify.{kind}]").items()
+    )
+
+
+def _class_setting(kind: str, name: str, content: object, folder: Path) -> ClassSettings:
+    place = f"[tool.gclint.verify.{kind}.{name}]"
+    said = _as_table(content, place)
+    _refuse_unknown(said, KINDS[kind], place)
+    if not said:
+        raise ValueError(f"{place} is empty; it may set {', '.join(KINDS[kind])}")
+    return ClassSettings(
+        name,
+        dict(_as_table(said.get(_FIELDS, {}), f"{_FIELDS} in {place}")),
+        _configuration(said.get(_CONFIG), folder, place),
+        _function(said.get(_INPUTS), folder, place),
+        place,
+        str(folder),
+    )
+
+
+def _configuration(value: object, folder: Path, place: str) -> dict[str, Any] | None:
+    """Return the content of the config.json at the path ``value``."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ValueError(f"{_CONFIG} in {place} must be the path of a config.json")
+    path = folder / value
+    try:
+        content = read_json(path)
+    except OSError as error:
+        raise ValueError(f"{_CONFIG} in {place}: {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{_CONFIG} in {place}: {path} is not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{_CONFIG} in {place}: {path} does not hold a JSON object")
+    return content
+
+
+def _function(value: object, folder: Path, place: str) -> str | None:
+    """Return ``value`` with the path in it made absolute."""
+    if value is None:
+        return None
+    example = "file.py:function or module:function"
+    if not isinstance(value, str):
+        raise ValueError(f"{_INPUTS} in {place} must be a string like {example}")
+    where, _, function = value.rpartition(":")
+    if not where or not function.isidentifier():
+        raise ValueError(f"{_INPUTS} in {place} is {value!r}; write it like {example}")
+    if not where.endswith(".py"):
+        return value
+    path = folder / where
+    if not path.is_file():
+        raise ValueError(f"{_INPUTS} in {place}: there is no file {path}")
+    return f"{path}:{function}"
+
+
+def _as_table(value: object, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{place} must be a table")
+    return value
+
+
+def _refuse_unknown(names: Iterable[str], known: Iterable[str], place: str) -> None:
+    for name in names:
+        if name not in known:
+            from difflib import get_close_matches
+
+            close = get_close_matches(name, list(known), n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(known)}"
+            raise ValueError(f"{place} has no setting {name!r}; {hint}")
