@@ -280,7 +280,7 @@ class _CheckRun:
             from gclint.run.fix import fix
 
             wanted = self.selection.reported if options.repairs else self._about_comments
-            return fix(project, rules, unsafe=options.unsafe_fixes, wanted=wanted, known=found), None
+            return fix(project, rules, unsafe=self.settings.unsafe_fixes, wanted=wanted, known=found), None
 
     def _memory(self) -> Memory | None:
         if self.store is None:
@@ -305,7 +305,8 @@ class _CheckRun:
         from gclint.report.report import Repairs, Report
 
         project, options = self.project, self.options
-        report = Report(project, result.findings, result.problems, result.files, options.unsafe_fixes)
+        unsafe = self.settings.unsafe_fixes
+        report = Report(project, result.findings, result.problems, result.files, unsafe)
         if not options.changes:
             return report
         from gclint.run.fix import FixResult, written_together

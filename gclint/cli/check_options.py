@@ -31,7 +31,6 @@ _OF_REPORTS = (
     "quiet",
     "run",
     "statistics",
-    "unsafe_fixes",
 )
 """The options with which a run does nothing but print a report of what it has found."""
 
@@ -62,7 +61,6 @@ class CheckOptions:
     stdin_filename: Path | None
     cache_dir: Path | None
     no_cache: bool
-    unsafe_fixes: bool
     output_format: str
     baseline: Path | None
 
@@ -98,7 +96,6 @@ class CheckOptions:
         return cls(
             **flags,
             run=run,
-            unsafe_fixes=bool(given["unsafe_fixes"]),
             output_format=given["output_format"] or DEFAULT,
             baseline=given["baseline"],
         )
@@ -108,7 +105,6 @@ class CheckOptions:
         counts = FORMATS[settings.output_format].counts or not self.statistics
         return replace(
             self,
-            unsafe_fixes=settings.unsafe_fixes,
             output_format=settings.output_format if counts else DEFAULT,
             baseline=None if self.write_baseline else settings.baseline,
         )

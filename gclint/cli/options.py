@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import click
 
+from gclint.cli import GivenPath
 from gclint.settings.definitions import (
     BY_NAME,
     FUNCTIONS,
@@ -103,8 +104,7 @@ def config_option(option: MakeOption) -> Callable[[Any], Any]:
     return option(
         "--config",
         metavar="FILE",
-        type=PATH_TYPE,
-        callback=_not_empty,
+        type=GivenPath(path_type=Path),
         help="Read the settings from FILE: a pyproject.toml, or a TOML file with the settings at top level.",
     )
 
@@ -171,12 +171,6 @@ def _pair(part: str, form: str, example: str) -> tuple[str, str]:
     if not colon:
         raise ValueError(f"{part!r} is not of the form {form}, such as '{example}'")
     return first, last
-
-
-def _not_empty(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
-    if value is not None and not value.name and str(value) == ".":
-        raise click.BadParameter("a path is empty.")
-    return value
 
 
 # -- groups of commands
