@@ -236,10 +236,11 @@ class _Recall:
 
     def _note(self, own: Mapping[FileFact, RecordedAnswer], now: Mapping[FileFact, str]) -> None:
         """Record the dependencies of valid verdicts as read by this run."""
+        changed_paths = {fact.path for fact in now}
         for fact, kept in own.items():
             with phase(kept.phase):
                 self._trace.note(fact, now.get(fact, kept.text))
-            if kept.signature is not None and fact not in now:
+            if kept.signature is not None and fact.path not in changed_paths:
                 self._trace.see(fact.path, kept.signature)
 
     def _learn(self, files: set[Path], answers: Mapping[Question, frozenset[Path]]) -> None:
