@@ -21,7 +21,7 @@ from gclint.code.walk import (
     walk_scope,
 )
 from gclint.network.assignments import stops_gradients
-from gclint.network.dataflow import carried_names, flowing
+from gclint.network.dataflow import Peers
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import (
@@ -64,25 +64,6 @@ class CallPlace:
     """The simple statement that holds the call."""
     records: bool = True
     """Whether gradients are recorded, as no context manager around the call prevents it."""
-
-
-class Peers:
-    """The calls of sites, and the loops around them; not the sites themselves, which would leak memory."""
-
-    def __init__(self) -> None:
-        self._calls: list[tuple[ast.Call, tuple[Loop, ...]]] = []
-        self._carried: dict[Loop, frozenset[str]] = {}
-
-    def add(self, call: ast.Call, loops: tuple[Loop, ...]) -> None:
-        """Add a call; this comes before any question."""
-        self._calls.append((call, loops))
-
-    def carried(self, loop: Loop) -> frozenset[str]:
-        """Return the names through which a loop passes on what its calls return, found once."""
-        if loop not in self._carried:
-            calls = frozenset(call for call, loops in self._calls if loop in loops)
-            self._carried[loop] = carried_names(loop, calls)
-        return self._carried[loop]
 
 
 @dataclass(eq=False)
@@ -144,11 +125,8 @@ class RunSite:
     def stream(self) -> frozenset[str]:
         """The names through which the block's output is passed to the next iteration: the hidden states."""
         for loop in reversed(self.loops):
-            values = (arg.value for arg in (*self.args, *self.written_args))
-            passed = (node for value in values for node in flowing(value))
-            fed_back = self.peers.carried(loop).intersection(
-                node.id for node in passed if isinstance(node, ast.Name)
-            )
+            values = [arg.value for arg in (*self.args, *self.written_args)]
+            fed_back = self.peers.fed_back(loop, values)
             if fed_back:
                 return fed_back
         return frozenset()
