@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gclint.code.tree import blocks_of
 from gclint.code.walk import WITHS, arguments, dotted_name, is_constant
 from gclint.network.evaluation.body import NameBinding
+from gclint.network.evaluation.reaching import Entry
 from gclint.network.evaluation.scope import Scope
 
 _WITHOUT_GRADIENT = frozenset(("no_grad", "inference_mode"))
@@ -31,14 +32,6 @@ class Assignment:
     """The tests of the ``if`` statements around it."""
     records: bool = True
     """Whether gradients are recorded there."""
-    start: int = 0
-    """The offset of the function's top-level statement that is or contains the assignment."""
-    end: int = 0
-    """The end of that statement."""
-    simple: bool = False
-    """Whether the assignment is that statement."""
-    replaces: bool = False
-    """Whether it replaces the previous value on every path."""
 
     @property
     def makes_container(self) -> bool:
@@ -50,7 +43,7 @@ class Assignment:
 
     def requires(self, name: str) -> bool:
         """Return whether it is executed only if the variable ``name`` is not None."""
-        return any(name in names_needed(*condition) for condition in self.conditions)
+        return any(each.id == name for condition in self.conditions for each in names_needed(*condition))
 
 
 @dataclass(frozen=True)
@@ -59,32 +52,16 @@ class _Place:
     records: bool = True
 
 
-def assignments(scope: Scope, name: str) -> list[Assignment]:
-    """Return all assignments of a scope itself to a name, in text order."""
-    return [_assignment(scope, binding) for binding in scope.bindings(name)]
+def assignments(scope: Scope, name: str, entries: frozenset[Entry]) -> list[Assignment]:
+    """Return the assignments of a scope itself to a name, in text order; only some if ``entries`` say so."""
+    bindings = scope.bindings(name)
+    return [_assignment(scope, each) for each in bindings if not entries or each in entries]
 
 
 def _assignment(scope: Scope, binding: NameBinding) -> Assignment:
     whole = _whole(scope, binding.value)
-    if not isinstance(whole, ast.stmt):
-        return Assignment(binding)
-    place = _placed(whole, binding.value, _Place())
-    simple = is_simple(whole)
-    # An assignment without recorded gradients makes the name a constant.
-    is_known = simple or (isinstance(whole, WITHS) and not place.records)
-    return Assignment(
-        binding,
-        place.conditions,
-        place.records,
-        *scope.span(whole),
-        simple,
-        is_known and _replaces(whole, binding),
-    )
-
-
-def statement_start(scope: Scope, node: ast.expr) -> int:
-    """Return where the statement of a scope's body begins that is or contains a node's statement."""
-    return scope.span(_whole(scope, node) or node)[0]
+    place = _placed(whole, binding.value, _Place()) if isinstance(whole, ast.stmt) else _Place()
+    return Assignment(binding, place.conditions, place.records)
 
 
 def is_simple(statement: ast.AST) -> bool:
@@ -98,26 +75,6 @@ def _whole(scope: Scope, node: ast.expr) -> ast.AST | None:
     roots = () if scope.body is None else scope.body.roots
     row = bisect_right(roots, start(node), key=start)
     return roots[row - 1] if row else None
-
-
-def reaching(given: Sequence[Assignment], at: int | None) -> tuple[list[Assignment], bool]:
-    """Return the assignments that may be the last before a place, and whether one of them always is executed.
-
-    The statements of a function run in their order; only those inside a loop may run again. The place is an
-    offset in the statement that uses the name; None if any assignment may come before it.
-    """
-    if at is None:
-        return list(given), False
-    before = [each for each in given if each.start <= at and not (each.simple and at < each.end)]
-    last = max((each.start for each in before if each.replaces), default=None)
-    return [each for each in before if last is None or each.start >= last], last is not None
-
-
-def _replaces(statement: ast.stmt, binding: NameBinding) -> bool:
-    inside = statement.body if isinstance(statement, WITHS) else [statement]
-    return not binding.added and any(
-        isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is binding.value for each in inside
-    )
 
 
 def _placed(statement: ast.stmt, value: ast.expr, place: _Place) -> _Place:
@@ -149,16 +106,16 @@ def stops_gradients(context: ast.expr) -> bool:
     return name in _WITHOUT_GRADIENT
 
 
-def names_needed(test: ast.expr, holds: bool) -> frozenset[str]:
-    """Return the names that cannot be None if a test is true, or if it is false."""
+def names_needed(test: ast.expr, holds: bool) -> Iterator[ast.Name]:
+    """Yield the names that cannot be None if a test is true, or if it is false."""
     if isinstance(test, ast.Name):
-        return frozenset((test.id,)) if holds else frozenset()
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return names_needed(test.operand, not holds)
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is holds:
-        return frozenset(name for each in test.values for name in names_needed(each, holds))
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
+        yield from (test,) if holds else ()
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from names_needed(test.operand, not holds)
+    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is holds:
+        for each in test.values:
+            yield from names_needed(each, holds)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
         needed = ast.IsNot if holds else ast.Is
         if is_constant(test.comparators[0], None) and isinstance(test.ops[0], needed):
-            return frozenset((test.left.id,))
-    return frozenset()
+            yield test.left

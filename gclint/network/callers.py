@@ -30,8 +30,6 @@ class Caller:
 
     scope: Scope
     args: Sequence[Arg]
-    at: int
-    """The offset of the call."""
 
 
 class Callers:
@@ -88,13 +86,13 @@ class Callers:
         for site in self._sites:
             if not site.checkpointed and site.function is None and kinds.intersection(site.blocks):
                 stacked.add(site.call)
-                yield Caller(site.scope, site.args, site.span(site.call)[0])
+                yield Caller(site.scope, site.args)
         attributes = frozenset(single_attributes(self._module, {each.name for each in kinds}))
         if not attributes:
             return
         for scope, call in self._calls(attributes):
             if call not in stacked and any(_runs(value, kinds) for value in scope.evaluate(call.func)):
-                yield _caller(scope, call)
+                yield Caller(scope, arguments(call))
 
     def _of_method(self, info: ClassInfo, method: str) -> Iterator[Caller]:
         """Yield the calls of another method of the class, on ``self`` or on an attribute."""
@@ -105,7 +103,7 @@ class Callers:
                 and info in value.instance.info.mro
                 for value in scope.evaluate(call.func)
             ):
-                yield _caller(scope, call)
+                yield Caller(scope, arguments(call))
 
     def _calls(self, attributes: frozenset[str]) -> Iterator[tuple[Scope, ast.Call]]:
         """Yield the calls ``….name(…)`` and ``….name.forward(…)`` in methods of the file."""
@@ -123,10 +121,6 @@ def _calls_in(
             for call in () if scope.body is None else scope.body.calls():
                 if is_meant(call.func):
                     yield scope, call
-
-
-def _caller(scope: Scope, call: ast.Call) -> Caller:
-    return Caller(scope, arguments(call), scope.span(call)[0])
 
 
 def _is_call_of_base(func: ast.expr) -> bool:

@@ -422,6 +422,18 @@ test_values = decided(
         role=_PERHAPS,
     ),
     _computed(
+        "a walrus in a comprehension",
+        _given("x = torch.zeros(4)\ny = [(x := self.up(z)) for z in mask]"),
+        ("(x := self", "(w := self"),
+    ),
+    _computed(
+        "what a whole sequence gives",
+        _given("x = self.up(mask)", "self.up = nn.Sequential(nn.Linear(4, 4))"),
+        ("Sequential(nn.Linear(4, 4))", "Sequential(nn.ReLU())"),
+        "unknown origin",
+        role=_PERHAPS,
+    ),
+    _computed(
         "what a loop goes over",
         _given("for y in self.up(mask):\n    x = y"),
         ("in self.up(mask)", "in torch.zeros(4)"),

@@ -119,7 +119,7 @@ class Scope:
 
     def local_function(self, name: str, at: ast.AST | None = None) -> EvaluatedFunction | None:
         """Return the function that this scope defines as ``name`` and that reaches the place ``at``."""
-        entries = self._entries(name, at)
+        entries = self.reaching(name, at)
         if entries:
             reaching = [entry for entry in entries if isinstance(entry, FUNCTIONS)]
             return EvaluatedFunction(reaching[0], self) if len(reaching) == 1 else None
@@ -132,7 +132,7 @@ class Scope:
         """Return the possible values of a name; not all of several bindings may reach the node ``at``."""
         if name == self.self_name and self.owner is not None:
             return frozenset((Instance(self.owner),))
-        entries = self._entries(name, at)
+        entries = self.reaching(name, at)
         if entries:
             return self._entry_values(name, entries)
         if name in self._arguments:
@@ -144,14 +144,14 @@ class Scope:
             return self._given(name)
         return self.module.lookup(name) if self.parent is None else self.parent.name(name, self._place)
 
-    def _entries(self, name: str, at: ast.AST | None) -> frozenset[Entry]:
+    def reaching(self, name: str, at: ast.AST | None) -> frozenset[Entry]:
         """Return which of several bindings of a name reach a place; empty if all of them may."""
         if at is None or self.body is None:
             return frozenset()
         known = self._reaching.get(name)
         if known is None:
-            ways = len(self.bindings(name)) + len(self.body.functions.get(name, ()))
-            nodes = () if ways < 2 else self.body.roots
+            ways = (*self.bindings(name), *self.body.functions.get(name, ()))
+            nodes = self.body.roots if len(ways) + self.parameters.has(name) > 1 else ()
             known = self._reaching[name] = Reaching(name, nodes)
         return known.at(at)
 
