@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from gclint.code.file import SourceFile
 from gclint.code.walk import FUNCTIONS, conjuncts, text_of, walk
 from gclint.finding import Refusal
+from gclint.network.assignments import Arm
 from gclint.network.evaluation.scope import Scope
-from gclint.network.runsite import Arm, RunSite
+from gclint.network.runsite import RunSite
 
 _CONDITION_NAMES = {
     "gradient_checkpointing",

@@ -1,4 +1,4 @@
-"""The assignments of a method to a name, with the conditions under which they are executed."""
+"""Where code stands in a method: the loops and conditions around a call or an assignment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gclint.code.tree import blocks_of
-from gclint.code.walk import WITHS, arguments, dotted_name, is_constant
+from gclint.code.walk import LOOPS, WITHS, Loop, arguments, dotted_name, is_constant
 from gclint.network.evaluation.body import NameBinding
 from gclint.network.evaluation.reaching import Entry
 from gclint.network.evaluation.scope import Scope
@@ -19,8 +19,53 @@ GRADIENT_SWITCHES = _WITHOUT_GRADIENT | {_SWITCHING}
 """Contexts and decorators that may keep gradients from being recorded."""
 _MAKING_LISTS = frozenset(("list", "dict", "tuple"))
 
-Condition = tuple[ast.expr, bool]
-"""A test, and whether it has to be true."""
+
+@dataclass(frozen=True)
+class Arm:
+    """One side of an ``if`` around an expression."""
+
+    node: ast.If
+    taken: bool
+    """Whether the expression is in the body, not under ``else``."""
+
+
+@dataclass(frozen=True)
+class CodePlace:
+    """What is around an expression in a method."""
+
+    loops: tuple[Loop, ...] = ()
+    """The innermost last."""
+    arms: tuple[Arm, ...] = ()
+    """The innermost last."""
+    statement: ast.stmt | None = None
+    """The simple statement that holds it; None in a header."""
+    records: bool = True
+    """Whether gradients are recorded, as no context manager around it prevents it."""
+
+
+def place_in(statement: ast.AST, node: ast.expr) -> CodePlace:
+    """Return where an expression stands in a statement."""
+    loops: tuple[Loop, ...] = ()
+    arms: tuple[Arm, ...] = ()
+    records = True
+    while isinstance(statement, ast.stmt) and any(blocks_of(statement)):
+        blocks = (block for block in blocks_of(statement) if any(_contains(each, node) for each in block))
+        block = next(blocks, None)
+        if block is None:
+            return CodePlace(loops, arms, None, records)
+        if isinstance(statement, ast.If):
+            arms = (*arms, Arm(statement, block is statement.body))
+        elif isinstance(statement, LOOPS) and block is statement.body:
+            loops = (*loops, statement)
+        elif isinstance(statement, WITHS):
+            records = records and not any(stops_gradients(each.context_expr) for each in statement.items)
+        statement = next(each for each in block if _contains(each, node))
+    return CodePlace(loops, arms, statement if isinstance(statement, ast.stmt) else None, records)
+
+
+def _contains(statement: ast.stmt, node: ast.expr) -> bool:
+    start, end = (statement.lineno, statement.col_offset), (statement.end_lineno, statement.end_col_offset)
+    return start <= (node.lineno, node.col_offset) < end
 
 
 @dataclass(frozen=True)
@@ -28,10 +73,7 @@ class Assignment:
     """One way in which a name gets a value."""
 
     binding: NameBinding
-    conditions: tuple[Condition, ...] = ()
-    """The tests of the ``if`` statements around it."""
-    records: bool = True
-    """Whether gradients are recorded there."""
+    place: CodePlace
 
     @property
     def makes_container(self) -> bool:
@@ -43,25 +85,18 @@ class Assignment:
 
     def requires(self, name: str) -> bool:
         """Return whether it is executed only if the variable ``name`` is not None."""
-        return any(each.id == name for condition in self.conditions for each in names_needed(*condition))
-
-
-@dataclass(frozen=True)
-class _Place:
-    conditions: tuple[Condition, ...] = ()
-    records: bool = True
+        needed = (names_needed(arm.node.test, arm.taken) for arm in self.place.arms)
+        return any(each.id == name for names in needed for each in names)
 
 
 def assignments(scope: Scope, name: str, entries: frozenset[Entry]) -> list[Assignment]:
     """Return the assignments of a scope itself to a name, in text order; only some if ``entries`` say so."""
     bindings = scope.bindings(name)
-    return [_assignment(scope, each) for each in bindings if not entries or each in entries]
-
-
-def _assignment(scope: Scope, binding: NameBinding) -> Assignment:
-    whole = _whole(scope, binding.value)
-    place = _placed(whole, binding.value, _Place()) if isinstance(whole, ast.stmt) else _Place()
-    return Assignment(binding, place.conditions, place.records)
+    return [
+        Assignment(each, place_in(_whole(scope, each.value), each.value))
+        for each in bindings
+        if not entries or each in entries
+    ]
 
 
 def is_simple(statement: ast.AST) -> bool:
@@ -69,31 +104,12 @@ def is_simple(statement: ast.AST) -> bool:
     return isinstance(statement, ast.stmt) and not any(blocks_of(statement))
 
 
-def _whole(scope: Scope, node: ast.expr) -> ast.AST | None:
+def _whole(scope: Scope, node: ast.expr) -> ast.AST:
     """Return the part of a scope's body, mostly a statement, that contains a node."""
     start = scope.module.file.places.start
     roots = () if scope.body is None else scope.body.roots
     row = bisect_right(roots, start(node), key=start)
-    return roots[row - 1] if row else None
-
-
-def _placed(statement: ast.stmt, value: ast.expr, place: _Place) -> _Place:
-    """Return the place of an expression in a statement, which has a place itself."""
-    if isinstance(statement, WITHS) and any(stops_gradients(each.context_expr) for each in statement.items):
-        place = _Place(place.conditions, False)
-    for block in blocks_of(statement):
-        inside = next((each for each in block if _contains(each, value)), None)
-        if inside is not None:
-            if isinstance(statement, ast.If):
-                condition = statement.test, block is statement.body
-                place = _Place((*place.conditions, condition), place.records)
-            return _placed(inside, value, place)
-    return place
-
-
-def _contains(statement: ast.stmt, value: ast.expr) -> bool:
-    start, end = (statement.lineno, statement.col_offset), (statement.end_lineno, statement.end_col_offset)
-    return start <= (value.lineno, value.col_offset) < end
+    return roots[row - 1] if row else node
 
 
 def stops_gradients(context: ast.expr) -> bool:

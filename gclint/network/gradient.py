@@ -207,9 +207,10 @@ class Gradients:
         return found
 
     def _assigned(self, scope: Scope, assignment: Assignment, path: _Path, filled: bool) -> Carries:
-        if any(self._is_dead(scope, *condition) for condition in assignment.conditions):
+        place = assignment.place
+        if any(self._is_dead(scope, arm.node.test, arm.taken) for arm in place.arms):
             return Carries.NOTHING
-        if not assignment.records:
+        if not place.records:
             return Carries.CONSTANT
         binding = assignment.binding
         if binding.added:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from gclint.code.tree import blocks_of
 from gclint.code.walk import (
     FUNCTIONS,
-    LOOPS,
-    WITHS,
     Arg,
     Loop,
     arguments,
-    children,
     dotted_name,
     structure,
     walk_scope,
 )
-from gclint.network.assignments import stops_gradients
+from gclint.network.assignments import Arm, CodePlace, place_in
 from gclint.network.dataflow import Peers
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
@@ -45,27 +41,6 @@ _MAX_NESTING = 2
 _NEW_SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 
 
-@dataclass(frozen=True)
-class Arm:
-    """One side of an ``if`` around a call."""
-
-    node: ast.If
-    taken: bool
-    """Whether the call is in the body, not under ``else``."""
-
-
-@dataclass(frozen=True)
-class CallPlace:
-    """What is around a call in a method."""
-
-    loops: tuple[Loop, ...] = ()
-    arms: tuple[Arm, ...] = ()
-    statement: ast.stmt | None = None
-    """The simple statement that holds the call."""
-    records: bool = True
-    """Whether gradients are recorded, as no context manager around the call prevents it."""
-
-
 @dataclass(eq=False)
 class RunSite:
     """A call site: a call that runs a block."""
@@ -78,7 +53,7 @@ class RunSite:
     args: tuple[Arg, ...]
     """The arguments that reach the block."""
     blocks: tuple[ClassInfo, ...]
-    place: CallPlace = field(repr=False)
+    place: CodePlace = field(repr=False)
     checkpointed: bool = False
     """Whether the call goes through a checkpoint function instead of running the block itself."""
     function: EvaluatedFunction | None = None
@@ -178,7 +153,7 @@ def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset(
     sites = [
         site
         for root in (() if scope.body is None else scope.body.roots)
-        for call, place in _calls(root, CallPlace())
+        for call, place in _calls(root)
         for site in (_checkpointed(scope, call, place, search) or _plain(scope, call, place, search),)
         if site is not None
     ]
@@ -201,11 +176,11 @@ def calls_as_sites(scope: Scope, offset: int, blocks: tuple[ClassInfo, ...]) -> 
     row = scope.module.file.places.row(offset)
     for root in () if scope.body is None else scope.body.roots:
         if isinstance(root, ast.stmt) and root.lineno <= row <= (root.end_lineno or root.lineno):
-            for call, place in _calls(root, CallPlace()):
+            for call, place in _calls(root):
                 yield _assumed(scope, call, place, blocks)
 
 
-def _assumed(scope: Scope, call: ast.Call, place: CallPlace, blocks: tuple[ClassInfo, ...]) -> RunSite:
+def _assumed(scope: Scope, call: ast.Call, place: CodePlace, blocks: tuple[ClassInfo, ...]) -> RunSite:
     given = arguments(call)
     checkpointed = bool(given) and is_checkpoint_function(scope, call.func)
     wrapped = unwrap(scope, given[0].value, _passed_on(scope, given)) if checkpointed else None
@@ -225,38 +200,14 @@ def _is_option(arg: Arg) -> bool:
     return arg.keyword in _CHECKPOINT_OPTIONS
 
 
-def _calls(node: ast.AST, place: CallPlace) -> Iterator[tuple[ast.Call, CallPlace]]:
+def _calls(root: ast.AST) -> Iterator[tuple[ast.Call, CodePlace]]:
     """Yield the calls in a node and their places, without those in nested functions and classes."""
-    inner = place
-    if isinstance(node, _NEW_SCOPES):
-        return
-    if isinstance(node, LOOPS):
-        inner = replace(place, loops=(*place.loops, node))
-        yield from _calls(node.test if isinstance(node, ast.While) else node.iter, place)
-        yield from _calls_in(node.body, inner)
-        yield from _calls_in(node.orelse, place)
-        return
-    if isinstance(node, ast.If):
-        yield from _calls(node.test, place)
-        yield from _calls_in(node.body, replace(place, arms=(*place.arms, Arm(node, True))))
-        yield from _calls_in(node.orelse, replace(place, arms=(*place.arms, Arm(node, False))))
-        return
-    if isinstance(node, ast.expr):
-        yield from ((each, place) for each in (node, *walk_scope(node)) if isinstance(each, ast.Call))
-        return
-    if isinstance(node, WITHS) and any(stops_gradients(item.context_expr) for item in node.items):
-        inner = replace(place, records=False)
-    elif isinstance(node, ast.stmt) and not any(blocks_of(node)):
-        inner = replace(place, statement=node)
-    yield from _calls_in(children(node), inner)
+    for node in () if isinstance(root, _NEW_SCOPES) else (root, *walk_scope(root)):
+        if isinstance(node, ast.Call):
+            yield node, place_in(root, node)
 
 
-def _calls_in(nodes: Iterable[ast.AST], place: CallPlace) -> Iterator[tuple[ast.Call, CallPlace]]:
-    for node in nodes:
-        yield from _calls(node, place)
-
-
-def _plain(scope: Scope, call: ast.Call, place: CallPlace, search: Search) -> RunSite | None:
+def _plain(scope: Scope, call: ast.Call, place: CodePlace, search: Search) -> RunSite | None:
     """Return the site of ``layer(...)`` or ``layer.forward(...)``."""
     if not may_be_block(call.func, search):
         return None
@@ -283,7 +234,7 @@ def _plain(scope: Scope, call: ast.Call, place: CallPlace, search: Search) -> Ru
     return RunSite(scope, call, receiver, given, blocks, place) if blocks else None
 
 
-def _checkpointed(scope: Scope, call: ast.Call, place: CallPlace, search: Search) -> RunSite | None:
+def _checkpointed(scope: Scope, call: ast.Call, place: CodePlace, search: Search) -> RunSite | None:
     """Return the site of a call of a checkpoint function."""
     given = arguments(call)
     if not given or given[0].star or not is_checkpoint_function(scope, call.func):
