@@ -76,7 +76,7 @@ class SiteDefects:
             return self._reordered(repaired.reason)
         if isinstance(repaired, Refusal):
             return repaired
-        names = [each.parameter.name for each in self.positional_caches if each.parameter is not None]
+        names = [each.name for each in self.positional_caches]
         doubt = keyword_doubt(self.network, names)
         if isinstance(doubt, Refusal):
             return doubt
@@ -135,11 +135,9 @@ class SiteDefects:
         block = self.bindings[0].block
         steps = list(call_story(self.site, block))
         for bound in arguments:
-            if bound.parameter is not None:
-                name = bound.parameter.name
-                steps += parameter_steps(block, name, f"`{name}` of `{block.name}.forward` {meaning}")
-                if traced:
-                    steps += gradient_steps(self.site, bound.arg.value, name, self.network.gradients)
+            steps += parameter_steps(block, bound.name, f"`{bound.name}` of `{block.name}.forward` {meaning}")
+            if traced:
+                steps += gradient_steps(self.site, bound.arg.value, bound.name, self.network.gradients)
         return tuple(steps)
 
     def evidence(self, causes: Collection[Cause]) -> Evidence | None:

@@ -99,8 +99,7 @@ class SiteBinding:
     @property
     def names(self) -> frozenset[str]:
         """The parameters that receive an argument."""
-        bound = (each.parameter for each in self.binding.arguments)
-        return frozenset(each.name for each in bound if each is not None)
+        return frozenset(each.name for each in self.binding.arguments if each.name)
 
     def with_uncertain(self, names: Collection[str]) -> SiteBinding:
         """Return the binding with further parameters that may receive an activation."""
@@ -109,14 +108,7 @@ class SiteBinding:
 
     def positional_caches(self) -> list[BoundArgument]:
         """Return the caches that are passed by position, so that the base class cannot disable them."""
-        return [
-            bound
-            for bound in self.binding.arguments
-            if bound.by_position
-            and bound.parameter is not None
-            and bound.parameter.name in EVER_NEUTRALISED
-            and not is_constant(bound.arg.value)
-        ]
+        return [bound for bound in self.binding.arguments if bound.by_position and is_live_cache(bound)]
 
     def keyword_activations(self) -> list[BoundArgument]:
         """Return the activations that are passed by keyword, so that reentrant checkpointing ignores them."""
@@ -144,11 +136,7 @@ class SiteBinding:
         return self._received_by(self.nested)
 
     def _received_by(self, names: Collection[str]) -> list[BoundArgument]:
-        return [
-            bound
-            for bound in self.binding.arguments
-            if bound.parameter is not None and bound.parameter.name in names
-        ]
+        return [bound for bound in self.binding.arguments if bound.name in names]
 
 
 def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
@@ -241,7 +229,7 @@ def _bind(site: RunSite, args: Sequence[Arg], block: ClassInfo, gradients: Gradi
         return unknown | dict.fromkeys(learned, _COMPUTED)
 
     tensors = {
-        bound.parameter.name
+        bound.name
         for bound in binding.arguments
         if bound.parameter is not None and may_require_grad(bound.arg, bound.parameter)
     }
@@ -413,6 +401,11 @@ def _annotated_kind(parameter: Parameter) -> _Kind:
 def is_constant(value: ast.expr) -> bool:
     """Return whether an argument is a literal, which neither holds a cache nor requires grad."""
     return isinstance(value, ast.Constant)
+
+
+def is_live_cache(bound: BoundArgument) -> bool:
+    """Return whether an argument is a cache, or switches one on, rather than a constant."""
+    return bound.name in EVER_NEUTRALISED and not is_constant(bound.arg.value)
 
 
 def is_guarded(value: ast.expr) -> bool:

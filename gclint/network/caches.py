@@ -108,8 +108,7 @@ def fills_cache(site: RunSite, block: ClassInfo) -> bool:
     if block.signature is None or site.scope.body is None:
         return False
     for bound in bind(site.args, block.signature).arguments:
-        name = None if bound.parameter is None else bound.parameter.name
-        if name in EVER_NEUTRALISED - {USE_CACHE} and isinstance(bound.arg.value, ast.Name):
+        if bound.name in EVER_NEUTRALISED - {USE_CACHE} and isinstance(bound.arg.value, ast.Name):
             variable = bound.arg.value.id
             if any(_creates_cache(statement, variable) for statement in site.scope.body.roots):
                 return True

@@ -48,10 +48,9 @@ def _is_tuple(scope: Scope, value: ast.expr, known: dict[str, bool] | None = Non
 
 def is_whole_output(site: RunSite, block: ClassInfo, bound: BoundArgument) -> bool:
     """Return whether a block receives the whole tuple of the previous block: ``states = layer(states)``."""
-    if bound.parameter is None or not may_be_whole_output(site, bound.arg.value):
+    if not bound.name or not may_be_whole_output(site, bound.arg.value):
         return False
-    name = bound.parameter.name
-    return returns_tuples(block) and any(_unpacks(node, name) for node in forward_nodes(block))
+    return returns_tuples(block) and any(_unpacks(node, bound.name) for node in forward_nodes(block))
 
 
 def may_be_whole_output(site: RunSite, value: ast.expr) -> bool:

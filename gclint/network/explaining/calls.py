@@ -123,7 +123,7 @@ def _role(
     network: Network, site: RunSite, block: ClassInfo, known: SiteBinding | None, bound: BoundArgument
 ) -> tuple[str, str | None]:
     """Return the role of an argument, and the reason if it is known."""
-    name = "" if bound.parameter is None else bound.parameter.name
+    name = bound.name
     why = None if known is None else known.why.get(name)
     if name in CACHE_ARGUMENTS:
         if is_constant(bound.arg.value):
