@@ -120,11 +120,8 @@ def _files_naming(network: Network, definer: ClassInfo, names: Collection[str]) 
 
 def files_naming(network: Network, names: Collection[str]) -> list[SourceFile]:
     """Return the given files that have one of some words."""
-    project, key = network.project, "|".join(sorted(names))
-    with project.read_for(None):
-        found = [file for file in project.readable(project.paths) if _names(file, key)]
-    project.questions.ask(network.file.path, NAMING, key, [file.path for file in found])
-    return found
+    project = network.project
+    return project.chosen(project.paths, NAMING, "|".join(sorted(names)), network.file)
 
 
 def _names(file: SourceFile, key: str) -> bool:
