@@ -21,8 +21,7 @@ from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
 from gclint.network.holders import accessors
 from gclint.network.model import Network
-from gclint.network.runsite import may_be_block
-from gclint.network.search import Holders, search_blocks
+from gclint.network.search import Holders, may_be_block
 
 
 def outside_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
@@ -55,9 +54,8 @@ def _names_one(definition: Definition, names: Collection[str]) -> bool:
 
 def _calls(scope: Scope, holders: Holders) -> Iterator[ast.Call]:
     """Yield the calls of what may be a block."""
-    search = search_blocks(scope, holders)
     for node in () if scope.body is None else scope.body.nodes:
-        if isinstance(node, ast.Call) and may_be_block(node.func, search):
+        if isinstance(node, ast.Call) and may_be_block(scope, node.func, holders):
             yield node
 
 

@@ -28,7 +28,7 @@ from gclint.network.evaluation.values import (
     Values,
     items_of,
 )
-from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
+from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, may_be_block
 from gclint.network.wrapped import unwrap, written_arguments
 from gclint.observations import Observed
 
@@ -144,22 +144,18 @@ class RunSite:
         return self.scope.source(node)
 
 
-def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset()) -> list[RunSite]:
-    """Return the calls in a method that run an instance of a class of the project, in text order.
-
-    The method may be a function inside one, around which the names ``outer`` stand for what ``holders`` hold.
-    """
-    search = search_blocks(scope, holders, outer)
+def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
+    """Return the calls in a method, or in a function inside one, that run blocks, in text order."""
     sites = [
         site
         for root in (() if scope.body is None else scope.body.roots)
         for call, place in _calls(root)
-        for site in (_checkpointed(scope, call, place, search) or _plain(scope, call, place, search),)
+        for site in (_checkpointed(scope, call, place, holders) or _plain(scope, call, place, holders),)
         if site is not None
     ]
     for site in list(sites):
         if site.function is not None:
-            sites += _sites_inside(scope, site.function, site.args, search)
+            sites += _sites_inside(scope, site.function, site.args, holders)
     by_receiver: dict[tuple[Hashable, tuple[ClassInfo, ...]], Peers] = {}
     for site in sites:
         # Two loops may use the same name for their variables.
@@ -207,9 +203,9 @@ def _calls(root: ast.AST) -> Iterator[tuple[ast.Call, CodePlace]]:
             yield node, place_in(root, node)
 
 
-def _plain(scope: Scope, call: ast.Call, place: CodePlace, search: Search) -> RunSite | None:
+def _plain(scope: Scope, call: ast.Call, place: CodePlace, holders: Holders) -> RunSite | None:
     """Return the site of ``layer(...)`` or ``layer.forward(...)``."""
-    if not may_be_block(call.func, search):
+    if not may_be_block(scope, call.func, holders):
         return None
     values = scope.evaluate(call.func)
     receiver, given = call.func, arguments(call)
@@ -218,7 +214,7 @@ def _plain(scope: Scope, call: ast.Call, place: CodePlace, search: Search) -> Ru
     ]
     function = scope.local_function(call.func.id, call.func) if isinstance(call.func, ast.Name) else None
     if function is not None:
-        blocks = _run_inside(scope, function, given, search)
+        blocks = _run_inside(scope, function, given, holders)
         return RunSite(scope, call, receiver, given, blocks, place, function=function) if blocks else None
     if bound and isinstance(call.func, ast.Attribute):
         receiver = call.func.value
@@ -234,7 +230,7 @@ def _plain(scope: Scope, call: ast.Call, place: CodePlace, search: Search) -> Ru
     return RunSite(scope, call, receiver, given, blocks, place) if blocks else None
 
 
-def _checkpointed(scope: Scope, call: ast.Call, place: CodePlace, search: Search) -> RunSite | None:
+def _checkpointed(scope: Scope, call: ast.Call, place: CodePlace, holders: Holders) -> RunSite | None:
     """Return the site of a call of a checkpoint function."""
     given = arguments(call)
     if not given or given[0].star or not is_checkpoint_function(scope, call.func):
@@ -250,35 +246,22 @@ def _checkpointed(scope: Scope, call: ast.Call, place: CodePlace, search: Search
     function = scope.local_function(target.id, target) if isinstance(target, ast.Name) else None
     if function is None:
         return None
-    blocks = _run_inside(scope, function, rest, search)
+    blocks = _run_inside(scope, function, rest, holders)
     return RunSite(scope, call, target, rest, blocks, place, checkpointed=True, function=function)
 
 
 def _run_inside(
-    scope: Scope, function: EvaluatedFunction, args: Sequence[Arg], search: Search
+    scope: Scope, function: EvaluatedFunction, args: Sequence[Arg], holders: Holders
 ) -> tuple[ClassInfo, ...]:
     """Return the blocks that an inner function runs if it is called with these arguments."""
-    return in_order({info for site in _sites_inside(scope, function, args, search) for info in site.blocks})
+    return in_order({info for site in _sites_inside(scope, function, args, holders) for info in site.blocks})
 
 
 def _sites_inside(
-    scope: Scope, function: EvaluatedFunction, args: Sequence[Arg], search: Search
+    scope: Scope, function: EvaluatedFunction, args: Sequence[Arg], holders: Holders
 ) -> list[RunSite]:
     inner = scope.enter(function, args)
-    return run_sites(inner, search.holders, search.aliases) if inner.depth <= _MAX_NESTING else []
-
-
-def may_be_block(func: ast.expr, search: Search) -> bool:
-    """Return whether the called expression may come from an attribute that holds blocks."""
-    if isinstance(func, ast.Attribute) and func.attr in RUNNING_METHODS:
-        func = func.value
-    while isinstance(func, ast.Subscript):
-        func = func.value
-    if isinstance(func, ast.Attribute):
-        return func.attr in search.holders.attributes
-    if isinstance(func, ast.Name):
-        return func.id in search.aliases
-    return isinstance(func, ast.Call) and dotted_name(func.func) == "getattr"
+    return run_sites(inner, holders) if inner.depth <= _MAX_NESTING else []
 
 
 def is_checkpoint_function(scope: Scope, func: ast.expr) -> bool:
