@@ -13,17 +13,6 @@ from gclint.network.assignments import Assignment, assignments, names_needed
 from gclint.network.binding import bind
 from gclint.network.callers import Callers
 from gclint.network.dataflow import CUTTING_ATTRIBUTES, CUTTING_METHODS
-from gclint.network.differentiable import (
-    KEEPING_BUILTINS,
-    KEEPING_METHODS,
-    MIXING_METHODS,
-    PARAMETER,
-    PARAMETERS,
-    SAME_ATTRIBUTES,
-    hands_on,
-    is_learned_module,
-    makes_constants,
-)
 from gclint.network.evaluation.body import Body, unstarred
 from gclint.network.evaluation.reaching import Entry
 from gclint.network.evaluation.scope import Scope, is_property, parallel_iterables
@@ -37,7 +26,21 @@ from gclint.network.evaluation.values import (
     Instance,
     Value,
 )
-from gclint.network.learned import is_constant_buffer, is_frozen, is_learned_value, is_unrecorded
+from gclint.network.learned import (
+    KEEPING_BUILTINS,
+    KEEPING_METHODS,
+    MIXING_METHODS,
+    PARAMETER,
+    PARAMETERS,
+    SAME_ATTRIBUTES,
+    hands_on,
+    is_constant_buffer,
+    is_frozen,
+    is_learned_module,
+    is_learned_value,
+    is_unrecorded,
+    makes_constants,
+)
 from gclint.network.runsite import RunSite
 from gclint.network.search import RUNNING_METHODS
 

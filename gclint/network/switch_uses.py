@@ -91,10 +91,9 @@ def _use(file: SourceFile, node: ast.AST) -> _Use | None:
         return None  # That of the library, by its name.
     start = file.places.start(node)
     offset = start if holder is None else file.places.end(node) - len(LIBRARY_SWITCH)
-    around = [each for each in file.outline.definitions if each.start <= offset < each.end]
-    classes = [each for each in around if each.is_class]
+    classes = [each for each in file.outline.around(offset) if each.is_class]
     if any(each.name == MODEL_BASE for each in classes):
         return None  # The library itself asks for the signature first.
-    own = {each.first_parameter for each in around if each.parent is not None and each.parent.is_class}
-    is_own = not isinstance(node, ast.Constant) and (holder is None or receiver in own or is_super(holder))
+    is_of_own = holder is None or receiver in file.outline.own_names(offset) or is_super(holder)
+    is_own = is_of_own and not isinstance(node, ast.Constant)
     return _Use(offset, classes[-1] if is_own and classes else None)
