@@ -123,7 +123,7 @@ def is_spared(site: RunSite) -> bool:
 def functions_used_outside(branch: LegacyBranch) -> list[str]:
     """Return the functions that the checkpointed side defines and other code of the method uses."""
     made = [node for node in branch.checkpointed_side if isinstance(node, FUNCTIONS)]
-    if not made or branch.scope.body is None:
+    if not made:
         return []
     names = {node.name for node in made}
     inside = set(walk(branch.node))

@@ -54,7 +54,7 @@ def _names_one(definition: Definition, names: Collection[str]) -> bool:
 
 def _calls(scope: Scope, holders: Holders) -> Iterator[ast.Call]:
     """Yield the calls of what may be a block."""
-    for node in () if scope.body is None else scope.body.nodes:
+    for node in scope.body.nodes:
         if isinstance(node, ast.Call) and may_be_block(scope, node.func, holders):
             yield node
 

@@ -166,7 +166,7 @@ def _is_rotary(site: RunSite, name: str) -> bool:
     """
     if name != _POSITION_EMBEDDINGS:
         return True
-    method = None if site.scope.body is None else site.scope.body.definition
+    method = site.scope.body.definition
     return method is not None and any(
         _is_rotation(value, method.first_parameter)
         for node in nodes_of(method)
@@ -334,8 +334,7 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
 
 def _is_collected(site: RunSite, value: ast.expr) -> bool:
     """Return whether a variable holds a list or tuple that the loop fills."""
-    body = site.scope.body
-    return isinstance(value, ast.Name) and body is not None and value.id in body.collections
+    return isinstance(value, ast.Name) and value.id in site.scope.body.collections
 
 
 _STREAM = "it is the output of the previous block in the loop"

@@ -107,7 +107,7 @@ def is_simple(statement: ast.AST) -> bool:
 def _whole(scope: Scope, node: ast.expr) -> ast.AST:
     """Return the part of a scope's body, mostly a statement, that contains a node."""
     start = scope.module.file.places.start
-    roots = () if scope.body is None else scope.body.roots
+    roots = scope.body.roots
     row = bisect_right(roots, start(node), key=start)
     return roots[row - 1] if row else node
 

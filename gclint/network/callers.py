@@ -118,7 +118,7 @@ def _calls_in(
     for method in info.methods():
         if may_have(method, words):
             scope = info.scope(method)
-            for call in () if scope.body is None else scope.body.calls():
+            for call in scope.body.calls():
                 if is_meant(call.func):
                     yield scope, call
 

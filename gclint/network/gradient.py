@@ -251,7 +251,7 @@ class Gradients:
         """Return what a parameter carries, according to the calls in the file."""
         default = scope.parameters.default(name)
         unpassed = Carries.UNKNOWN if default is None else self.of(scope, default)
-        method = None if scope.body is None else scope.body.definition
+        method = scope.body.definition
         if scope.depth or method is None or scope.owner is None:
             return unpassed
         signature = method_signature(method)
@@ -342,13 +342,11 @@ class Gradients:
 
     def _result(self, scope: Scope, call: ast.Call, called: Value, path: _Path) -> Carries:
         """Return what a call carries if it calls ``called``."""
+        if isinstance(called, EvaluatedMethod) and called.method in RUNNING_METHODS:
+            called = called.instance
         if isinstance(called, Instance):
             return self._module(scope, call, EvaluatedMethod(called, "forward"), path)
-        if isinstance(called, EvaluatedMethod):
-            if called.method in RUNNING_METHODS:
-                return self._module(scope, call, EvaluatedMethod(called.instance, "forward"), path)
-            return self._returned(scope, call, called, path)
-        if isinstance(called, EvaluatedFunction):
+        if isinstance(called, (EvaluatedMethod, EvaluatedFunction)):
             return self._returned(scope, call, called, path)
         if isinstance(called, ExternalInstance):
             if is_learned_module(called.name):

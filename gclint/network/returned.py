@@ -17,7 +17,7 @@ from gclint.network.traits import forward_nodes
 def returns_tuples(info: ClassInfo) -> bool:
     """Return whether ``forward`` always returns a tuple."""
     scope = info.method_scope("forward")
-    if scope is None or scope.body is None:
+    if scope is None:
         return False
     returned = [node.value for node in scope.body.own_nodes if isinstance(node, ast.Return)]
     return bool(returned) and all(value is not None and _is_tuple(scope, value) for value in returned)

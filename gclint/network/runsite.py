@@ -148,7 +148,7 @@ def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
     """Return the calls in a method, or in a function inside one, that run blocks, in text order."""
     sites = [
         site
-        for root in (() if scope.body is None else scope.body.roots)
+        for root in scope.body.roots
         for call, place in _calls(root)
         for site in (_checkpointed(scope, call, place, holders) or _plain(scope, call, place, holders),)
         if site is not None
@@ -170,7 +170,7 @@ def calls_as_sites(scope: Scope, offset: int, blocks: tuple[ClassInfo, ...]) -> 
     That they are run is known from a run, since the code does not show it.
     """
     row = scope.module.file.places.row(offset)
-    for root in () if scope.body is None else scope.body.roots:
+    for root in scope.body.roots:
         if isinstance(root, ast.stmt) and root.lineno <= row <= (root.end_lineno or root.lineno):
             for call, place in _calls(root):
                 yield _assumed(scope, call, place, blocks)

@@ -50,7 +50,7 @@ def may_be_block(scope: Scope, func: ast.expr, holders: Holders) -> bool:
 
 def _is_alias(scope: Scope, name: str, holders: Holders, seen: set[tuple[Scope, str]]) -> bool:
     """Return whether a local name may refer to the content of a holder, or to a function."""
-    if (scope, name) in seen or scope.body is None:
+    if (scope, name) in seen:
         return False
     seen.add((scope, name))
     # What an inner function gets, or another one, may be a block.

@@ -80,7 +80,7 @@ def switch_doubts(sites: Sequence[RunSite]) -> Iterator[str]:
             continue
         arm = _deciding_test(site)
         if arm is not None and not any(_mode(part) == "training" for part in conjuncts(arm)):
-            row = site.scope.module.file.position(site.span(site.call)[0]).row
+            row, _ = site.rows
             yield (
                 f"the checkpointed call on line {row} does not depend on `training`, and a checkpointing "
                 "layer is not recomputed in evaluation mode"

@@ -168,7 +168,7 @@ def forward_nodes(info: ClassInfo) -> Iterator[ast.AST]:
             continue
         seen.add(method)
         scope = info.scope(found[1], found[0].module)
-        for node in () if scope.body is None else scope.body.nodes:
+        for node in scope.body.nodes:
             yield node
             if isinstance(node, ast.Call):
                 holder, _, called = (dotted_name(node.func) or "").rpartition(".")

@@ -264,7 +264,7 @@ class ClassInfo:
 
     def literals(self, name: str) -> list[ast.expr]:
         """Return what the class body itself assigns to a name, in text order."""
-        return [each.literal for each in self._body.bindings[name]] if self.assigns(name) else []
+        return [each.unpacked[0] for each in self._body.bindings[name]] if self.assigns(name) else []
 
     @cached_property
     def parts(self) -> frozenset[ClassInfo]:

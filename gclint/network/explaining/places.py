@@ -180,7 +180,7 @@ class _Finder:
         if self._owner is None or self._function is None:
             return
         scope = self._owner.scope(self._function)
-        for statement in () if scope.body is None else scope.body.roots:
+        for statement in scope.body.roots:
             if self._touches(*scope.span(statement)):
                 yield scope, statement
 
