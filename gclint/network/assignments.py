@@ -89,6 +89,16 @@ class Assignment:
         return any(each.id == name for names in needed for each in names)
 
 
+def entries_at(scope: Scope, name: str, at: ast.AST | None) -> frozenset[Entry]:
+    """Return which bindings of a name reach a node, without what a later statement adds; empty if all may."""
+    start = scope.module.file.places.start
+    return frozenset(
+        each
+        for each in scope.reaching(name, at)
+        if not isinstance(each, NameBinding) or at is None or start(_whole(scope, each.value)) <= start(at)
+    )
+
+
 def assignments(scope: Scope, name: str, entries: frozenset[Entry]) -> list[Assignment]:
     """Return the assignments of a scope itself to a name, in text order; only some if ``entries`` say so."""
     bindings = scope.bindings(name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Flag, auto
 
 from gclint.code.walk import COMPREHENSIONS, Comprehension, arguments, dotted_name, is_constant
-from gclint.network.assignments import Assignment, assignments, names_needed
+from gclint.network.assignments import Assignment, assignments, entries_at, names_needed
 from gclint.network.binding import bind
 from gclint.network.callers import Callers
 from gclint.network.dataflow import CUTTING_ATTRIBUTES, CUTTING_METHODS
@@ -168,7 +168,7 @@ class Gradients:
         """Return what a name carries, or what is at a path in it, where a node uses it."""
         if name == scope.self_name:
             return Carries.CONSTANT
-        key = scope, name, scope.reaching(name, at), path, self._stops
+        key = scope, name, entries_at(scope, name, at), path, self._stops
         if key in self._open:
             self._met.add(key)
             return Carries.NOTHING

@@ -52,20 +52,10 @@ def outside_switches(project: Project, user: SourceFile) -> tuple[OutsideSwitch,
 
     The verdict on ``user`` depends on the answer.
     """
-    known = project.derived.get(outside_switches)
-    if not isinstance(known, tuple):
-        with project.read_for(None):
-            known = project.derived[outside_switches] = tuple(_found(project))
-    paths = dict.fromkeys(each.file.path for each in known)
-    project.questions.ask(user.path, SWITCHES, "", paths)
-    for path in paths:
-        project.consult(user, path)
-    return known
-
-
-def _found(project: Project) -> Iterator[OutsideSwitch]:
-    for file in project.readable(files_mentioning(project, FLAG)):
-        yield from switches_in(file)
+    files = project.chosen(files_mentioning(project, FLAG), SWITCHES, "", user)
+    for file in files:
+        project.consult(user, file.path)
+    return tuple(each for file in files for each in switches_in(file))
 
 
 @remembered

@@ -10,7 +10,6 @@ from gclint.network.binding import BoundArgument
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.runsite import RunSite
-from gclint.network.traits import forward_nodes
 
 
 @remembered
@@ -50,7 +49,9 @@ def is_whole_output(site: RunSite, block: ClassInfo, bound: BoundArgument) -> bo
     """Return whether a block receives the whole tuple of the previous block: ``states = layer(states)``."""
     if not bound.name or not may_be_whole_output(site, bound.arg.value):
         return False
-    return returns_tuples(block) and any(_unpacks(node, bound.name) for node in forward_nodes(block))
+    return returns_tuples(block) and any(
+        _unpacks(node, bound.name) for base in block.mro for node in base.nodes
+    )
 
 
 def may_be_whole_output(site: RunSite, value: ast.expr) -> bool:

@@ -427,6 +427,11 @@ test_values = decided(
         ("(x := self", "(w := self"),
     ),
     _computed(
+        "what is added to a value later",
+        _given("x = torch.zeros(4)\ny = x\nx += self.up(mask)"),
+        ("hidden_states, x=x)", "hidden_states, x=y)"),
+    ),
+    _computed(
         "what a whole sequence gives",
         _given("x = self.up(mask)", "self.up = nn.Sequential(nn.Linear(4, 4))"),
         ("Sequential(nn.Linear(4, 4))", "Sequential(nn.ReLU())"),
