@@ -328,7 +328,7 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
     if is_stream and bound.by_position and not _is_collected(site, arg.value):
         return _Role.ACTIVATION, _STREAM
     # An argument with such a name is an activation unless its value is known not to be.
-    carries = gradients.at(site, arg.value, stops=is_named)
+    carries = gradients.at(site, arg.value)
     return _carried_role(name, arg, kind, carries, gradients, is_stream=is_stream, is_named=is_named)
 
 

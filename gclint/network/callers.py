@@ -57,7 +57,7 @@ class Callers:
 
         With ``only_users``, only users of the model count, not the other files of the run.
         """
-        if self.is_for_users(info, method):
+        if self._is_for_users(info, method):
             return True
         if only_users or method not in RUNNING_METHODS:
             return False
@@ -66,7 +66,7 @@ class Callers:
             self._open[info] = any(path != info.file.path for path in naming) or self._is_super(info)
         return self._open[info]
 
-    def is_for_users(self, info: ClassInfo, method: str) -> bool:
+    def _is_for_users(self, info: ClassInfo, method: str) -> bool:
         """Return whether users of the model may call a class's method, with any arguments."""
         if method not in RUNNING_METHODS and method.startswith("_"):
             return False

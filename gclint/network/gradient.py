@@ -51,7 +51,7 @@ _MAX_NAMES = 60
 _MAX_STEPS = 200
 _STATES = re.compile(r"(?:^|_)hidden_states?$|(?:^|_)attention_states$")
 _Path = tuple[int, ...]
-_Key = tuple[Scope, str, frozenset[Entry], _Path, bool]
+_Key = tuple[Scope, str, frozenset[Entry], _Path]
 
 
 class Carries(Flag):
@@ -86,16 +86,13 @@ class Gradients:
         self._open: list[_Key] = []
         self._met: set[_Key] = set()
         self._steps = 0
-        self._stops = False
-        """Whether to stop as soon as a value may be ``UNKNOWN``."""
         self._entered: dict[tuple[Scope, ast.Call, Value], Scope | None] = {}
         self._origins: dict[ast.expr, GradientOrigin] | None = None
         """The origins that were met, if they are to be collected."""
 
-    def at(self, site: RunSite, value: ast.expr, *, stops: bool = False) -> Carries:
-        """Return what an argument of a call site carries; ``stops`` as soon as it may be ``UNKNOWN``."""
+    def at(self, site: RunSite, value: ast.expr) -> Carries:
+        """Return what an argument of a call site carries."""
         self._steps = 0
-        self._stops = stops
         return self.of(site.scope, value)
 
     def origins(self, site: RunSite, value: ast.expr) -> tuple[GradientOrigin, ...]:
@@ -168,7 +165,7 @@ class Gradients:
         """Return what a name carries, or what is at a path in it, where a node uses it."""
         if name == scope.self_name:
             return Carries.CONSTANT
-        key = scope, name, entries_at(scope, name, at), path, self._stops
+        key = scope, name, entries_at(scope, name, at), path
         if key in self._open:
             self._met.add(key)
             return Carries.NOTHING
@@ -201,11 +198,11 @@ class Gradients:
             return self._free(scope, name, path)
         filled = any(each.makes_container for each in given)
         for each in given:
-            if not self._is_enough(found) and not each.requires(name):
+            if not each.requires(name):
                 found |= self._assigned(scope, each, path, filled)
         # An assignment that requires the name not to be None cannot run if it is always None.
         for each in given if found else ():
-            if not self._is_enough(found) and each.requires(name):
+            if each.requires(name):
                 found |= self._assigned(scope, each, path, filled)
         return found
 
@@ -255,15 +252,11 @@ class Gradients:
         if scope.depth or method is None or scope.owner is None:
             return unpassed
         signature = method_signature(method)
-        if self._stops and self.callers.is_for_users(scope.owner, method.name):
-            return Carries.UNKNOWN
         callers = self.callers.of(scope.owner, method.name)
         if signature is None or not callers:
             return Carries.UNKNOWN
         found = Carries.NOTHING
         for caller in callers:
-            if self._is_enough(found):
-                return found
             binding = bind(caller.args, signature)
             bound = binding.argument(name)
             if bound is not None:
@@ -272,9 +265,6 @@ class Gradients:
                 found |= Carries.UNKNOWN if binding.unpacks_list else unpassed
         is_open = self.callers.may_be_elsewhere(scope.owner, method.name, only_users=bool(found))
         return found | Carries.UNKNOWN if is_open else found
-
-    def _is_enough(self, found: Carries) -> bool:
-        return self._stops and Carries.UNKNOWN in found
 
     # -- attributes and items
 
@@ -296,7 +286,7 @@ class Gradients:
             return united(self._computed(scope, each) for each in computed)
         if values or is_constant_buffer(scope, node):
             return Carries.CONSTANT
-        if _STATES.search(name) and Carries.GRADIENT in self._all_of(scope, node.value):
+        if _STATES.search(name) and Carries.GRADIENT in self.of(scope, node.value):
             return Carries.GRADIENT
         return Carries.UNKNOWN
 
@@ -306,12 +296,6 @@ class Gradients:
         if inner is None or scope.depth >= _MAX_DEPTH:
             return Carries.UNKNOWN
         return united(self.of(inner, value) for value in inner.returns())
-
-    def _all_of(self, scope: Scope, value: ast.expr) -> Carries:
-        stops, self._stops = self._stops, False
-        found = self.of(scope, value)
-        self._stops = stops
-        return found
 
     def _subscript(self, scope: Scope, node: ast.Subscript, path: _Path) -> Carries:
         index = node.slice
