@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from functools import cached_property
 
 from gclint.code.walk import Arg, walk
 from gclint.network.binding import Binding, BoundArgument, bind
@@ -88,13 +87,8 @@ class SiteBinding:
     """The parameters that, by name and annotation, may receive an activation at another call."""
     why: Mapping[str, str]
     """The reason for the role of each parameter's argument: a clause to follow "because"."""
-    _find_uncertain: Callable[[], Mapping[str, str]]
-    """Computes ``uncertain``; it examines other arguments as well, which only a repair needs."""
-
-    @cached_property
-    def uncertain(self) -> Mapping[str, str]:
-        """The parameters that may receive an activation, as far as the code shows, with the reasons."""
-        return self._find_uncertain()
+    uncertain: Mapping[str, str]
+    """The parameters that may receive an activation, as far as the code shows, with the reasons."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -104,7 +98,7 @@ class SiteBinding:
     def with_uncertain(self, names: Collection[str]) -> SiteBinding:
         """Return the binding with further parameters that may receive an activation."""
         more = self.names.intersection(names) - self.nested
-        return replace(self, _find_uncertain=lambda: {**dict.fromkeys(more, _COMPUTED), **self.uncertain})
+        return replace(self, uncertain={**dict.fromkeys(more, _COMPUTED), **self.uncertain})
 
     def positional_caches(self) -> list[BoundArgument]:
         """Return the caches that are passed by position, so that the base class cannot disable them."""
@@ -218,16 +212,13 @@ def _bind(site: RunSite, args: Sequence[Arg], block: ClassInfo, gradients: Gradi
     arguments = _judged_arguments(site, block, binding, gradients)
     roles = arguments.roles
 
-    def uncertain() -> Mapping[str, str]:
-        # A name or an annotation does not make an activation, but what is learned must be passed like one.
-        learned = (
-            parameter.name
-            for arg, parameter in (arguments.others if roles[_Role.ACTIVATION] else ())
-            if Carries.GRADIENT in gradients.at(site, arg.value)
-        )
-        unknown = {name: arguments.reasons[name] for name in roles[_Role.UNCERTAIN]}
-        return unknown | dict.fromkeys(learned, _COMPUTED)
-
+    # A name or an annotation does not make an activation, but what is learned must be passed like one.
+    learned = (
+        parameter.name
+        for arg, parameter in (arguments.others if roles[_Role.ACTIVATION] else ())
+        if Carries.GRADIENT in gradients.at(site, arg.value)
+    )
+    unknown = {name: arguments.reasons[name] for name in roles[_Role.UNCERTAIN]}
     tensors = {
         bound.name
         for bound in binding.arguments
@@ -242,7 +233,7 @@ def _bind(site: RunSite, args: Sequence[Arg], block: ClassInfo, gradients: Gradi
         frozenset(arguments.seen),
         frozenset(tensors - roles[_Role.NESTED]),
         arguments.reasons,
-        uncertain,
+        unknown | dict.fromkeys(learned, _COMPUTED),
     )
 
 
