@@ -22,7 +22,7 @@ from gclint.edit.signature import reorder_forward
 from gclint.edit.surroundings import call_doubts, losing_gradients
 from gclint.edit.without_cache import cache_doubts
 from gclint.finding import Applicability, Evidence, Fix, Refusal, Repair, RepairKind, StoryStep
-from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
+from gclint.network.activation import SiteBinding, bind_site
 from gclint.network.binding import BoundArgument
 from gclint.network.caches import requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
@@ -226,8 +226,6 @@ def _named(site: RunSite) -> str:
 def _defective_sites(network: Network) -> Iterator[SiteDefects]:
     for site in network.run_sites:
         if site.checkpointed or site.function is not None:
-            continue
-        if is_plainly_right(site, network.gradients.named):
             continue
         known = _judged(network, site)
         if isinstance(known, Unjudged):

@@ -13,7 +13,7 @@ from gclint.network.binding import Binding, BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.evaluation.signature import Parameter, Signature
 from gclint.network.gradient import Carries, Gradients
-from gclint.network.returned import is_whole_output, may_be_whole_output
+from gclint.network.returned import is_whole_output
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
@@ -33,8 +33,6 @@ _NEVER_ACTIVATION = re.compile(
     r"|lengths?|lens|len|seqlens?|training|dtype|device|resolution|height|width|kwargs)(?:$|_)"
 )
 """Matches the names of parameters that never receive an activation, wherever their values come from."""
-_PLAIN = re.compile(rf"{_NEVER_ACTIVATION.pattern}|mask|^position_embeddings$|rope|rotary|^cos$|^sin$")
-"""Matches the names of arguments that are not examined if all others at the call are right."""
 _POSITION_EMBEDDINGS = "position_embeddings"
 _ROTATIONS = ("rotary", "rope")
 _CACHE = re.compile(r"cache|(?:^|_)past(?:$|_)")
@@ -133,33 +131,8 @@ class SiteBinding:
         return [bound for bound in self.binding.arguments if bound.name in names]
 
 
-def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
-    """Return whether a call passes hidden states by position, and nothing but caches and masks by keyword.
-
-    Most calls do, so that the signatures of their blocks need not be read, unless a run saw more.
-    """
-    if any(each.keywords or each.containers for each in site.seen):
-        return False
-    if site.args and may_be_whole_output(site, site.args[0].value):
-        return False
-    for index, arg in enumerate(site.written_args):
-        name = arg.keyword
-        if name is None:
-            right = index == 0 or arg.star == "**"
-        else:
-            right = name in CACHE_ARGUMENTS or (_PLAIN.search(name) is not None and _is_rotary(site, name))
-        if not right or name in extra_names:
-            return False
-    return True
-
-
-def _is_rotary(site: RunSite, name: str) -> bool:
-    """Return whether an argument whose name matches ``_PLAIN`` is computed from positions alone.
-
-    This is not certain only for ``position_embeddings``, which may be rotary or learned.
-    """
-    if name != _POSITION_EMBEDDINGS:
-        return True
+def _is_rotary(site: RunSite) -> bool:
+    """Return whether ``position_embeddings``, which may be learned, are computed from positions alone."""
     method = site.scope.body.definition
     return method is not None and any(
         _is_rotation(value, method.first_parameter)
@@ -308,7 +281,7 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
         never = _NEVER_ACTIVATION.search(name)
         if never is not None:
             return _Role.OTHER, f"its name contains `{never[0].strip('_')}`"
-        if name == _POSITION_EMBEDDINGS and _is_rotary(site, name):
+        if name == _POSITION_EMBEDDINGS and _is_rotary(site):
             return _Role.OTHER, "it is computed by a rotary embedding from positions alone"
     is_stream = isinstance(arg.value, ast.Name) and arg.value.id in site.stream
     # Models return tuples, and some blocks annotate an activation they receive as a tuple, too.
