@@ -218,6 +218,15 @@ class Outline:
         """Module-level functions by name."""
         return {d.name: d for d in self.definitions if not d.is_class and d.parent is None}
 
+    def around(self, offset: int) -> list[Definition]:
+        """Return the definitions around a place, the innermost last."""
+        return [each for each in self.definitions if each.start <= offset < each.end]
+
+    def own_names(self, offset: int) -> set[str | None]:
+        """Return the first parameters of the methods around a place, by which they know their objects."""
+        methods = (each for each in self.around(offset) if each.parent is not None and each.parent.is_class)
+        return {each.first_parameter for each in methods}
+
     def _scan(self, body: Sequence[ast.stmt]) -> None:
         known: dict[DefinitionNode | None, Definition | None] = {None: None}
         own = set(body)

@@ -161,6 +161,13 @@ class Project:
             self.questions.ask(user, topic, key, known)
         return known
 
+    def chosen(self, paths: Iterable[Path], topic: Topic, key: str, user: SourceFile) -> list[SourceFile]:
+        """Return the files among some for which a topic holds; the verdict on ``user`` depends on which."""
+        with self.read_for(None):
+            found = [file for file in self.readable(paths) if topic.holds(file, key)]
+        self.questions.ask(user.path, topic, key, (file.path for file in found))
+        return found
+
     def read_bytes(self, path: Path) -> bytes:
         """Return the content of the file at ``path``, or what replaces it.
 

@@ -140,14 +140,12 @@ def _ignores(file: SourceFile, codes: Mapping[str, str]) -> Iterator[Ignore]:
     comments = [comment for line in lines for comment in line.comments]
     code = _CodeRows(lines, {comment.row for comment in comments if comment.is_alone})
     for comment in comments:
+        first, last = code.covered_rows(comment)
+        covered = (file.row_start(first), file.row_start(last + 1))
         for attempt in _ATTEMPT.finditer(comment.text):
-            rows = code.covered_rows(comment)
-            covered = (file.row_start(rows[0]), file.row_start(rows[1] + 1))
             yield _ignore(file, codes, comment, attempt, covered)
         for noqa in _NOQA.finditer(comment.text):
             if any(map(_OWN_CODE.fullmatch, _codes_in(noqa))):
-                rows = code.covered_rows(comment)
-                covered = (file.row_start(rows[0]), file.row_start(rows[1] + 1))
                 yield _of_noqa(file, codes, comment, noqa, covered)
 
 

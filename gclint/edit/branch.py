@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from gclint.code.file import SourceFile
 from gclint.code.walk import FUNCTIONS, conjuncts, text_of, walk
 from gclint.finding import Refusal
+from gclint.network.assignments import Arm
 from gclint.network.evaluation.scope import Scope
-from gclint.network.runsite import Arm, RunSite
+from gclint.network.runsite import RunSite
 
 _CONDITION_NAMES = {
     "gradient_checkpointing",
@@ -122,7 +123,7 @@ def is_spared(site: RunSite) -> bool:
 def functions_used_outside(branch: LegacyBranch) -> list[str]:
     """Return the functions that the checkpointed side defines and other code of the method uses."""
     made = [node for node in branch.checkpointed_side if isinstance(node, FUNCTIONS)]
-    if not made or branch.scope.body is None:
+    if not made:
         return []
     names = {node.name for node in made}
     inside = set(walk(branch.node))

@@ -40,7 +40,7 @@ def no_cache(network: Network, site: RunSite, args: Iterable[Arg]) -> str | None
 def dropped(bindings: Iterable[BoundArgument]) -> Iterator[Arg]:
     """Yield the arguments that a checkpointing layer drops once they are passed by their names."""
     for bound in bindings:
-        if bound.arg.star == "**" or _name(bound) in DROPPED:
+        if bound.arg.star == "**" or (bound.name or bound.arg.keyword) in DROPPED:
             yield bound.arg
 
 
@@ -49,12 +49,6 @@ def arguments(site: RunSite) -> Iterator[BoundArgument]:
     for info in site.blocks:
         if info.signature is not None:
             yield from bind(site.written_args, info.signature).arguments
-
-
-def _name(bound: BoundArgument) -> str | None:
-    if bound.parameter is not None:
-        return bound.parameter.name
-    return bound.arg.keyword
 
 
 @remembered

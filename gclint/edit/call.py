@@ -14,12 +14,11 @@ from gclint.code.walk import arguments, walk
 from gclint.edit.edits import LINE_LENGTH
 from gclint.edit.places import argument_spans
 from gclint.finding import Applicability, Edit, Refusal
-from gclint.network.activation import SiteBinding, is_constant
+from gclint.network.activation import SiteBinding, is_constant, is_live_cache
 from gclint.network.binding import Binding, BoundArgument
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.signature import Parameter, ParameterKind, Signature
 from gclint.network.runsite import RunSite
-from gclint.releases import EVER_NEUTRALISED
 from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
 from gclint.wording import listed, listed_code
 
@@ -178,10 +177,7 @@ def _places(slots: Sequence[Slot]) -> list[tuple[int | None, str | None, str | N
 
 def _names(site: SiteBinding) -> list[str | None]:
     """Return what receives each argument; one passed by keyword may also go to ``**kwargs``."""
-    return [
-        bound.arg.keyword or (None if bound.parameter is None else bound.parameter.name)
-        for bound in site.binding.arguments
-    ]
+    return [bound.arg.keyword or bound.name or None for bound in site.binding.arguments]
 
 
 def _arrange(
@@ -209,16 +205,13 @@ def _arrange(
             continue
         if bound.by_position and bound.parameter is None:
             return Refusal("the call passes more positional arguments than `forward` takes")
-        is_hidden_cache = bound.parameter is not None and is_live_cache(bound)
-        by_position = by_position and bound.by_position and not is_hidden_cache
+        by_position = by_position and bound.by_position and not is_live_cache(bound)
         if by_position or bound.arg.star:
             slots.append(Slot(bound, None))
-        elif bound.parameter is None:
-            slots.append(Slot(bound, bound.arg.keyword))
-        elif bound.parameter.kind is ParameterKind.POSITIONAL_ONLY:
-            return Refusal(f"`{bound.parameter.name}` can only be passed by position")
+        elif bound.parameter is not None and bound.parameter.kind is ParameterKind.POSITIONAL_ONLY:
+            return Refusal(f"`{bound.name}` can only be passed by position")
         else:
-            slots.append(Slot(bound, bound.parameter.name))
+            slots.append(Slot(bound, bound.name or bound.arg.keyword))
     return in_order_of_effects(slots, file)
 
 
@@ -253,15 +246,6 @@ def _is_literal(code: str) -> bool:
         node = node.operand
     is_empty = isinstance(node, ast.Tuple) and not node.elts
     return is_empty or (isinstance(node, ast.Constant) and not isinstance(node.value, bytes))
-
-
-def is_live_cache(bound: BoundArgument) -> bool:
-    """Return whether an argument is a cache, or switches one on, rather than a constant."""
-    return (
-        bound.parameter is not None
-        and bound.parameter.name in EVER_NEUTRALISED
-        and not is_constant(bound.arg.value)
-    )
 
 
 def in_order_of_effects(slots: list[Slot], file: SourceFile) -> list[Slot] | Refusal:

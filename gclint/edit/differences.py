@@ -247,8 +247,7 @@ class _Call:
 def _code(site: RunSite, node: ast.AST) -> str:
     """Return code on one line, as it is written if it stands in the method of a call."""
     # A wrapper function, from which an argument comes, may be in another file.
-    nodes = () if site.scope.body is None else site.scope.body.nodes
-    is_own = any(each is node for each in nodes)
+    is_own = any(each is node for each in site.scope.body.nodes)
     return one_line(site.source(node) if is_own else ast.unparse(node))
 
 

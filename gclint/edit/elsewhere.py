@@ -120,8 +120,7 @@ def foreign_obstacle(network: Network, blocks: Collection[ClassInfo]) -> str | N
         run = [info for info in site.blocks if info in blocks]
         if not run:
             continue
-        file = site.scope.module.file
-        where = f"on line {file.position(site.span(site.call)[0]).row} of {shown(file.path)}"
+        where = f"on line {site.rows[0]} of {shown(site.scope.module.file.path)}"
         if site.checkpointed:
             return f"`{site.owner.name}` inherits the loop that checkpoints it {where}"
         bindings = [bind_site(site, info, network.gradients) for info in run]

@@ -165,7 +165,7 @@ class _Uses:
         self._suits = suits
         self._scope = code.scope
         self._aliases: set[str] = set()
-        nodes = () if self._scope.body is None else self._scope.body.nodes
+        nodes = self._scope.body.nodes
         self._parents = {child: node for node in nodes for child in children(node)}
 
     def may_fill(self, aliases: Collection[str] = ()) -> bool:
@@ -275,7 +275,7 @@ class _Uses:
         if isinstance(parent, (ast.AugAssign, ast.AnnAssign, ast.NamedExpr)) and parent.target is target:
             return parent.value
         if isinstance(parent, ast.Assign) and any(each is target for each in parent.targets):
-            return NameBinding(parent.value, tuple(path)).literal
+            return NameBinding(parent.value, tuple(path)).unpacked[0]
         return None
 
     def _method(self, attribute: ast.Attribute) -> list[ast.AST] | None:

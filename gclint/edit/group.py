@@ -98,7 +98,7 @@ def obstacle_in_caches(network: Network, group: BlockGroup) -> str | None:
             continue
         other = no_cache(network, site, dropped(arguments(site)))
         if other is not None:
-            row = network.file.position(site.span(site.call)[0]).row
+            row, _ = site.rows
             return f"in the call on line {row}, {other}"
     for info in group.blocks:
         name = requires_cache(info)

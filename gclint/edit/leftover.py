@@ -136,10 +136,8 @@ def _others(network: Network, blocks: Collection[ClassInfo]) -> Iterator[Network
     """Yield the other files that name a block or what runs it, and call a checkpoint function."""
     project, owners = network.project, _owners(network, blocks)
     words = {info.name for info in (*blocks, *owners)} | {network.file.path.stem}
-    importing = {word: _importing(project, word) for word in sorted(words)}
-    for word, found in importing.items():
-        project.questions.ask(network.file.path, CHECKPOINTING, word, (file.path for file in found))
-    for file in dict.fromkeys(file for found in importing.values() for file in found):
+    importing = [_importing(project, word, network.file) for word in sorted(words)]
+    for file in dict.fromkeys(file for found in importing for file in found):
         if file is not network.file and not is_modular(file.path):
             yield Network(project, project.consult(network.file, file.path))
 
@@ -172,15 +170,14 @@ def _can_go(site: RunSite, network: Network) -> bool:
     )
 
 
-def _importing(project: Project, word: str) -> list[SourceFile]:
+def _importing(project: Project, word: str, user: SourceFile) -> list[SourceFile]:
     """Return the files that may call a checkpoint function and import a word: of a run, and around it.
 
     Of those around the given ones, only such with the word in their texts are parsed.
     """
-    with project.read_for(None):
-        given = project.readable(given_by_word(project, likely_imported).get(word, ()))
-        beside = (file for file in _beside(project) if word in words_in(file))
-        return [file for file in (*given, *beside) if _checkpoints(file, word)]
+    given = given_by_word(project, likely_imported).get(word, ())
+    beside = (file.path for file in _beside(project) if word in words_in(file))
+    return project.chosen((*given, *beside), CHECKPOINTING, word, user)
 
 
 def _beside(project: Project) -> Sequence[SourceFile]:
@@ -188,8 +185,9 @@ def _beside(project: Project) -> Sequence[SourceFile]:
     known = project.derived.get(_beside)
     if not isinstance(known, tuple):
         around = (path for path in files_mentioning(project, "checkpoint") if path not in project.given)
-        found = (file for file in project.readable(around) if may_call_checkpoint(file.text))
-        known = project.derived[_beside] = tuple(found)
+        with project.read_for(None):
+            found = (file for file in project.readable(around) if may_call_checkpoint(file.text))
+            known = project.derived[_beside] = tuple(found)
     return known
 
 

@@ -13,7 +13,7 @@ from gclint.code.paths import shown
 from gclint.code.walk import arguments
 from gclint.edit.receivers import names_holding
 from gclint.edit.users import code_of, users_naming
-from gclint.network.activation import is_constant, may_require_grad
+from gclint.network.activation import is_constant, is_live_cache, may_require_grad
 from gclint.network.binding import BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.evaluation.modules import ModuleInfo
@@ -21,9 +21,7 @@ from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import Instance
 from gclint.network.holders import accessors
 from gclint.network.model import Network
-from gclint.network.runsite import may_be_block
-from gclint.network.search import Holders, search_blocks
-from gclint.releases import EVER_NEUTRALISED
+from gclint.network.search import Holders, may_be_block
 
 
 def outside_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
@@ -56,9 +54,8 @@ def _names_one(definition: Definition, names: Collection[str]) -> bool:
 
 def _calls(scope: Scope, holders: Holders) -> Iterator[ast.Call]:
     """Yield the calls of what may be a block."""
-    search = search_blocks(scope, holders)
-    for node in () if scope.body is None else scope.body.nodes:
-        if isinstance(node, ast.Call) and may_be_block(node.func, search):
+    for node in scope.body.nodes:
+        if isinstance(node, ast.Call) and may_be_block(scope, node.func, holders):
             yield node
 
 
@@ -78,7 +75,7 @@ def _how_wrong(bound: BoundArgument) -> str | None:
     if bound.parameter is None or is_constant(bound.arg.value):
         return None
     if bound.by_position:
-        is_cache = bound.parameter.name in EVER_NEUTRALISED
+        is_cache = is_live_cache(bound)
         return "by position, where checkpointing does not disable a cache" if is_cache else None
     is_lost = may_require_grad(bound.arg, bound.parameter)
     return "by keyword, where reentrant checkpointing gives it no gradient" if is_lost else None

@@ -134,9 +134,7 @@ def _holds_others(name: str, network: Network, blocks: Collection[ClassInfo]) ->
 def _replacing(network: Network) -> list[SourceFile]:
     """Return the files of a run, or around it, that may replace a ``forward`` by their words."""
     project = network.project
-    with project.read_for(None):
-        found = [file for file in project.readable(files_mentioning(project, *WORDS)) if _has_words(file)]
-    project.questions.ask(network.file.path, REPLACING, "", (file.path for file in found))
+    found = project.chosen(files_mentioning(project, *WORDS), REPLACING, "", network.file)
     for file in found:
         project.consult(network.file, file.path)
     return found

@@ -478,11 +478,10 @@ def _repair(
 def nested_doubts(row: int, bindings: Iterable[SiteBinding]) -> Iterator[str]:
     """Yield which activations the call in a row passes inside of something, where no repair of it helps."""
     for bound in (each for binding in bindings for each in binding.nested_activations()):
-        if bound.parameter is not None:
-            yield (
-                f"the call on line {row} passes activations inside `{bound.parameter.name}`, so they receive "
-                "no gradient under reentrant checkpointing"
-            )
+        yield (
+            f"the call on line {row} passes activations inside `{bound.name}`, so they receive no gradient "
+            "under reentrant checkpointing"
+        )
 
 
 def moves(bindings: Sequence[SiteBinding]) -> str:
@@ -492,9 +491,7 @@ def moves(bindings: Sequence[SiteBinding]) -> str:
         "by position": [bound for each in bindings for bound in each.to_be_positional()],
     }
     named = {
-        way: listed_code(dict.fromkeys(each.parameter.name for each in found if each.parameter))
-        for way, found in ways.items()
-        if found
+        way: listed_code(dict.fromkeys(each.name for each in found)) for way, found in ways.items() if found
     }
     return " and ".join(f"{names} {way}" for way, names in named.items())
 

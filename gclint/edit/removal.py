@@ -142,7 +142,7 @@ def unused_helpers(branch: LegacyBranch) -> list[Definition]:
     """Return the functions of the same method that only the checkpointed side uses, and does not hold."""
     body, inside = branch.scope.body, set(_nodes(branch.checkpointed_side))
     used_inside = {node.id for node in inside if isinstance(node, ast.Name)}
-    if body is None or used_inside.isdisjoint(body.functions):
+    if used_inside.isdisjoint(body.functions):
         return []
     outside = [node for node in body.nodes if node not in inside]
     used = {node.id for node in outside if isinstance(node, ast.Name)}

@@ -17,12 +17,11 @@ from gclint.edit.call import (
     CACHES_IN_ORDER,
     Slot,
     in_order_of_effects,
-    is_live_cache,
     shifted_argument,
     write_call,
 )
 from gclint.finding import Edit, Refusal, Repair, RepairKind
-from gclint.network.activation import bind_site, is_named_activation
+from gclint.network.activation import bind_site, is_live_cache, is_named_activation
 from gclint.network.binding import Binding, bind
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo
@@ -121,11 +120,8 @@ def _files_naming(network: Network, definer: ClassInfo, names: Collection[str]) 
 
 def files_naming(network: Network, names: Collection[str]) -> list[SourceFile]:
     """Return the given files that have one of some words."""
-    project, key = network.project, "|".join(sorted(names))
-    with project.read_for(None):
-        found = [file for file in project.readable(project.paths) if _names(file, key)]
-    project.questions.ask(network.file.path, NAMING, key, [file.path for file in found])
-    return found
+    project = network.project
+    return project.chosen(project.paths, NAMING, "|".join(sorted(names)), network.file)
 
 
 def _names(file: SourceFile, key: str) -> bool:
@@ -247,8 +243,5 @@ def _rearranged(
             continue
         if bound.by_position and bound.parameter is None:
             return Refusal("a call passes more positional arguments than `forward` takes")
-        if bound.parameter is not None:
-            slots.append(Slot(bound, bound.parameter.name))
-        else:
-            slots.append(Slot(bound, bound.arg.keyword))
+        slots.append(Slot(bound, bound.name or bound.arg.keyword))
     return in_order_of_effects(slots, file)

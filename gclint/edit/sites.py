@@ -22,7 +22,7 @@ from gclint.edit.signature import reorder_forward
 from gclint.edit.surroundings import call_doubts, losing_gradients
 from gclint.edit.without_cache import cache_doubts
 from gclint.finding import Applicability, Evidence, Fix, Refusal, Repair, RepairKind, StoryStep
-from gclint.network.activation import SiteBinding, bind_site, is_plainly_right
+from gclint.network.activation import SiteBinding, bind_site
 from gclint.network.binding import BoundArgument
 from gclint.network.caches import requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
@@ -76,7 +76,7 @@ class SiteDefects:
             return self._reordered(repaired.reason)
         if isinstance(repaired, Refusal):
             return repaired
-        names = [each.parameter.name for each in self.positional_caches if each.parameter is not None]
+        names = [each.name for each in self.positional_caches]
         doubt = keyword_doubt(self.network, names)
         if isinstance(doubt, Refusal):
             return doubt
@@ -135,11 +135,9 @@ class SiteDefects:
         block = self.bindings[0].block
         steps = list(call_story(self.site, block))
         for bound in arguments:
-            if bound.parameter is not None:
-                name = bound.parameter.name
-                steps += parameter_steps(block, name, f"`{name}` of `{block.name}.forward` {meaning}")
-                if traced:
-                    steps += gradient_steps(self.site, bound.arg.value, name, self.network.gradients)
+            steps += parameter_steps(block, bound.name, f"`{bound.name}` of `{block.name}.forward` {meaning}")
+            if traced:
+                steps += gradient_steps(self.site, bound.arg.value, bound.name, self.network.gradients)
         return tuple(steps)
 
     def evidence(self, causes: Collection[Cause]) -> Evidence | None:
@@ -228,8 +226,6 @@ def _named(site: RunSite) -> str:
 def _defective_sites(network: Network) -> Iterator[SiteDefects]:
     for site in network.run_sites:
         if site.checkpointed or site.function is not None:
-            continue
-        if is_plainly_right(site, network.gradients.named):
             continue
         known = _judged(network, site)
         if isinstance(known, Unjudged):

@@ -105,10 +105,7 @@ def computed_doubts(override: OldOverride) -> Iterator[str]:
     """
     model, name = override.model, override.method.name
     project = model.module.library.project
-    with project.read_for(None):
-        paths = files_mentioning(project, *_WORDS)
-        files = [each for each in project.readable(paths) if _has_computed_names(each)]
-    project.questions.ask(model.file.path, COMPUTING, "", (each.path for each in files))
+    files = project.chosen(files_mentioning(project, *_WORDS), COMPUTING, "", model.file)
     for file in files:
         spaces = spaces_of(project)
         is_near = file is model.file or names_any(spaces, file, {model.file}, {model.name})

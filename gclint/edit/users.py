@@ -34,13 +34,10 @@ def _users(network: Network, names: Collection[str]) -> Iterator[ModuleInfo]:
     project, classes = network.project, frozenset(network.module.classes)
     stem = module_word(network.file)
     key = f"{' '.join(sorted(names))}|{' '.join(sorted((stem, *classes)))}"
-    with project.read_for(None):
-        importing = given_by_word(project, likely_imported)
-        given = {path for word in (stem, *classes) for path in importing.get(word, ())}
-        likely = (*project.in_order(given), *files_importing(project, sorted((stem, *classes))))
-        files = [each for each in project.readable(likely) if _may_use(each, key)]
-    project.questions.ask(network.file.path, USING, key, (each.path for each in files))
-    for file in files:
+    importing = given_by_word(project, likely_imported)
+    given = {path for word in (stem, *classes) for path in importing.get(word, ())}
+    likely = (*project.in_order(given), *files_importing(project, sorted((stem, *classes))))
+    for file in project.chosen(likely, USING, key, network.file):
         is_other = file is not network.file and not is_modular(file.path)
         if is_other and names_any(spaces_of(project), file, {network.file}, classes):
             project.consult(network.file, file.path)
@@ -64,12 +61,9 @@ def files_beside(network: Network, topic: Topic, words: Collection[str]) -> list
         topic: what has to hold.
         words: of which each of them has one.
     """
-    project, path = network.project, network.file.path
-    folder = str(path.parent)
-    with project.read_for(None):
-        near = [each for each in files_mentioning(project, *sorted(words)) if str(each.parent) == folder]
-        found = [file for file in project.readable(near) if topic.holds(file, folder)]
-    project.questions.ask(path, topic, folder, (each.path for each in found))
+    project, folder = network.project, str(network.file.path.parent)
+    near = (each for each in files_mentioning(project, *sorted(words)) if str(each.parent) == folder)
+    found = project.chosen(near, topic, folder, network.file)
     others = [each for each in found if each is not network.file]
     for file in others:
         project.consult(network.file, file.path)

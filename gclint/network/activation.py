@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from functools import cached_property
 
 from gclint.code.walk import Arg, walk
 from gclint.network.binding import Binding, BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.evaluation.signature import Parameter, Signature
 from gclint.network.gradient import Carries, Gradients
-from gclint.network.returned import is_whole_output, may_be_whole_output
+from gclint.network.returned import is_whole_output
 from gclint.network.runsite import RunSite
 from gclint.releases import EVER_NEUTRALISED
 from gclint.verify.worker.vocabulary import CACHE_ARGUMENTS
@@ -34,8 +33,6 @@ _NEVER_ACTIVATION = re.compile(
     r"|lengths?|lens|len|seqlens?|training|dtype|device|resolution|height|width|kwargs)(?:$|_)"
 )
 """Matches the names of parameters that never receive an activation, wherever their values come from."""
-_PLAIN = re.compile(rf"{_NEVER_ACTIVATION.pattern}|mask|^position_embeddings$|rope|rotary|^cos$|^sin$")
-"""Matches the names of arguments that are not examined if all others at the call are right."""
 _POSITION_EMBEDDINGS = "position_embeddings"
 _ROTATIONS = ("rotary", "rope")
 _CACHE = re.compile(r"cache|(?:^|_)past(?:$|_)")
@@ -88,35 +85,22 @@ class SiteBinding:
     """The parameters that, by name and annotation, may receive an activation at another call."""
     why: Mapping[str, str]
     """The reason for the role of each parameter's argument: a clause to follow "because"."""
-    _find_uncertain: Callable[[], Mapping[str, str]]
-    """Computes ``uncertain``; it examines other arguments as well, which only a repair needs."""
-
-    @cached_property
-    def uncertain(self) -> Mapping[str, str]:
-        """The parameters that may receive an activation, as far as the code shows, with the reasons."""
-        return self._find_uncertain()
+    uncertain: Mapping[str, str]
+    """The parameters that may receive an activation, as far as the code shows, with the reasons."""
 
     @property
     def names(self) -> frozenset[str]:
         """The parameters that receive an argument."""
-        bound = (each.parameter for each in self.binding.arguments)
-        return frozenset(each.name for each in bound if each is not None)
+        return frozenset(each.name for each in self.binding.arguments if each.name)
 
     def with_uncertain(self, names: Collection[str]) -> SiteBinding:
         """Return the binding with further parameters that may receive an activation."""
         more = self.names.intersection(names) - self.nested
-        return replace(self, _find_uncertain=lambda: {**dict.fromkeys(more, _COMPUTED), **self.uncertain})
+        return replace(self, uncertain={**dict.fromkeys(more, _COMPUTED), **self.uncertain})
 
     def positional_caches(self) -> list[BoundArgument]:
         """Return the caches that are passed by position, so that the base class cannot disable them."""
-        return [
-            bound
-            for bound in self.binding.arguments
-            if bound.by_position
-            and bound.parameter is not None
-            and bound.parameter.name in EVER_NEUTRALISED
-            and not is_constant(bound.arg.value)
-        ]
+        return [bound for bound in self.binding.arguments if bound.by_position and is_live_cache(bound)]
 
     def keyword_activations(self) -> list[BoundArgument]:
         """Return the activations that are passed by keyword, so that reentrant checkpointing ignores them."""
@@ -144,41 +128,12 @@ class SiteBinding:
         return self._received_by(self.nested)
 
     def _received_by(self, names: Collection[str]) -> list[BoundArgument]:
-        return [
-            bound
-            for bound in self.binding.arguments
-            if bound.parameter is not None and bound.parameter.name in names
-        ]
+        return [bound for bound in self.binding.arguments if bound.name in names]
 
 
-def is_plainly_right(site: RunSite, extra_names: Collection[str] = ()) -> bool:
-    """Return whether a call passes hidden states by position, and nothing but caches and masks by keyword.
-
-    Most calls do, so that the signatures of their blocks need not be read, unless a run saw more.
-    """
-    if any(each.keywords or each.containers for each in site.seen):
-        return False
-    if site.args and may_be_whole_output(site, site.args[0].value):
-        return False
-    for index, arg in enumerate(site.written_args):
-        name = arg.keyword
-        if name is None:
-            right = index == 0 or arg.star == "**"
-        else:
-            right = name in CACHE_ARGUMENTS or (_PLAIN.search(name) is not None and _is_rotary(site, name))
-        if not right or name in extra_names:
-            return False
-    return True
-
-
-def _is_rotary(site: RunSite, name: str) -> bool:
-    """Return whether an argument whose name matches ``_PLAIN`` is computed from positions alone.
-
-    This is not certain only for ``position_embeddings``, which may be rotary or learned.
-    """
-    if name != _POSITION_EMBEDDINGS:
-        return True
-    method = None if site.scope.body is None else site.scope.body.definition
+def _is_rotary(site: RunSite) -> bool:
+    """Return whether ``position_embeddings``, which may be learned, are computed from positions alone."""
+    method = site.scope.body.definition
     return method is not None and any(
         _is_rotation(value, method.first_parameter)
         for node in nodes_of(method)
@@ -230,18 +185,15 @@ def _bind(site: RunSite, args: Sequence[Arg], block: ClassInfo, gradients: Gradi
     arguments = _judged_arguments(site, block, binding, gradients)
     roles = arguments.roles
 
-    def uncertain() -> Mapping[str, str]:
-        # A name or an annotation does not make an activation, but what is learned must be passed like one.
-        learned = (
-            parameter.name
-            for arg, parameter in (arguments.others if roles[_Role.ACTIVATION] else ())
-            if Carries.GRADIENT in gradients.at(site, arg.value)
-        )
-        unknown = {name: arguments.reasons[name] for name in roles[_Role.UNCERTAIN]}
-        return unknown | dict.fromkeys(learned, _COMPUTED)
-
+    # A name or an annotation does not make an activation, but what is learned must be passed like one.
+    learned = (
+        parameter.name
+        for arg, parameter in (arguments.others if roles[_Role.ACTIVATION] else ())
+        if Carries.GRADIENT in gradients.at(site, arg.value)
+    )
+    unknown = {name: arguments.reasons[name] for name in roles[_Role.UNCERTAIN]}
     tensors = {
-        bound.parameter.name
+        bound.name
         for bound in binding.arguments
         if bound.parameter is not None and may_require_grad(bound.arg, bound.parameter)
     }
@@ -254,7 +206,7 @@ def _bind(site: RunSite, args: Sequence[Arg], block: ClassInfo, gradients: Gradi
         frozenset(arguments.seen),
         frozenset(tensors - roles[_Role.NESTED]),
         arguments.reasons,
-        uncertain,
+        unknown | dict.fromkeys(learned, _COMPUTED),
     )
 
 
@@ -329,7 +281,7 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
         never = _NEVER_ACTIVATION.search(name)
         if never is not None:
             return _Role.OTHER, f"its name contains `{never[0].strip('_')}`"
-        if name == _POSITION_EMBEDDINGS and _is_rotary(site, name):
+        if name == _POSITION_EMBEDDINGS and _is_rotary(site):
             return _Role.OTHER, "it is computed by a rotary embedding from positions alone"
     is_stream = isinstance(arg.value, ast.Name) and arg.value.id in site.stream
     # Models return tuples, and some blocks annotate an activation they receive as a tuple, too.
@@ -340,14 +292,13 @@ def _role(site: RunSite, bound: BoundArgument, parameter: Parameter, gradients: 
     if is_stream and bound.by_position and not _is_collected(site, arg.value):
         return _Role.ACTIVATION, _STREAM
     # An argument with such a name is an activation unless its value is known not to be.
-    carries = gradients.at(site, arg.value, stops=is_named)
+    carries = gradients.at(site, arg.value)
     return _carried_role(name, arg, kind, carries, gradients, is_stream=is_stream, is_named=is_named)
 
 
 def _is_collected(site: RunSite, value: ast.expr) -> bool:
     """Return whether a variable holds a list or tuple that the loop fills."""
-    body = site.scope.body
-    return isinstance(value, ast.Name) and body is not None and value.id in body.collections
+    return isinstance(value, ast.Name) and value.id in site.scope.body.collections
 
 
 _STREAM = "it is the output of the previous block in the loop"
@@ -413,6 +364,11 @@ def _annotated_kind(parameter: Parameter) -> _Kind:
 def is_constant(value: ast.expr) -> bool:
     """Return whether an argument is a literal, which neither holds a cache nor requires grad."""
     return isinstance(value, ast.Constant)
+
+
+def is_live_cache(bound: BoundArgument) -> bool:
+    """Return whether an argument is a cache, or switches one on, rather than a constant."""
+    return bound.name in EVER_NEUTRALISED and not is_constant(bound.arg.value)
 
 
 def is_guarded(value: ast.expr) -> bool:

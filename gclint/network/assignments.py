@@ -1,15 +1,16 @@
-"""The assignments of a method to a name, with the conditions under which they are executed."""
+"""Where code stands in a method: the loops and conditions around a call or an assignment."""
 
 from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gclint.code.tree import blocks_of
-from gclint.code.walk import WITHS, arguments, dotted_name, is_constant
+from gclint.code.walk import LOOPS, WITHS, Loop, arguments, dotted_name, is_constant
 from gclint.network.evaluation.body import NameBinding
+from gclint.network.evaluation.reaching import Entry
 from gclint.network.evaluation.scope import Scope
 
 _WITHOUT_GRADIENT = frozenset(("no_grad", "inference_mode"))
@@ -18,8 +19,53 @@ GRADIENT_SWITCHES = _WITHOUT_GRADIENT | {_SWITCHING}
 """Contexts and decorators that may keep gradients from being recorded."""
 _MAKING_LISTS = frozenset(("list", "dict", "tuple"))
 
-Condition = tuple[ast.expr, bool]
-"""A test, and whether it has to be true."""
+
+@dataclass(frozen=True)
+class Arm:
+    """One side of an ``if`` around an expression."""
+
+    node: ast.If
+    taken: bool
+    """Whether the expression is in the body, not under ``else``."""
+
+
+@dataclass(frozen=True)
+class CodePlace:
+    """What is around an expression in a method."""
+
+    loops: tuple[Loop, ...] = ()
+    """The innermost last."""
+    arms: tuple[Arm, ...] = ()
+    """The innermost last."""
+    statement: ast.stmt | None = None
+    """The simple statement that holds it; None in a header."""
+    records: bool = True
+    """Whether gradients are recorded, as no context manager around it prevents it."""
+
+
+def place_in(statement: ast.AST, node: ast.expr) -> CodePlace:
+    """Return where an expression stands in a statement."""
+    loops: tuple[Loop, ...] = ()
+    arms: tuple[Arm, ...] = ()
+    records = True
+    while isinstance(statement, ast.stmt) and any(blocks_of(statement)):
+        blocks = (block for block in blocks_of(statement) if any(_contains(each, node) for each in block))
+        block = next(blocks, None)
+        if block is None:
+            return CodePlace(loops, arms, None, records)
+        if isinstance(statement, ast.If):
+            arms = (*arms, Arm(statement, block is statement.body))
+        elif isinstance(statement, LOOPS) and block is statement.body:
+            loops = (*loops, statement)
+        elif isinstance(statement, WITHS):
+            records = records and not any(stops_gradients(each.context_expr) for each in statement.items)
+        statement = next(each for each in block if _contains(each, node))
+    return CodePlace(loops, arms, statement if isinstance(statement, ast.stmt) else None, records)
+
+
+def _contains(statement: ast.stmt, node: ast.expr) -> bool:
+    start, end = (statement.lineno, statement.col_offset), (statement.end_lineno, statement.end_col_offset)
+    return start <= (node.lineno, node.col_offset) < end
 
 
 @dataclass(frozen=True)
@@ -27,18 +73,7 @@ class Assignment:
     """One way in which a name gets a value."""
 
     binding: NameBinding
-    conditions: tuple[Condition, ...] = ()
-    """The tests of the ``if`` statements around it."""
-    records: bool = True
-    """Whether gradients are recorded there."""
-    start: int = 0
-    """The offset of the function's top-level statement that is or contains the assignment."""
-    end: int = 0
-    """The end of that statement."""
-    simple: bool = False
-    """Whether the assignment is that statement."""
-    replaces: bool = False
-    """Whether it replaces the previous value on every path."""
+    place: CodePlace
 
     @property
     def makes_container(self) -> bool:
@@ -50,41 +85,28 @@ class Assignment:
 
     def requires(self, name: str) -> bool:
         """Return whether it is executed only if the variable ``name`` is not None."""
-        return any(name in names_needed(*condition) for condition in self.conditions)
+        needed = (names_needed(arm.node.test, arm.taken) for arm in self.place.arms)
+        return any(each.id == name for names in needed for each in names)
 
 
-@dataclass(frozen=True)
-class _Place:
-    conditions: tuple[Condition, ...] = ()
-    records: bool = True
-
-
-def assignments(scope: Scope, name: str) -> list[Assignment]:
-    """Return all assignments of a scope itself to a name, in text order."""
-    return [_assignment(scope, binding) for binding in scope.bindings(name)]
-
-
-def _assignment(scope: Scope, binding: NameBinding) -> Assignment:
-    whole = _whole(scope, binding.value)
-    if not isinstance(whole, ast.stmt):
-        return Assignment(binding)
-    place = _placed(whole, binding.value, _Place())
-    simple = is_simple(whole)
-    # An assignment without recorded gradients makes the name a constant.
-    is_known = simple or (isinstance(whole, WITHS) and not place.records)
-    return Assignment(
-        binding,
-        place.conditions,
-        place.records,
-        *scope.span(whole),
-        simple,
-        is_known and _replaces(whole, binding),
+def entries_at(scope: Scope, name: str, at: ast.AST | None) -> frozenset[Entry]:
+    """Return which bindings of a name reach a node, without what a later statement adds; empty if all may."""
+    start = scope.module.file.places.start
+    return frozenset(
+        each
+        for each in scope.reaching(name, at)
+        if not isinstance(each, NameBinding) or at is None or start(_whole(scope, each.value)) <= start(at)
     )
 
 
-def statement_start(scope: Scope, node: ast.expr) -> int:
-    """Return where the statement of a scope's body begins that is or contains a node's statement."""
-    return scope.span(_whole(scope, node) or node)[0]
+def assignments(scope: Scope, name: str, entries: frozenset[Entry]) -> list[Assignment]:
+    """Return the assignments of a scope itself to a name, in text order; only some if ``entries`` say so."""
+    bindings = scope.bindings(name)
+    return [
+        Assignment(each, place_in(_whole(scope, each.value), each.value))
+        for each in bindings
+        if not entries or each in entries
+    ]
 
 
 def is_simple(statement: ast.AST) -> bool:
@@ -92,51 +114,12 @@ def is_simple(statement: ast.AST) -> bool:
     return isinstance(statement, ast.stmt) and not any(blocks_of(statement))
 
 
-def _whole(scope: Scope, node: ast.expr) -> ast.AST | None:
+def _whole(scope: Scope, node: ast.expr) -> ast.AST:
     """Return the part of a scope's body, mostly a statement, that contains a node."""
     start = scope.module.file.places.start
-    roots = () if scope.body is None else scope.body.roots
+    roots = scope.body.roots
     row = bisect_right(roots, start(node), key=start)
-    return roots[row - 1] if row else None
-
-
-def reaching(given: Sequence[Assignment], at: int | None) -> tuple[list[Assignment], bool]:
-    """Return the assignments that may be the last before a place, and whether one of them always is executed.
-
-    The statements of a function run in their order; only those inside a loop may run again. The place is an
-    offset in the statement that uses the name; None if any assignment may come before it.
-    """
-    if at is None:
-        return list(given), False
-    before = [each for each in given if each.start <= at and not (each.simple and at < each.end)]
-    last = max((each.start for each in before if each.replaces), default=None)
-    return [each for each in before if last is None or each.start >= last], last is not None
-
-
-def _replaces(statement: ast.stmt, binding: NameBinding) -> bool:
-    inside = statement.body if isinstance(statement, WITHS) else [statement]
-    return not binding.added and any(
-        isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is binding.value for each in inside
-    )
-
-
-def _placed(statement: ast.stmt, value: ast.expr, place: _Place) -> _Place:
-    """Return the place of an expression in a statement, which has a place itself."""
-    if isinstance(statement, WITHS) and any(stops_gradients(each.context_expr) for each in statement.items):
-        place = _Place(place.conditions, False)
-    for block in blocks_of(statement):
-        inside = next((each for each in block if _contains(each, value)), None)
-        if inside is not None:
-            if isinstance(statement, ast.If):
-                condition = statement.test, block is statement.body
-                place = _Place((*place.conditions, condition), place.records)
-            return _placed(inside, value, place)
-    return place
-
-
-def _contains(statement: ast.stmt, value: ast.expr) -> bool:
-    start, end = (statement.lineno, statement.col_offset), (statement.end_lineno, statement.end_col_offset)
-    return start <= (value.lineno, value.col_offset) < end
+    return roots[row - 1] if row else node
 
 
 def stops_gradients(context: ast.expr) -> bool:
@@ -149,16 +132,16 @@ def stops_gradients(context: ast.expr) -> bool:
     return name in _WITHOUT_GRADIENT
 
 
-def names_needed(test: ast.expr, holds: bool) -> frozenset[str]:
-    """Return the names that cannot be None if a test is true, or if it is false."""
+def names_needed(test: ast.expr, holds: bool) -> Iterator[ast.Name]:
+    """Yield the names that cannot be None if a test is true, or if it is false."""
     if isinstance(test, ast.Name):
-        return frozenset((test.id,)) if holds else frozenset()
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return names_needed(test.operand, not holds)
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is holds:
-        return frozenset(name for each in test.values for name in names_needed(each, holds))
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
+        yield from (test,) if holds else ()
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from names_needed(test.operand, not holds)
+    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is holds:
+        for each in test.values:
+            yield from names_needed(each, holds)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name):
         needed = ast.IsNot if holds else ast.Is
         if is_constant(test.comparators[0], None) and isinstance(test.ops[0], needed):
-            return frozenset((test.left.id,))
-    return frozenset()
+            yield test.left

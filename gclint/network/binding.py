@@ -21,6 +21,11 @@ class BoundArgument:
     parameter: Parameter | None
     by_position: bool
 
+    @property
+    def name(self) -> str:
+        """The name of the parameter; nothing if there is none."""
+        return "" if self.parameter is None else self.parameter.name
+
 
 @dataclass(frozen=True)
 class Binding:
@@ -32,10 +37,7 @@ class Binding:
 
     def argument(self, name: str) -> BoundArgument | None:
         """Return the argument that the parameter ``name`` receives."""
-        for bound in self.arguments:
-            if bound.parameter is not None and bound.parameter.name == name:
-                return bound
-        return None
+        return next((bound for bound in self.arguments if bound.name == name), None)
 
     @property
     def unpacks_list(self) -> bool:

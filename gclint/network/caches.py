@@ -32,7 +32,7 @@ def is_off(site: RunSite, value: ast.expr) -> bool:
     if is_constant(value) or is_guarded(value):
         return True
     variable = dotted_name(value.value if isinstance(value, ast.Subscript) else value)
-    if variable is None or site.scope.body is None:
+    if variable is None:
         return False
     bindings = site.scope.bindings(variable)
     if bindings and not site.scope.parameters.has(variable) and all(is_constant(b.value) for b in bindings):
@@ -65,8 +65,6 @@ def requires_cache(block: ClassInfo) -> str | None:
         if found is None or not any(name in found[1].text for name in CACHE_ARGUMENTS):
             continue
         scope = part.scope(found[1], found[0].module)
-        if scope.body is None:
-            continue
         for name in CACHE_ARGUMENTS.intersection(scope.parameters.names):
             # A part may only be run where there is a cache.
             reads = part is block and not scope.bindings(name)
@@ -105,11 +103,10 @@ def fills_cache(site: RunSite, block: ClassInfo) -> bool:
 
     If it does, the cache is needed in training.
     """
-    if block.signature is None or site.scope.body is None:
+    if block.signature is None:
         return False
     for bound in bind(site.args, block.signature).arguments:
-        name = None if bound.parameter is None else bound.parameter.name
-        if name in EVER_NEUTRALISED - {USE_CACHE} and isinstance(bound.arg.value, ast.Name):
+        if bound.name in EVER_NEUTRALISED - {USE_CACHE} and isinstance(bound.arg.value, ast.Name):
             variable = bound.arg.value.id
             if any(_creates_cache(statement, variable) for statement in site.scope.body.roots):
                 return True

@@ -30,8 +30,6 @@ class Caller:
 
     scope: Scope
     args: Sequence[Arg]
-    at: int
-    """The offset of the call."""
 
 
 class Callers:
@@ -59,7 +57,7 @@ class Callers:
 
         With ``only_users``, only users of the model count, not the other files of the run.
         """
-        if self.is_for_users(info, method):
+        if self._is_for_users(info, method):
             return True
         if only_users or method not in RUNNING_METHODS:
             return False
@@ -68,7 +66,7 @@ class Callers:
             self._open[info] = any(path != info.file.path for path in naming) or self._is_super(info)
         return self._open[info]
 
-    def is_for_users(self, info: ClassInfo, method: str) -> bool:
+    def _is_for_users(self, info: ClassInfo, method: str) -> bool:
         """Return whether users of the model may call a class's method, with any arguments."""
         if method not in RUNNING_METHODS and method.startswith("_"):
             return False
@@ -88,13 +86,13 @@ class Callers:
         for site in self._sites:
             if not site.checkpointed and site.function is None and kinds.intersection(site.blocks):
                 stacked.add(site.call)
-                yield Caller(site.scope, site.args, site.span(site.call)[0])
+                yield Caller(site.scope, site.args)
         attributes = frozenset(single_attributes(self._module, {each.name for each in kinds}))
         if not attributes:
             return
         for scope, call in self._calls(attributes):
             if call not in stacked and any(_runs(value, kinds) for value in scope.evaluate(call.func)):
-                yield _caller(scope, call)
+                yield Caller(scope, arguments(call))
 
     def _of_method(self, info: ClassInfo, method: str) -> Iterator[Caller]:
         """Yield the calls of another method of the class, on ``self`` or on an attribute."""
@@ -105,7 +103,7 @@ class Callers:
                 and info in value.instance.info.mro
                 for value in scope.evaluate(call.func)
             ):
-                yield _caller(scope, call)
+                yield Caller(scope, arguments(call))
 
     def _calls(self, attributes: frozenset[str]) -> Iterator[tuple[Scope, ast.Call]]:
         """Yield the calls ``….name(…)`` and ``….name.forward(…)`` in methods of the file."""
@@ -120,13 +118,9 @@ def _calls_in(
     for method in info.methods():
         if may_have(method, words):
             scope = info.scope(method)
-            for call in () if scope.body is None else scope.body.calls():
+            for call in scope.body.calls():
                 if is_meant(call.func):
                     yield scope, call
-
-
-def _caller(scope: Scope, call: ast.Call) -> Caller:
-    return Caller(scope, arguments(call), scope.span(call)[0])
 
 
 def _is_call_of_base(func: ast.expr) -> bool:

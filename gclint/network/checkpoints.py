@@ -191,10 +191,7 @@ def _functions_of_others(module: ModuleInfo) -> list[tuple[ModuleInfo, str, str]
 
 def _in_switch(module: ModuleInfo, offset: int) -> bool:
     """Return whether an offset is in a method with which users enable checkpointing."""
-    return any(
-        each.name in _SWITCHES and each.header <= offset < each.end
-        for each in module.file.outline.definitions
-    )
+    return any(each.name in _SWITCHES for each in module.file.outline.around(offset))
 
 
 def calls_between(module: ModuleInfo, start: int, end: int) -> Iterator[int]:

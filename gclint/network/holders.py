@@ -55,7 +55,7 @@ def _creations(file: SourceFile) -> tuple[tuple[str, frozenset[str]], ...]:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)):
             collect_bindings(found, statement)
     return tuple(
-        (key.partition(".")[2], frozenset(filter(None, map(called_name, walk(binding.literal)))))
+        (key.partition(".")[2], frozenset(filter(None, map(called_name, walk(binding.unpacked[0])))))
         for key, bindings in found.items()
         for binding in bindings
         if "." in key and not binding.added
@@ -111,7 +111,7 @@ def _assigned_attributes(base: ClassInfo) -> frozenset[str]:
         if not all_of_it and not may_have(method, words):
             continue
         scope = base.scope(method)
-        if scope.self_name is None or scope.body is None:
+        if scope.self_name is None:
             continue
         roots = scope.body.roots
         if not all_of_it:

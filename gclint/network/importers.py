@@ -66,10 +66,7 @@ def read_imports(project: Project) -> None:
 
 def _around(project: Project, user: SourceFile, name: str) -> Iterator[Path]:
     """Yield the files around the given ones that mention checkpointing and a name."""
-    with project.read_for(None):
-        found = [file.path for file in project.readable(_beside(project)) if name in words_in(file)]
-    project.questions.ask(user.path, BESIDE, name, found)
-    yield from found
+    yield from (file.path for file in project.chosen(_beside(project), BESIDE, name, user))
 
 
 def _beside(project: Project) -> Sequence[Path]:
@@ -116,7 +113,7 @@ def _imports(file: SourceFile, name: str) -> bool:
 
 
 def _is_beside(file: SourceFile, name: str) -> bool:
-    return FLAG in file.text and name in words_in(file)
+    return name in words_in(file) and FLAG in file.text
 
 
 IMPORTERS = Topic("importers", _imports_from)

@@ -1,10 +1,12 @@
-"""Finds where gradients originate (parameters, modules with parameters) and where none are recorded."""
+"""Where gradients originate (parameters, modules with parameters), and what hands them on or records none."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+from gclint.code.names import names
 from gclint.code.outline import Definition
 from gclint.code.walk import (
     FUNCTIONS,
@@ -14,8 +16,8 @@ from gclint.code.walk import (
     is_constant,
     text_of,
 )
+from gclint.model.tensors import UNDIFFERENTIABLE
 from gclint.network.assignments import stops_gradients
-from gclint.network.differentiable import is_learned_module
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import (
@@ -26,6 +28,51 @@ from gclint.network.evaluation.values import (
     Value,
 )
 from gclint.network.traits import is_learned
+
+PARAMETER = "torch.nn.Parameter"
+"""The class of parameters."""
+PARAMETERS = frozenset(("torch.nn.ParameterList", "torch.nn.ParameterDict"))
+"""The containers of parameters."""
+_MAKING = UNDIFFERENTIABLE | {"Generator", "Size", "device", "dtype", "finfo", "iinfo"}
+"""Functions of torch whose results require no grad, whatever they get."""
+_LEARNED = re.compile(
+    r"^torch\.nn\.(?:Linear|Bilinear|Conv\w+|Embedding\w*|LSTM|GRU|RNN|LayerNorm|RMSNorm|GroupNorm|BatchNorm\w+"
+    r"|MultiheadAttention)$"
+)
+_CONSTANT_BUILTINS = names("len range int float bool max min isinstance str hasattr any all type")
+KEEPING_BUILTINS = names("tuple list reversed sorted iter")
+"""Functions that return the items of their arguments."""
+KEEPING_METHODS = names(
+    """
+    abs bfloat16 chunk clamp clone contiguous cos cuda double exp expand expand_as flatten flip
+    float gather half index_select log masked_fill mean moveaxis movedim narrow neg norm permute pow
+    relu repeat repeat_interleave reshape roll select sigmoid sin softmax sqrt squeeze sum swapaxes
+    t tanh to transpose type type_as unbind unflatten unsqueeze view view_as
+    """
+)
+"""Methods of tensors whose result requires grad if the tensor does."""
+MIXING_METHODS = names("add add_ bmm div masked_scatter matmul mul mul_ sub where")
+"""Methods of tensors whose result requires grad if the tensor or an argument does."""
+SAME_ATTRIBUTES = names("T mT H mH real")
+"""Attributes of a tensor that are the same tensor in another shape."""
+
+
+def is_learned_module(name: str) -> bool:
+    """Return whether a class of torch has parameters."""
+    return _LEARNED.match(name) is not None
+
+
+def makes_constants(name: str) -> bool:
+    """Return whether the result of a function from outside the project never requires grad."""
+    first, _, last = name.partition(".")
+    if first == "torch":
+        return name.rpartition(".")[2] in _MAKING
+    return first in ("math", "numpy") or (not last and name in _CONSTANT_BUILTINS)
+
+
+def hands_on(name: str) -> bool:
+    """Return whether the result of a function or module from outside the project depends on its arguments."""
+    return name.startswith("torch.")
 
 
 def is_learned_value(value: Value) -> bool:
@@ -68,20 +115,13 @@ def _is_decorated(function: FunctionNode) -> bool:
     return any(map(stops_gradients, function.decorator_list))
 
 
-def is_buffer(scope: Scope, node: ast.AST) -> bool:
-    """Return whether an expression is an attribute of the object that is registered as a buffer."""
-    if scope.owner is None or not isinstance(node, ast.Attribute):
-        return False
-    if dotted_name(node.value) != scope.self_name:
-        return False
-    return any(_registers(each, node.attr) for each in _nodes_with(scope.owner, node.attr))
-
-
 def is_constant_buffer(scope: Scope, node: ast.Attribute) -> bool:
     """Return whether an attribute of the object is a buffer that is never changed."""
-    if scope.owner is None or not is_buffer(scope, node):
+    if scope.owner is None or dotted_name(node.value) != scope.self_name:
         return False
-    return not any(_changes(each, node.attr) for each in _nodes_with(scope.owner, node.attr))
+    nodes = list(_nodes_with(scope.owner, node.attr))
+    is_registered = any(_registers(each, node.attr) for each in nodes)
+    return is_registered and not any(_changes(each, node.attr) for each in nodes)
 
 
 def _nodes_with(owner: ClassInfo, attribute: str) -> Iterator[ast.AST]:

@@ -52,20 +52,10 @@ def outside_switches(project: Project, user: SourceFile) -> tuple[OutsideSwitch,
 
     The verdict on ``user`` depends on the answer.
     """
-    known = project.derived.get(outside_switches)
-    if not isinstance(known, tuple):
-        with project.read_for(None):
-            known = project.derived[outside_switches] = tuple(_found(project))
-    paths = dict.fromkeys(each.file.path for each in known)
-    project.questions.ask(user.path, SWITCHES, "", paths)
-    for path in paths:
-        project.consult(user, path)
-    return known
-
-
-def _found(project: Project) -> Iterator[OutsideSwitch]:
-    for file in project.readable(files_mentioning(project, FLAG)):
-        yield from switches_in(file)
+    files = project.chosen(files_mentioning(project, FLAG), SWITCHES, "", user)
+    for file in files:
+        project.consult(user, file.path)
+    return tuple(each for file in files for each in switches_in(file))
 
 
 @remembered
@@ -123,10 +113,9 @@ def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
         for offset, receiver, value in _settings(file, node, FLAG):
             if last_name(receiver).lower().endswith(_OPTIONS):
                 continue
-            functions = _functions_around(file, offset)
-            owns = {each.first_parameter for each in functions if each.parent and each.parent.is_class}
-            if isinstance(receiver, ast.Name) and receiver.id in owns:
+            if isinstance(receiver, ast.Name) and receiver.id in file.outline.own_names(offset):
                 continue  # The receiver is `self`.
+            functions = [each for each in file.outline.around(offset) if not each.is_class]
             function = functions[-1] if functions else None
             if function is None or function.name != LIBRARY_SWITCH:
                 attribute = receiver.attr if isinstance(receiver, ast.Attribute) else None
@@ -157,13 +146,6 @@ def _holder(variables: ast.expr) -> ast.expr | None:
     if isinstance(variables, ast.Call) and dotted_name(variables.func) == "vars":
         return variables.args[0] if len(variables.args) == 1 else None
     return None
-
-
-def _functions_around(file: SourceFile, offset: int) -> list[Definition]:
-    """Return the functions around an offset, the innermost last."""
-    return [
-        each for each in file.outline.definitions if not each.is_class and each.start <= offset < each.end
-    ]
 
 
 def _is_complete(file: SourceFile, receiver: ast.expr, function: Definition | None, *, is_off: bool) -> bool:

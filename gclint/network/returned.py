@@ -10,14 +10,13 @@ from gclint.network.binding import BoundArgument
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.runsite import RunSite
-from gclint.network.traits import forward_nodes
 
 
 @remembered
 def returns_tuples(info: ClassInfo) -> bool:
     """Return whether ``forward`` always returns a tuple."""
     scope = info.method_scope("forward")
-    if scope is None or scope.body is None:
+    if scope is None:
         return False
     returned = [node.value for node in scope.body.own_nodes if isinstance(node, ast.Return)]
     return bool(returned) and all(value is not None and _is_tuple(scope, value) for value in returned)
@@ -48,10 +47,11 @@ def _is_tuple(scope: Scope, value: ast.expr, known: dict[str, bool] | None = Non
 
 def is_whole_output(site: RunSite, block: ClassInfo, bound: BoundArgument) -> bool:
     """Return whether a block receives the whole tuple of the previous block: ``states = layer(states)``."""
-    if bound.parameter is None or not may_be_whole_output(site, bound.arg.value):
+    if not bound.name or not may_be_whole_output(site, bound.arg.value):
         return False
-    name = bound.parameter.name
-    return returns_tuples(block) and any(_unpacks(node, name) for node in forward_nodes(block))
+    return returns_tuples(block) and any(
+        _unpacks(node, bound.name) for base in block.mro for node in base.nodes
+    )
 
 
 def may_be_whole_output(site: RunSite, value: ast.expr) -> bool:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from gclint.code.tree import blocks_of
 from gclint.code.walk import (
     FUNCTIONS,
-    LOOPS,
-    WITHS,
     Arg,
     Loop,
     arguments,
-    children,
     dotted_name,
     structure,
     walk_scope,
 )
-from gclint.network.assignments import stops_gradients
-from gclint.network.dataflow import carried_names, flowing
+from gclint.network.assignments import Arm, CodePlace, place_in
+from gclint.network.dataflow import Peers
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import (
@@ -32,7 +28,7 @@ from gclint.network.evaluation.values import (
     Values,
     items_of,
 )
-from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, Search, search_blocks
+from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, may_be_block
 from gclint.network.wrapped import unwrap, written_arguments
 from gclint.observations import Observed
 
@@ -43,46 +39,6 @@ _CHECKPOINT_OPTIONS = frozenset(
 """What a checkpoint function takes for itself. That of every release of transformers is torch's own."""
 _MAX_NESTING = 2
 _NEW_SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
-
-
-@dataclass(frozen=True)
-class Arm:
-    """One side of an ``if`` around a call."""
-
-    node: ast.If
-    taken: bool
-    """Whether the call is in the body, not under ``else``."""
-
-
-@dataclass(frozen=True)
-class CallPlace:
-    """What is around a call in a method."""
-
-    loops: tuple[Loop, ...] = ()
-    arms: tuple[Arm, ...] = ()
-    statement: ast.stmt | None = None
-    """The simple statement that holds the call."""
-    records: bool = True
-    """Whether gradients are recorded, as no context manager around the call prevents it."""
-
-
-class Peers:
-    """The calls of sites, and the loops around them; not the sites themselves, which would leak memory."""
-
-    def __init__(self) -> None:
-        self._calls: list[tuple[ast.Call, tuple[Loop, ...]]] = []
-        self._carried: dict[Loop, frozenset[str]] = {}
-
-    def add(self, call: ast.Call, loops: tuple[Loop, ...]) -> None:
-        """Add a call; this comes before any question."""
-        self._calls.append((call, loops))
-
-    def carried(self, loop: Loop) -> frozenset[str]:
-        """Return the names through which a loop passes on what its calls return, found once."""
-        if loop not in self._carried:
-            calls = frozenset(call for call, loops in self._calls if loop in loops)
-            self._carried[loop] = carried_names(loop, calls)
-        return self._carried[loop]
 
 
 @dataclass(eq=False)
@@ -97,7 +53,7 @@ class RunSite:
     args: tuple[Arg, ...]
     """The arguments that reach the block."""
     blocks: tuple[ClassInfo, ...]
-    place: CallPlace = field(repr=False)
+    place: CodePlace = field(repr=False)
     checkpointed: bool = False
     """Whether the call goes through a checkpoint function instead of running the block itself."""
     function: EvaluatedFunction | None = None
@@ -144,11 +100,8 @@ class RunSite:
     def stream(self) -> frozenset[str]:
         """The names through which the block's output is passed to the next iteration: the hidden states."""
         for loop in reversed(self.loops):
-            values = (arg.value for arg in (*self.args, *self.written_args))
-            passed = (node for value in values for node in flowing(value))
-            fed_back = self.peers.carried(loop).intersection(
-                node.id for node in passed if isinstance(node, ast.Name)
-            )
+            values = [arg.value for arg in (*self.args, *self.written_args)]
+            fed_back = self.peers.fed_back(loop, values)
             if fed_back:
                 return fed_back
         return frozenset()
@@ -191,22 +144,18 @@ class RunSite:
         return self.scope.source(node)
 
 
-def run_sites(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset()) -> list[RunSite]:
-    """Return the calls in a method that run an instance of a class of the project, in text order.
-
-    The method may be a function inside one, around which the names ``outer`` stand for what ``holders`` hold.
-    """
-    search = search_blocks(scope, holders, outer)
+def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
+    """Return the calls in a method, or in a function inside one, that run blocks, in text order."""
     sites = [
         site
-        for root in (() if scope.body is None else scope.body.roots)
-        for call, place in _calls(root, CallPlace())
-        for site in (_checkpointed(scope, call, place, search) or _plain(scope, call, place, search),)
+        for root in scope.body.roots
+        for call, place in _calls(root)
+        for site in (_checkpointed(scope, call, place, holders) or _plain(scope, call, place, holders),)
         if site is not None
     ]
     for site in list(sites):
         if site.function is not None:
-            sites += _sites_inside(scope, site.function, site.args, search)
+            sites += _sites_inside(scope, site.function, site.args, holders)
     by_receiver: dict[tuple[Hashable, tuple[ClassInfo, ...]], Peers] = {}
     for site in sites:
         # Two loops may use the same name for their variables.
@@ -221,13 +170,13 @@ def calls_as_sites(scope: Scope, offset: int, blocks: tuple[ClassInfo, ...]) -> 
     That they are run is known from a run, since the code does not show it.
     """
     row = scope.module.file.places.row(offset)
-    for root in () if scope.body is None else scope.body.roots:
+    for root in scope.body.roots:
         if isinstance(root, ast.stmt) and root.lineno <= row <= (root.end_lineno or root.lineno):
-            for call, place in _calls(root, CallPlace()):
+            for call, place in _calls(root):
                 yield _assumed(scope, call, place, blocks)
 
 
-def _assumed(scope: Scope, call: ast.Call, place: CallPlace, blocks: tuple[ClassInfo, ...]) -> RunSite:
+def _assumed(scope: Scope, call: ast.Call, place: CodePlace, blocks: tuple[ClassInfo, ...]) -> RunSite:
     given = arguments(call)
     checkpointed = bool(given) and is_checkpoint_function(scope, call.func)
     wrapped = unwrap(scope, given[0].value, _passed_on(scope, given)) if checkpointed else None
@@ -247,40 +196,16 @@ def _is_option(arg: Arg) -> bool:
     return arg.keyword in _CHECKPOINT_OPTIONS
 
 
-def _calls(node: ast.AST, place: CallPlace) -> Iterator[tuple[ast.Call, CallPlace]]:
+def _calls(root: ast.AST) -> Iterator[tuple[ast.Call, CodePlace]]:
     """Yield the calls in a node and their places, without those in nested functions and classes."""
-    inner = place
-    if isinstance(node, _NEW_SCOPES):
-        return
-    if isinstance(node, LOOPS):
-        inner = replace(place, loops=(*place.loops, node))
-        yield from _calls(node.test if isinstance(node, ast.While) else node.iter, place)
-        yield from _calls_in(node.body, inner)
-        yield from _calls_in(node.orelse, place)
-        return
-    if isinstance(node, ast.If):
-        yield from _calls(node.test, place)
-        yield from _calls_in(node.body, replace(place, arms=(*place.arms, Arm(node, True))))
-        yield from _calls_in(node.orelse, replace(place, arms=(*place.arms, Arm(node, False))))
-        return
-    if isinstance(node, ast.expr):
-        yield from ((each, place) for each in (node, *walk_scope(node)) if isinstance(each, ast.Call))
-        return
-    if isinstance(node, WITHS) and any(stops_gradients(item.context_expr) for item in node.items):
-        inner = replace(place, records=False)
-    elif isinstance(node, ast.stmt) and not any(blocks_of(node)):
-        inner = replace(place, statement=node)
-    yield from _calls_in(children(node), inner)
+    for node in () if isinstance(root, _NEW_SCOPES) else (root, *walk_scope(root)):
+        if isinstance(node, ast.Call):
+            yield node, place_in(root, node)
 
 
-def _calls_in(nodes: Iterable[ast.AST], place: CallPlace) -> Iterator[tuple[ast.Call, CallPlace]]:
-    for node in nodes:
-        yield from _calls(node, place)
-
-
-def _plain(scope: Scope, call: ast.Call, place: CallPlace, search: Search) -> RunSite | None:
+def _plain(scope: Scope, call: ast.Call, place: CodePlace, holders: Holders) -> RunSite | None:
     """Return the site of ``layer(...)`` or ``layer.forward(...)``."""
-    if not may_be_block(call.func, search):
+    if not may_be_block(scope, call.func, holders):
         return None
     values = scope.evaluate(call.func)
     receiver, given = call.func, arguments(call)
@@ -289,7 +214,7 @@ def _plain(scope: Scope, call: ast.Call, place: CallPlace, search: Search) -> Ru
     ]
     function = scope.local_function(call.func.id, call.func) if isinstance(call.func, ast.Name) else None
     if function is not None:
-        blocks = _run_inside(scope, function, given, search)
+        blocks = _run_inside(scope, function, given, holders)
         return RunSite(scope, call, receiver, given, blocks, place, function=function) if blocks else None
     if bound and isinstance(call.func, ast.Attribute):
         receiver = call.func.value
@@ -305,7 +230,7 @@ def _plain(scope: Scope, call: ast.Call, place: CallPlace, search: Search) -> Ru
     return RunSite(scope, call, receiver, given, blocks, place) if blocks else None
 
 
-def _checkpointed(scope: Scope, call: ast.Call, place: CallPlace, search: Search) -> RunSite | None:
+def _checkpointed(scope: Scope, call: ast.Call, place: CodePlace, holders: Holders) -> RunSite | None:
     """Return the site of a call of a checkpoint function."""
     given = arguments(call)
     if not given or given[0].star or not is_checkpoint_function(scope, call.func):
@@ -321,35 +246,22 @@ def _checkpointed(scope: Scope, call: ast.Call, place: CallPlace, search: Search
     function = scope.local_function(target.id, target) if isinstance(target, ast.Name) else None
     if function is None:
         return None
-    blocks = _run_inside(scope, function, rest, search)
+    blocks = _run_inside(scope, function, rest, holders)
     return RunSite(scope, call, target, rest, blocks, place, checkpointed=True, function=function)
 
 
 def _run_inside(
-    scope: Scope, function: EvaluatedFunction, args: Sequence[Arg], search: Search
+    scope: Scope, function: EvaluatedFunction, args: Sequence[Arg], holders: Holders
 ) -> tuple[ClassInfo, ...]:
     """Return the blocks that an inner function runs if it is called with these arguments."""
-    return in_order({info for site in _sites_inside(scope, function, args, search) for info in site.blocks})
+    return in_order({info for site in _sites_inside(scope, function, args, holders) for info in site.blocks})
 
 
 def _sites_inside(
-    scope: Scope, function: EvaluatedFunction, args: Sequence[Arg], search: Search
+    scope: Scope, function: EvaluatedFunction, args: Sequence[Arg], holders: Holders
 ) -> list[RunSite]:
     inner = scope.enter(function, args)
-    return run_sites(inner, search.holders, search.aliases) if inner.depth <= _MAX_NESTING else []
-
-
-def may_be_block(func: ast.expr, search: Search) -> bool:
-    """Return whether the called expression may come from an attribute that holds blocks."""
-    if isinstance(func, ast.Attribute) and func.attr in RUNNING_METHODS:
-        func = func.value
-    while isinstance(func, ast.Subscript):
-        func = func.value
-    if isinstance(func, ast.Attribute):
-        return func.attr in search.holders.attributes
-    if isinstance(func, ast.Name):
-        return func.id in search.aliases
-    return isinstance(func, ast.Call) and dotted_name(func.func) == "getattr"
+    return run_sites(inner, holders) if inner.depth <= _MAX_NESTING else []
 
 
 def is_checkpoint_function(scope: Scope, func: ast.expr) -> bool:

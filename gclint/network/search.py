@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gclint.code.names import names
-from gclint.code.walk import FunctionNode, arguments, dotted_name, walk
+from gclint.code.walk import arguments, dotted_name
 from gclint.network.evaluation.body import unstarred
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.signature import listed_parameters
 
 CHECKPOINT_METHODS = {"_gradient_checkpointing_func", "gradient_checkpointing_func"}
-_CHECKPOINT_WORDS = CHECKPOINT_METHODS | {"checkpoint"}
 _COMPUTING = "getattr"
 _DENOTING_CALLS = names(
     "enumerate zip islice chain list tuple reversed iter next deepcopy partial ModuleList Sequential"
@@ -37,54 +35,36 @@ class Holders:
         return self.attributes | self.accessors
 
 
-@dataclass(frozen=True)
-class Search:
-    """The names through which a method reaches blocks."""
-
-    holders: Holders
-    aliases: frozenset[str]
-    """The local names that refer to such an attribute or its items, and the functions that use one."""
-
-
-def search_blocks(scope: Scope, holders: Holders, outer: frozenset[str] = frozenset()) -> Search:
-    """Find the local names that may refer to blocks, or to functions that run them; ``outer`` are known."""
-    aliases = outer.union(scope.parameters.names if scope.depth else ())
-    known: frozenset[str] | None = None
-    while scope.body is not None and aliases != known:
-        known = aliases
-        aliases |= {
-            name
-            for name, bindings in scope.body.bindings.items()
-            if "." not in name and any(_denotes(binding.value, holders, aliases) for binding in bindings)
-        }
-        aliases |= {
-            name
-            for name, functions in scope.body.functions.items()
-            if name not in aliases and any(_uses(each, holders, aliases) for each in functions)
-        }
-    return Search(holders, aliases)
+def may_be_block(scope: Scope, func: ast.expr, holders: Holders) -> bool:
+    """Return whether what is called may come from a holder, or be a function that runs what does."""
+    if isinstance(func, ast.Attribute) and func.attr in RUNNING_METHODS:
+        func = func.value
+    while isinstance(func, ast.Subscript):
+        func = func.value
+    if isinstance(func, ast.Attribute):
+        return func.attr in holders.attributes
+    if isinstance(func, ast.Name):
+        return _is_alias(scope, func.id, holders, set())
+    return isinstance(func, ast.Call) and dotted_name(func.func) == _COMPUTING
 
 
-def _uses(function: FunctionNode, holders: Holders, aliases: Collection[str]) -> bool:
-    """Return whether a function may get blocks, or names a holder, an alias or a checkpoint function."""
-    if any(listed_parameters(function.args)):
+def _is_alias(scope: Scope, name: str, holders: Holders, seen: set[tuple[Scope, str]]) -> bool:
+    """Return whether a local name may refer to the content of a holder, or to a function."""
+    if (scope, name) in seen:
+        return False
+    seen.add((scope, name))
+    # What an inner function gets, or another one, may be a block.
+    is_open = name in scope.body.functions or (scope.depth > 0 and scope.parameters.has(name))
+    if is_open or any(_denotes(scope, each.value, holders, seen) for each in scope.bindings(name)):
         return True
-    for node in walk(function):
-        if isinstance(node, ast.Attribute):
-            if node.attr in holders.names or node.attr in _CHECKPOINT_WORDS:
-                return True
-        elif isinstance(node, ast.Name) and (
-            node.id in aliases or node.id in _CHECKPOINT_WORDS or node.id == _COMPUTING
-        ):
-            return True
-    return False
+    return scope.parent is not None and _is_alias(scope.parent, name, holders, seen)
 
 
-def _denotes(value: ast.expr, holders: Holders, aliases: Collection[str]) -> bool:
+def _denotes(scope: Scope, value: ast.expr, holders: Holders, seen: set[tuple[Scope, str]]) -> bool:
     """Return whether an expression refers to the content of a holder, rather than to its output."""
     parts: Iterable[ast.expr] = ()
     if isinstance(value, ast.Name):
-        return value.id in aliases
+        return _is_alias(scope, value.id, holders, seen)
     if isinstance(value, ast.Attribute):
         if value.attr not in RUNNING_METHODS:
             return value.attr in holders.names
@@ -111,4 +91,4 @@ def _denotes(value: ast.expr, holders: Holders, aliases: Collection[str]) -> boo
         parts = map(unstarred, value.elts)
     elif isinstance(value, (ast.ListComp, ast.GeneratorExp)):
         parts = (value.generators[0].iter, value.elt)
-    return any(_denotes(part, holders, aliases) for part in parts)
+    return any(_denotes(scope, part, holders, seen) for part in parts)

@@ -159,7 +159,7 @@ def gradient_steps(site: RunSite, value: ast.expr, name: str, gradients: Gradien
 
 def _user_steps(site: RunSite, value: ast.expr, name: str) -> Iterator[StoryStep]:
     """Yield the step for a value that the method around a call receives from its own caller."""
-    method = None if site.scope.body is None else site.scope.body.definition
+    method = site.scope.body.definition
     if method is None or not isinstance(value, ast.Name):
         return
     message = f"`{name}` is passed in by the caller of `{site.owner.name}.{method.name}` as `{value.id}`"

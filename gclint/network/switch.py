@@ -80,7 +80,7 @@ def switch_doubts(sites: Sequence[RunSite]) -> Iterator[str]:
             continue
         arm = _deciding_test(site)
         if arm is not None and not any(_mode(part) == "training" for part in conjuncts(arm)):
-            row = site.scope.module.file.position(site.span(site.call)[0]).row
+            row, _ = site.rows
             yield (
                 f"the checkpointed call on line {row} does not depend on `training`, and a checkpointing "
                 "layer is not recomputed in evaluation mode"
@@ -263,13 +263,10 @@ def _reaches(project: Project, switch: OutsideSwitch, owner: ClassInfo, *, legac
 def _is_of_another(project: Project, switch: OutsideSwitch, owner: ClassInfo) -> bool:
     """Return whether a class sets the flag of a known part of its own that is not an ``owner``."""
     first, *names = switch.receiver.split(".")
-    module = library_of(project).module(switch.file)
-    for info in module.classes.values() if names else ():
-        if info.definition.start <= switch.offset < info.definition.end and any(
-            first == method.first_parameter
-            for method in info.methods()
-            if method.start <= switch.offset < method.end
-        ):
+    outline, module = switch.file.outline, library_of(project).module(switch.file)
+    around = outline.around(switch.offset) if names and first in outline.own_names(switch.offset) else ()
+    for info in module.classes.values():
+        if info.definition in around:
             values = info.attribute(names[0])
             return bool(values) and not any(
                 not isinstance(value, Instance) or any(owner in part.mro for part in value.info.all_parts)

@@ -6,15 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
 from gclint.code.naming import MODEL_BASE
 from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.outline import Definition
-from gclint.code.paths import shown
-from gclint.code.project import Project
+from gclint.code.paths import behind_line
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.code.walk import dotted_name, is_docstring, is_super, text_of, walk
@@ -40,8 +38,8 @@ def uses_of(override: OldOverride) -> Iterator[str]:
     """Yield the places, in words, that refer to an override or to one that may be it."""
     project, model = override.model.module.library.project, override.model
     kin = {base for subclass in (model, *subclasses(project, model)) for base in subclass.mro}
-    for path in _files(project, model.file):
-        file = project.consult(model.file, path)
+    for file in project.chosen(files_mentioning(project, LIBRARY_SWITCH), SWITCH_USES, "", model.file):
+        project.consult(model.file, file.path)
         for use in _uses(file):
             if file is model.file and override.method.start <= use.offset < override.method.end:
                 continue
@@ -49,16 +47,7 @@ def uses_of(override: OldOverride) -> Iterator[str]:
                 None if use.owner is None else library_of(project).module(file).classes.get(use.owner.name)
             )
             if use.owner is None or owner in kin:
-                where = "" if file is model.file else f" of {shown(path)}"
-                yield f"line {file.position(use.offset).row}{where}"
-
-
-def _files(project: Project, user: SourceFile) -> tuple[Path, ...]:
-    with project.read_for(None):
-        files = project.readable(files_mentioning(project, LIBRARY_SWITCH))
-        found = tuple(file.path for file in files if _uses(file))
-    project.questions.ask(user.path, SWITCH_USES, "", found)
-    return found
+                yield f"line {file.position(use.offset).row}{behind_line(file.path, model.file.path)}"
 
 
 @remembered
@@ -102,10 +91,9 @@ def _use(file: SourceFile, node: ast.AST) -> _Use | None:
         return None  # That of the library, by its name.
     start = file.places.start(node)
     offset = start if holder is None else file.places.end(node) - len(LIBRARY_SWITCH)
-    around = [each for each in file.outline.definitions if each.start <= offset < each.end]
-    classes = [each for each in around if each.is_class]
+    classes = [each for each in file.outline.around(offset) if each.is_class]
     if any(each.name == MODEL_BASE for each in classes):
         return None  # The library itself asks for the signature first.
-    own = {each.first_parameter for each in around if each.parent is not None and each.parent.is_class}
-    is_own = not isinstance(node, ast.Constant) and (holder is None or receiver in own or is_super(holder))
+    is_of_own = holder is None or receiver in file.outline.own_names(offset) or is_super(holder)
+    is_own = is_of_own and not isinstance(node, ast.Constant)
     return _Use(offset, classes[-1] if is_own and classes else None)

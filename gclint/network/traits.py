@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 
 from gclint.code.names import names
 from gclint.code.remembered import remembered
 from gclint.code.tree import DEFINITIONS
-from gclint.code.walk import FUNCTIONS, called_name, dotted_name, is_constant, last_name, text_of, walk
+from gclint.code.walk import FUNCTIONS, called_name, is_constant, last_name, text_of, walk
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo, may_have, words_of
 from gclint.network.evaluation.modules import ModuleInfo
@@ -156,21 +155,3 @@ def _tables_with_statistics(module: ModuleInfo) -> frozenset[str]:
                 body = Body(module.file, [statement])
                 found |= body.bindings.keys() | body.functions.keys()
     return frozenset(found)
-
-
-def forward_nodes(info: ClassInfo) -> Iterator[ast.AST]:
-    """Yield the nodes of ``forward``, and of the object's own methods that it calls."""
-    waiting, seen = ["forward"], set[str]()
-    while waiting:
-        method = waiting.pop()
-        found = info.find_method(method)
-        if method in seen or found is None:
-            continue
-        seen.add(method)
-        scope = info.scope(found[1], found[0].module)
-        for node in () if scope.body is None else scope.body.nodes:
-            yield node
-            if isinstance(node, ast.Call):
-                holder, _, called = (dotted_name(node.func) or "").rpartition(".")
-                if holder == scope.self_name:
-                    waiting.append(called)

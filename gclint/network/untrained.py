@@ -36,7 +36,7 @@ class Untrained(Enum):
 
 def untrained(site: RunSite, _depth: int = _MAX_DEPTH) -> Untrained | None:
     """Return why checkpointing never recomputes what a call runs; None if it may."""
-    method = None if site.scope.body is None else site.scope.body.definition
+    method = site.scope.body.definition
     if not site.place.records or (method is not None and is_decorated_unrecorded(method)):
         return Untrained.UNRECORDED
     choices: list[tuple[ast.If | ast.IfExp, bool]] = [(arm.node, arm.taken) for arm in site.arms]
@@ -112,7 +112,7 @@ def _mentioned(node: ast.AST) -> str | None:
 
 def _uses(scope: Scope, attributes: list[str]) -> Iterator[ast.Attribute]:
     """Yield where a method uses one of some attributes, other than to look at it without running it."""
-    nodes = () if scope.body is None else scope.body.nodes
+    nodes = scope.body.nodes
     found = [node for node in nodes if isinstance(node, ast.Attribute)]
     kept = {node.value for node in found if node.attr in _KEEPING}
     return (node for node in found if node.attr in attributes and node not in kept)
@@ -144,7 +144,7 @@ def _excludes_training(site: RunSite, test: ast.expr, *, holds: bool) -> bool:
 def _is_behind_training(site: RunSite) -> bool:
     """Return whether a statement before the call returns while the model is training."""
     scope = site.scope
-    if scope.body is None or scope.body.definition is None:
+    if scope.body.definition is None:
         return False
     start, _ = scope.span(site.call)
     return any(

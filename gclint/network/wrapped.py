@@ -172,7 +172,7 @@ def _written(scope: Scope, value: ast.expr) -> ast.expr | None:
         return value
     name = value.id
     bindings = list(scope.bindings(name))
-    if len(bindings) != 1 or scope.parameters.has(name) or scope.body is None:
+    if len(bindings) != 1 or scope.parameters.has(name):
         return None
     (only,) = bindings
     if only.added or only.iterated or only.path:

@@ -247,7 +247,6 @@ test_unknown_values = decided(
         ("(hidden_states, angle=x)", "(hidden_states, cos=x)"),
         [found(KEYWORD, "safe"), passed("angle", _ROLE, "computed")],
         [found(KEYWORD, "safe"), passed("cos", _ROLE, "computed")],
-        wrong="`cos` by keyword is not looked at, although it is explained to be an activation",
     ),
     Pair(
         "a setting names a mask",
@@ -418,6 +417,23 @@ test_values = decided(
         "a walrus",
         _given("y = (x := self.up(mask))"),
         ("(x := self", "(z := self"),
+        "unknown origin",
+        role=_PERHAPS,
+    ),
+    _computed(
+        "a walrus in a comprehension",
+        _given("x = torch.zeros(4)\ny = [(x := self.up(z)) for z in mask]"),
+        ("(x := self", "(w := self"),
+    ),
+    _computed(
+        "what is added to a value later",
+        _given("x = torch.zeros(4)\ny = x\nx += self.up(mask)"),
+        ("hidden_states, x=x)", "hidden_states, x=y)"),
+    ),
+    _computed(
+        "what a whole sequence gives",
+        _given("x = self.up(mask)", "self.up = nn.Sequential(nn.Linear(4, 4))"),
+        ("Sequential(nn.Linear(4, 4))", "Sequential(nn.ReLU())"),
         "unknown origin",
         role=_PERHAPS,
     ),

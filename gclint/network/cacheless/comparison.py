@@ -204,12 +204,9 @@ def _makes_caches(info: ClassInfo) -> bool:
 
 
 def _method_of(site: RunSite) -> tuple[ClassInfo, Definition] | None:
-    start, _ = site.scope.span(site.call)
-    for info in site.owner.mro:
-        for method in info.methods() if info.file is site.scope.module.file else ():
-            if method.start <= start < method.end:
-                return info, method
-    return None
+    around = site.scope.module.file.outline.around(site.span(site.call)[0])
+    methods = ((info, method) for info in site.owner.mro for method in info.methods())
+    return next(((info, method) for info, method in methods if method in around), None)
 
 
 def sites_beside(info: ClassInfo, site: RunSite, sites: Iterable[RunSite]) -> list[RunSite]:

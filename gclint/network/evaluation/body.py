@@ -47,12 +47,12 @@ class NameBinding:
     """Whether the value is added to the container that the name refers to."""
 
     @property
-    def literal(self) -> ast.expr:
-        """The item of the value at the name's position, as far as both are written as tuples."""
+    def unpacked(self) -> tuple[ast.expr, tuple[int, ...]]:
+        """The item of the value at the name's position, and the path in it that is not written as tuples."""
         value, path = self.value, self.path
         while path and isinstance(value, (ast.Tuple, ast.List)) and path[0] < len(value.elts):
             value, path = unstarred(value.elts[path[0]]), path[1:]
-        return value
+        return value, path
 
 
 def unstarred(node: ast.expr) -> ast.expr:

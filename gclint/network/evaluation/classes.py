@@ -255,15 +255,7 @@ class ClassInfo:
 
     def assigns(self, name: str) -> bool:
         """Return whether the class body itself assigns to a name."""
-        return any(mentions(each, name) for each in self._own_text()) and name in self._body.bindings
-
-    def _own_text(self) -> Iterator[str]:
-        """Yield the text of the class without the functions and classes in it."""
-        start, text = self.definition.start, self.file.text
-        for child in self.definition.children:
-            yield text[start : child.start]
-            start = child.end
-        yield text[start : self.definition.end]
+        return mentions(self.definition.text, name) and name in self._body.bindings
 
     def switch(self, name: str) -> bool | None:
         """Return the value True or False that the class body itself assigns to a name; None for any other."""
@@ -272,7 +264,7 @@ class ClassInfo:
 
     def literals(self, name: str) -> list[ast.expr]:
         """Return what the class body itself assigns to a name, in text order."""
-        return [each.literal for each in self._body.bindings[name]] if self.assigns(name) else []
+        return [each.unpacked[0] for each in self._body.bindings[name]] if self.assigns(name) else []
 
     @cached_property
     def parts(self) -> frozenset[ClassInfo]:

@@ -134,7 +134,7 @@ class Reaching:
             return live
         if isinstance(node, COMPREHENSIONS):
             self._comprehension(node, live)
-            return live
+            return live.union(self._made_in(node))
         if isinstance(node, (ast.Lambda, *FUNCTIONS, ast.ClassDef)):
             if self._loops:
                 self._places[node] |= live

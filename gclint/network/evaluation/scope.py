@@ -85,7 +85,7 @@ class Scope:
         the scope to evaluate it in, after ``depth`` calls were followed to get here.
         """
         self.module = module
-        self.body = body
+        self.body = Body(module.file, ()) if body is None else body
         self.owner: ClassInfo | None = owner or (parent.owner if parent is not None else None)
         self.self_name = self_name
         self.parameters = parameters or Parameters()
@@ -111,19 +111,19 @@ class Scope:
 
     def bindings(self, name: str) -> Sequence[NameBinding]:
         """Return the bindings of a name, or of an attribute (``self.layers``), in this scope itself."""
-        return () if self.body is None else self.body.bindings.get(name, ())
+        return self.body.bindings.get(name, ())
 
     def binds(self, name: str) -> bool:
         """Return whether this scope itself binds a name."""
-        return self.body is not None and (name in self.body.bindings or name in self.body.functions)
+        return name in self.body.bindings or name in self.body.functions
 
     def local_function(self, name: str, at: ast.AST | None = None) -> EvaluatedFunction | None:
         """Return the function that this scope defines as ``name`` and that reaches the place ``at``."""
-        entries = self._entries(name, at)
+        entries = self.reaching(name, at)
         if entries:
             reaching = [entry for entry in entries if isinstance(entry, FUNCTIONS)]
             return EvaluatedFunction(reaching[0], self) if len(reaching) == 1 else None
-        functions = () if self.body is None else self.body.functions.get(name, ())
+        functions = self.body.functions.get(name, ())
         return EvaluatedFunction(functions[-1], self) if functions else None
 
     # -- names
@@ -132,7 +132,7 @@ class Scope:
         """Return the possible values of a name; not all of several bindings may reach the node ``at``."""
         if name == self.self_name and self.owner is not None:
             return frozenset((Instance(self.owner),))
-        entries = self._entries(name, at)
+        entries = self.reaching(name, at)
         if entries:
             return self._entry_values(name, entries)
         if name in self._arguments:
@@ -144,14 +144,14 @@ class Scope:
             return self._given(name)
         return self.module.lookup(name) if self.parent is None else self.parent.name(name, self._place)
 
-    def _entries(self, name: str, at: ast.AST | None) -> frozenset[Entry]:
+    def reaching(self, name: str, at: ast.AST | None) -> frozenset[Entry]:
         """Return which of several bindings of a name reach a place; empty if all of them may."""
-        if at is None or self.body is None:
+        if at is None:
             return frozenset()
         known = self._reaching.get(name)
         if known is None:
-            ways = len(self.bindings(name)) + len(self.body.functions.get(name, ()))
-            nodes = () if ways < 2 else self.body.roots
+            ways = (*self.bindings(name), *self.body.functions.get(name, ()))
+            nodes = self.body.roots if len(ways) + self.parameters.has(name) > 1 else ()
             known = self._reaching[name] = Reaching(name, nodes)
         return known.at(at)
 
@@ -207,11 +207,9 @@ class Scope:
     def _binding_values(self, binding: NameBinding) -> Values:
         if binding.added:
             return list_of(self.evaluate(binding.value))
-        value, path = binding.value, binding.path
         if binding.iterated:
-            return self._iterated(value, path)
-        while path and isinstance(value, (ast.Tuple, ast.List)) and path[0] < len(value.elts):
-            value, path = unstarred(value.elts[path[0]]), path[1:]
+            return self._iterated(binding.value, binding.path)
+        value, path = binding.unpacked
         return self._follow(self.evaluate(value), path)
 
     def _iterated(self, iterable: ast.expr, path: tuple[int, ...]) -> Values:
@@ -383,7 +381,7 @@ class Scope:
     def enter_method(self, info: ClassInfo, method: str, args: Sequence[Arg]) -> Scope | None:
         """Return the scope of a method's body in a call from this scope; None if calls are too deep."""
         scope = info.method_scope(method)
-        if scope is None or scope.body is None or self.depth > _MAX_DEPTH:
+        if scope is None or self.depth > _MAX_DEPTH:
             return None
         return Scope(
             scope.module,
@@ -437,7 +435,7 @@ class Scope:
 
     def returns(self) -> Iterator[ast.expr]:
         """Yield the expressions in the function's ``return`` statements."""
-        for node in () if self.body is None else self.body.own_nodes:
+        for node in self.body.own_nodes:
             if isinstance(node, ast.Return) and node.value is not None:
                 yield node.value
 

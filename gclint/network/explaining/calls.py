@@ -113,8 +113,7 @@ def _argument(
 
 def _written(site: RunSite, arg: Arg) -> ast.AST | None:
     """Return an argument with its keyword or star; None if other code than that around the call passes it."""
-    body = site.scope.body
-    nodes = () if body is None or arg.value not in body.nodes else body.nodes
+    nodes = site.scope.body.nodes if arg.value in site.scope.body.nodes else ()
     whole = (each for each in nodes if isinstance(each, (ast.keyword, ast.Starred)))
     return next((each for each in whole if each.value is arg.value), arg.value) if nodes else None
 
@@ -123,7 +122,7 @@ def _role(
     network: Network, site: RunSite, block: ClassInfo, known: SiteBinding | None, bound: BoundArgument
 ) -> tuple[str, str | None]:
     """Return the role of an argument, and the reason if it is known."""
-    name = "" if bound.parameter is None else bound.parameter.name
+    name = bound.name
     why = None if known is None else known.why.get(name)
     if name in CACHE_ARGUMENTS:
         if is_constant(bound.arg.value):

@@ -168,7 +168,7 @@ def _attributes(owner: ClassInfo) -> dict[str, tuple[Path, int]]:
     for base in owner.mro:
         method = base.definition.method("__init__")
         scope = None if method is None else owner.scope(method, base.module)
-        if scope is None or scope.body is None:
+        if scope is None:
             continue
         for key, bindings in scope.body.bindings.items():
             holder, _, name = key.rpartition(".")

@@ -77,7 +77,7 @@ class _Finder:
         self._network = network
         self._start, self._end = start, max(end, start + 1)
         self._classes = classes = network.module.classes
-        around = [each for each in network.file.outline.definitions if each.start <= start < each.end]
+        around = network.file.outline.around(start)
         functions = [each for each in around if not each.is_class and not each.is_local]
         owners = [info for info in classes.values() if info.definition in around]
         self._function = functions[-1] if functions else None
@@ -180,7 +180,7 @@ class _Finder:
         if self._owner is None or self._function is None:
             return
         scope = self._owner.scope(self._function)
-        for statement in () if scope.body is None else scope.body.roots:
+        for statement in scope.body.roots:
             if self._touches(*scope.span(statement)):
                 yield scope, statement
 
