@@ -134,7 +134,7 @@ def test_checkpointing_that_is_on_by_default_is_off_in_the_reference() -> None:
 
     def build() -> Any:
         model = given.build()
-        enable_checkpointing(model, "reentrant")
+        enable_checkpointing(model, {"use_reentrant": True})
         return model
 
     with imported("healthy") as module:
