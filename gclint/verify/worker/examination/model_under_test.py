@@ -112,7 +112,6 @@ class ModelUnderTest:
         """The arguments that are true or false."""
         self.state = {name: each.detach() for name, each in state_tensors(self.model).items()}
         """The parameters and buffers with which every run starts; a run may change them."""
-        self.copies = {name: each.clone() for name, each in self.state.items()}
 
     def allows(self, scenario: Scenario, blocks: Iterable[str]) -> bool:
         """Return whether the model has what a scenario enables, and blocks for adapters if it needs them."""

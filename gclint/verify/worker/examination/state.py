@@ -156,9 +156,9 @@ class ModuleAttributes:
 class Values:
     """The parameters and buffers of a model at one moment."""
 
-    def __init__(self, model: nn.Module, copies: Mapping[str, Tensor]) -> None:
+    def __init__(self, model: nn.Module) -> None:
         self._model = model
-        self._kept = {name: _copy(each, copies.get(name)) for name, each in state_tensors(model).items()}
+        self._kept = {name: each.detach().clone() for name, each in state_tensors(model).items()}
 
     def changes(self) -> dict[str, Tensor]:
         """Return the current ones that are new or have changed."""
@@ -187,12 +187,6 @@ def _attributes(module: nn.Module, known: dict[int, Any]) -> dict[str, Any]:
                 known[id(value)] = snapshot(value)
             found[key] = known[id(value)]
     return found
-
-
-def _copy(tensor: Tensor, known: Tensor | None) -> Tensor:
-    """Return a copy of a tensor; ``known`` if that is equal, since comparing is cheaper than allocating."""
-    is_known = known is not None and known.device == tensor.device and _equal(known, tensor)
-    return known if known is not None and is_known else tensor.detach().clone()
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
