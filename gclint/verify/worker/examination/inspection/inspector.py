@@ -13,8 +13,7 @@ from torch.utils.hooks import RemovableHandle
 from gclint.verify.worker.examination.block_calls import call_place, calling_place, model_frames
 from gclint.verify.worker.examination.inspection.checkpoints import CheckpointCall, Checkpoints, Observer
 from gclint.verify.worker.examination.inspection.difference import FirstDifference, first_difference
-from gclint.verify.worker.examination.inspection.digest import digest
-from gclint.verify.worker.examination.inspection.parts import tensors_within
+from gclint.verify.worker.examination.inspection.parts import digest, tensors_within
 from gclint.verify.worker.examination.inspection.readable import ReadableState, StateChange, closure
 from gclint.verify.worker.examination.inspection.tape import Event, Tape, storage
 from gclint.verify.worker.examination.tensors import tensors_in

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from gclint.verify.worker.examination.block_calls import bound, is_asked_by_model, model_frames
 from gclint.verify.worker.examination.inspection.checkpoints import CheckpointCall, Observer
-from gclint.verify.worker.examination.inspection.digest import Digest, digest, shape
+from gclint.verify.worker.examination.inspection.parts import Digest, digest, shape
 from gclint.verify.worker.examination.tensors import all_tensors
 from gclint.verify.worker.protocol import SourcePlace
 

@@ -352,8 +352,6 @@ def _make_situation(model_class: Any, default: Any, plan: Plan) -> Situation:
                 or (owner == type(part).__name__)
             ):
                 fields[name] = value
-    if plan.attention is not None:
-        config._attn_implementation = plan.attention
     return Situation(model_class, config, plan, whole)
 
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from gclint.verify.worker.synthesis.configurations.fields import Unit, kind_of
-from gclint.verify.worker.synthesis.configurations.rope import head_width
 from gclint.verify.worker.synthesis.configurations.tree import fields_of, is_configuration_class
 from gclint.verify.worker.synthesis.hints.failure import ForwardError
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
@@ -164,21 +163,6 @@ def scaling(situation: Situation, failure: ForwardError) -> Plan | None:
     # Newer releases store under the newer name what is read under the older one.
     plan = situation.plan.with_values({("", "rope_scaling"): rope, ("", "rope_parameters"): rope})
     return plan if plan != situation.plan else None
-
-
-def named_sections(situation: Situation, failure: ForwardError) -> Plan | None:
-    """Rotary sections that have no default."""
-    name = failure.error.args[0] if isinstance(failure.error, KeyError) and failure.error.args else None
-    if not isinstance(name, str) or not name.endswith("section"):
-        return None
-    values = {}
-    for part in situation.parts:
-        rope = fields_of(part).get("rope_parameters") or fields_of(part).get("rope_scaling")
-        width = head_width(fields_of(part))
-        if isinstance(rope, dict) and name not in rope and width:
-            field = "rope_parameters" if fields_of(part).get("rope_parameters") else "rope_scaling"
-            values[type(part).__name__, field] = {**rope, name: _sections_of_axes(width // 2)}
-    return situation.plan.with_values(values) if values else None
 
 
 def _sections_of_axes(total: int) -> list[int]:
