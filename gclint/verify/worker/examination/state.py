@@ -26,7 +26,7 @@ _MOST_ITEMS = 1000
 """The most items to look at in one attribute; a table of this size is not what a layer counts with."""
 _NUMERIC = "biufc"
 """The kinds of numpy's types that torch knows as well."""
-_KNOWN = frozenset(vars(nn.Module())) | {
+KNOWN = frozenset(vars(nn.Module())) | {
     "gradient_checkpointing",
     "_gradient_checkpointing_func",
     "_require_grads_hook",
@@ -149,7 +149,7 @@ class ModuleAttributes:
             f"{name}.{key}" if name else key: value
             for name, (module, kept) in self._kept.items()
             for key, value in vars(module).items()
-            if key not in _KNOWN and (key not in kept or has_changed(kept[key], value))
+            if key not in KNOWN and (key not in kept or has_changed(kept[key], value))
         }
 
 
@@ -182,7 +182,7 @@ def _attributes(module: nn.Module, known: dict[int, Any]) -> dict[str, Any]:
     """Return the snapshots of a module's attributes; modules share most, such as the configuration."""
     found = {}
     for key, value in vars(module).items():
-        if key not in _KNOWN:
+        if key not in KNOWN:
             if id(value) not in known:
                 known[id(value)] = snapshot(value)
             found[key] = known[id(value)]
