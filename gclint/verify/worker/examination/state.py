@@ -137,19 +137,11 @@ class ModuleAttributes:
 
         Flags of checkpointing and hooks are left out.
         """
-        known: dict[tuple[int, int], bool] = {}
-
-        def has_changed(before: Any, value: Any) -> bool:
-            pair = (id(before), id(value))
-            if pair not in known:
-                known[pair] = before != snapshot(value)
-            return known[pair]
-
         return {
             f"{name}.{key}" if name else key: value
             for name, (module, kept) in self._kept.items()
             for key, value in vars(module).items()
-            if key not in KNOWN and (key not in kept or has_changed(kept[key], value))
+            if key not in KNOWN and (key not in kept or kept[key] != snapshot(value))
         }
 
 
