@@ -96,7 +96,7 @@ class _Training:
         under_test: ModelUnderTest,
         watch: Watch,
         seconds: float,
-        groups: Mapping[str, PracticeGroup],
+        groups: Mapping[str, PracticeGroup] = GROUPS,
     ) -> None:
         self._groups = groups
         self._under_test = under_test
