@@ -27,8 +27,7 @@ from gclint.report.upstream import (
     page,
     page_name,
 )
-from gclint.verify.demonstration import demonstrate
-from gclint.verify.repro import script, scripts
+from gclint.verify.repro import demonstrate, script, scripts
 from gclint.verify.results import Results
 from gclint.verify.settings import RunSettings
 from gclint.verify.sources import target_of

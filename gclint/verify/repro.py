@@ -1,18 +1,21 @@
-"""Writes scripts that show a failure without gclint."""
+"""Writes scripts that show a failure without gclint, and runs them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from textwrap import indent, wrap
 
 from gclint.code.packages import INSTALLED
 from gclint.code.paths import printable
+from gclint.verify.process import work
 from gclint.verify.results import Results
 from gclint.verify.script import FAILURES, FORWARD, HELPERS, STEP, TEMPLATE, Sign, guard, sign_of
-from gclint.verify.sources import Target, target_of
-from gclint.verify.worker.protocol import ClassResult, Failure, Recipe
+from gclint.verify.settings import GIGABYTES, RunSettings
+from gclint.verify.sources import Target, overlay_of, target_of
+from gclint.verify.worker.protocol import ClassResult, Demonstration, Failure, Recipe, Request, Unusable
 from gclint.verify.worker.scenarios import NO_DROPOUT, Scenario, scenario_named
 from gclint.verify.worker.vocabulary import USE_CACHE
 
@@ -79,6 +82,27 @@ def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
         helpers=helpers,
         **filled,
     )
+
+
+def demonstrate(script: str, settings: RunSettings, texts: Mapping[Path, str] | None = None) -> Demonstration:
+    """Run a script in a fresh process, within the limits of a class, and return what came of it.
+
+    The ``texts`` are imported instead of those of the files.
+    """
+    request = Request(
+        (),
+        overlay=overlay_of(texts or {}),
+        seconds=settings.seconds,
+        gigabytes=settings.gigabytes or GIGABYTES,
+        script=script,
+    )
+    with closing(work(settings.python, request)) as messages:
+        for message in messages:
+            if isinstance(message, Demonstration):
+                return message
+            if isinstance(message, Unusable):
+                return Demonstration(-1, f"{message.message}\n")
+    return Demonstration(-1, "the worker did not answer\n")
 
 
 def _constants(failure: Failure, sign: Sign, scenario: Scenario) -> Iterator[str]:

@@ -196,7 +196,7 @@ def test_what_has_changed_before_the_recomputation_is_its_cause(changed: tuple[s
 
 def _read(before: str, now: str | None, held: str = "", *, kind: str = "operation") -> Any:
     """Return a difference in what an operation reads, or what a checkpoint is passed."""
-    from gclint.verify.worker.examination.inspection.digest import Digest
+    from gclint.verify.worker.examination.inspection.parts import Digest
     from gclint.verify.worker.examination.inspection.tape import Input
 
     source = "kept" if held else "value"
@@ -255,7 +255,7 @@ def _pass(*operations: str, outputs: float | None = None, is_complete: bool = Tr
         outputs: a number for what the pass returns, if that is known.
         is_complete: whether it came to its end.
     """
-    from gclint.verify.worker.examination.inspection.digest import Digest
+    from gclint.verify.worker.examination.inspection.parts import Digest
     from gclint.verify.worker.examination.inspection.tape import Event
 
     def result(size: float) -> tuple[Any, ...]:

@@ -150,11 +150,10 @@ def test_failures_at_other_places_are_others() -> None:
     from gclint.verify.worker.protocol import SourcePlace
 
     def dead(line: int) -> Any:
-        from gclint.verify.worker.ending import StackFrame
         from gclint.verify.worker.examination.fault import Fault
 
         compared = comparison({}, {"steps": []}, source="modeling_toy.py")
-        compared.run.error = Fault("time limit", "no end", (StackFrame("modeling_toy.py", line),))
+        compared.run.error = Fault("time limit", "no end", (SourcePlace("modeling_toy.py", line, line),))
         return compared
 
     assert len(proofs.result(dead(3), dead(3)).failures) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from gclint.verify.results import Results, has_no_way, is_broken
 from gclint.verify.worker.cause import Cause
-from gclint.verify.worker.ending import End, StackFrame, end_of_exception, end_of_status
+from gclint.verify.worker.ending import End, end_of_exception, end_of_status
 from gclint.verify.worker.protocol import (
     Advice,
     ClassResult,
@@ -266,5 +266,5 @@ def test_signals_are_crashes_limits_or_kills(status: int, cause: str) -> None:
 
 def test_the_place_of_an_end_is_the_innermost_line_of_the_model() -> None:
     dump = '  File "/torch/a.py", line 1 in f\n  File "modeling_toy.py", line 7 in g\n' * 2
-    assert end_of_status(11, dump, 5.0).place_in(_FILE) == StackFrame(_FILE, 7)
+    assert end_of_status(11, dump, 5.0).place_in(_FILE) == SourcePlace(_FILE, 7, 7)
     assert end_of_status(11, dump, 5.0).place_in("other.py") is None

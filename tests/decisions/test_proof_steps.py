@@ -42,9 +42,10 @@ def _taken(under_test: Any, scenario: str, mode: str = "plain", **facts: Any) ->
     names = ("layers.0", "layers.1", "layers.2")
     conditions = _conditions(scenario, mode, **facts)
     blocks = tuple(Block(name, f"{name}.dense", True, True, 1, frozenset()) for name in names)
+    before = {name: each.clone() for name, each in under_test.state.items()}
     run = Steps(under_test, conditions, blocks, (), {}, lambda _stage: None, lambda _run: None).take()
     # As every run takes place in a copy of the process, it leaves the model as it was.
-    for name, each in under_test.copies.items():
+    for name, each in before.items():
         under_test.state[name].copy_(each)
     assert run.error is None, run.error
     return run
@@ -134,7 +135,7 @@ def test_checkpointing_that_is_on_by_default_is_off_in_the_reference() -> None:
 
     def build() -> Any:
         model = given.build()
-        enable_checkpointing(model, "reentrant")
+        enable_checkpointing(model, {"use_reentrant": True})
         return model
 
     with imported("healthy") as module:

@@ -153,22 +153,9 @@ def test_parameters_and_buffers_are_compared_bit_by_bit(
     from gclint.verify.worker.examination.state import Values
 
     module = _module()
-    before = Values(module, {})
+    before = Values(module)
     change(module)
     assert set(before.changes()) == names
-
-
-def test_a_known_copy_is_used_only_if_it_is_equal() -> None:
-    from gclint.verify.worker.examination.state import Values
-
-    module = _module()
-    same, other = module.weight.detach().clone(), module.weight.detach() + 1.0
-    for copy in (same, other):
-        before = Values(module, {"weight": copy})
-        assert before.changes() == {}
-        module.weight.data.add_(1.0)
-        assert set(before.changes()) == {"weight"}
-        module.weight.data.sub_(1.0)
 
 
 @pytest.mark.parametrize(
@@ -257,29 +244,6 @@ def test_a_dictionary_is_changed_where_it_holds_something_else(
     snapshot = Snapshot(module, {}, {7: given})
     write(given)
     assert snapshot.side_effects().dictionaries == (frozenset({7}) if is_changed else frozenset())
-
-
-@pytest.mark.parametrize(
-    ("values", "is_shared"),
-    [([1.0, 2.0], True), ([1.0, 2.1], False), ([-0.0, 2.0], False), ([[1.0, 2.0]], False), ([1, 2], False)],
-)
-def test_only_tensors_with_the_same_bits_are_shared_between_runs(values: Any, is_shared: bool) -> None:
-    from tests.decisions import proofs
-
-    first = proofs.run("plain", [{"outputs": {"a": [1.0, 2.0] if values[0] != -0.0 else [0.0, 2.0]}}])
-    second = proofs.run("reentrant", [{"outputs": {"a": values}}])
-    second.share(first)
-    assert (second.steps[0].outputs["a"] is first.steps[0].outputs["a"]) is is_shared
-
-
-@pytest.mark.parametrize("is_sparse", [(True, False), (False, True), (True, True)])
-def test_tensors_without_plain_storage_are_not_shared(is_sparse: tuple[bool, bool]) -> None:
-    from tests.decisions import proofs
-
-    made = [tensor([1.0, 2.0]).to_sparse() if each else tensor([1.0, 2.0]) for each in is_sparse]
-    first, second = (proofs.run("plain", [{"gradients": {"a": each}}]) for each in made)
-    second.share(first)
-    assert second.steps[0].gradients["a"] is made[1]
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ def test_the_end_of_a_word_in_a_comment_is_still_on_the_word(tmp_path: Path, beh
     ],
 )
 def test_values_in_another_order_are_not_close(found: list[float], is_close: bool) -> None:
-    from gclint.verify.worker.examination.inspection.digest import digest
+    from gclint.verify.worker.examination.inspection.parts import digest
 
     known, other = (digest(proofs.tensor(each)) for each in ([3.0, 4.0, 0.0], found))
     assert known.is_close(other) is is_close

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from gclint.report.upstream import INDEX, RELEASES, index
-from gclint.verify.demonstration import demonstrate
+from gclint.verify.repro import demonstrate
 from gclint.verify.settings import RunSettings
 from tests.ecosystem.environments import release_environment
 from tests.ecosystem.upstream import FOLDER, PAGES, RELEASE, pages, script_of

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gclint.report.upstream import INDEX, index, release_line
-from gclint.verify.demonstration import demonstrate
+from gclint.verify.repro import demonstrate
 from gclint.verify.settings import RunSettings
 from tests.ecosystem.environments import release_environment
 from tests.environment import PROJECT, announce, python_of

@@ -20,7 +20,6 @@ import torch
 from transformers.utils import logging
 
 from gclint.verify.worker.examination.examine import examine
-from gclint.verify.worker.memory_limits import enlarge_pages
 from gclint.verify.worker.protocol import Mode, Source
 from gclint.verify.worker.synthesis.attempts.search import tiny_models
 from gclint.verify.worker.tiny_model import TinyModel
@@ -34,7 +33,6 @@ def main(names: list[str]) -> None:
     # As the worker does before it forks.
     gc.collect()
     gc.freeze()
-    enlarge_pages()
     synthesising = examining = bare = 0.0
     for name in names:
         module, _, kind = name.rpartition(".")

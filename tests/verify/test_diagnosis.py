@@ -142,7 +142,7 @@ def test_of_all_that_has_changed_what_the_first_difference_reads_is_named(
     held: str, read: tuple[str, str], named: str
 ) -> None:
     from gclint.verify.worker.examination.inspection.difference import FirstDifference
-    from gclint.verify.worker.examination.inspection.digest import Digest
+    from gclint.verify.worker.examination.inspection.parts import Digest
     from gclint.verify.worker.examination.inspection.readable import StateChange
     from gclint.verify.worker.examination.inspection.tape import Input
 

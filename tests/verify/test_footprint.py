@@ -85,7 +85,7 @@ def test_the_meter_counts_what_torchs_tracker_counts(model: str, name: str, mode
     for make in (Meter, lambda _model: MemTracker()):
         model_ = trainee.build()
         if mode != "plain":
-            enable_checkpointing(model_, mode)
+            enable_checkpointing(model_, {"use_reentrant": mode == "reentrant"})
         watch = make(model_)
         if isinstance(watch, MemTracker):
             watch.track_external(model_)

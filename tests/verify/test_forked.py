@@ -42,43 +42,6 @@ def test_tensors_of_all_kinds_come_back() -> None:
         assert torch.equal(one.detach().to_dense() if one.is_sparse else one.detach(), other)
 
 
-def test_what_both_sides_have_is_not_sent() -> None:
-    import torch
-
-    from gclint.verify.worker.examination.forked import in_fork
-
-    shared, other = torch.randn(1 << 16), torch.ones(2)
-
-    def function(fork: Any) -> None:
-        fork.keep({"same": shared, "equal": shared.clone(), "other": other})
-
-    found, _ = in_fork(function, lambda _line: None, 60, (other, shared))
-    assert found["same"] is shared
-    assert found["equal"] is not shared
-    assert found["other"] is other
-
-
-def test_runs_share_only_tensors_of_the_same_bits() -> None:
-    import torch
-
-    from gclint.verify.worker.examination.run import Conditions, Run, TrainingStep
-    from gclint.verify.worker.scenarios import scenario_named
-
-    def run(**gradients: Any) -> Run:
-        step = TrainingStep(0.0, None, {}, gradients, 0, 0.0, None)
-        return Run(Conditions(scenario_named("default"), "plain"), [step])
-
-    nan, zero = torch.tensor([float("nan"), 1.0]), torch.tensor([0.0])
-    plain = run(a=nan, b=zero, c=torch.ones(2), d=torch.ones(4), e=torch.ones(2), f=torch.eye(2).to_sparse())
-    other = run(a=nan.clone(), b=-zero, c=torch.ones(2, dtype=torch.float64), d=torch.ones(2, 2), e=None)
-    other.steps[0].gradients["f"] = torch.eye(2).to_sparse()
-    other.share(plain)
-    shared = [
-        name for name, each in plain.steps[0].gradients.items() if other.steps[0].gradients[name] is each
-    ]
-    assert shared == ["a"]
-
-
 def test_what_was_handed_over_last_is_there_after_a_death() -> None:
     def function(fork: Any) -> None:
         fork.send("begun")
@@ -87,6 +50,20 @@ def test_what_was_handed_over_last_is_there_after_a_death() -> None:
         os._exit(3)
 
     assert _in_fork(function) == ("second", "exit", ["begun"])
+
+
+@pytest.mark.parametrize("share", [0.001, 0.5, 0.999])
+def test_what_had_not_arrived_completely_before_a_death_is_as_if_never_sent(share: float) -> None:
+    import torch
+
+    def function(fork: Any) -> None:
+        fork.keep("first")
+        begin = fork._file.tell()
+        fork.keep({"numbers": list(range(1000)), "tensor": torch.ones(1 << 16)})
+        fork._file.truncate(begin + int(share * (fork._file.tell() - begin)))
+        os._exit(3)
+
+    assert _in_fork(function)[0] == "first"
 
 
 def test_nothing_that_a_fork_does_is_left() -> None:

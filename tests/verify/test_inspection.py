@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gclint.verify.worker.examination.inspection.difference import FirstDifference, first_difference
-from gclint.verify.worker.examination.inspection.digest import digest
+from gclint.verify.worker.examination.inspection.parts import digest
 from gclint.verify.worker.examination.inspection.tape import Event, Input, Tape
 
 pytestmark = pytest.mark.torch

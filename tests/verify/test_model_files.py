@@ -32,7 +32,7 @@ def _is_model(folder: Path, text: str, **others: str) -> bool:
         "from transformers import LlamaForCausalLM\nclass X(LlamaForCausalLM): ...\n",
         "import transformers as t\nclass X(t.BertModel): ...\n",
         "from transformers.models.llama.modeling_llama import LlamaModel as Base\nclass X(Base): ...\n",
-        "Base = PreTrainedModel\nclass X(Base): ...\n",
+        "from transformers import PreTrainedModel\nBase = PreTrainedModel\nclass X(Base): ...\n",
         "def make():\n    class X(PreTrainedModel): ...\n    return X\n\nX = make()\n",
     ],
 )

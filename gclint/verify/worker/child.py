@@ -29,12 +29,12 @@ from gclint.verify.worker.ending import (
     Limits,
     ResourceMeter,
     Sample,
-    StackFrame,
     end_of_exception,
     end_of_status,
     frames_in,
 )
 from gclint.verify.worker.memory_limits import limit_memory, limit_seconds, without_core_dump
+from gclint.verify.worker.modes import SourcePlace
 
 Send = Callable[[str], None]
 """Sends one line, without its end."""
@@ -442,8 +442,7 @@ def _read_end(line: str) -> End | None:
     """Return the end that a line reports; None if something else was written into the pipe."""
     try:
         content = json.loads(line)
-        return End(
-            content["cause"], content["message"], tuple(StackFrame(**each) for each in content["frames"])
-        )
+        frames = tuple(SourcePlace(each["path"], each["line"], each["line"]) for each in content["frames"])
+        return End(content["cause"], content["message"], frames)
     except (ValueError, KeyError, TypeError):
         return None

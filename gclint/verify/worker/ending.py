@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gclint.verify.worker.memory_limits import is_crowded_out, is_out_of_memory
+from gclint.verify.worker.modes import SourcePlace
 
 PROCESSES = 256
 """The most processes of a tree."""
@@ -197,21 +198,13 @@ written into the pipe for results; ``error``: an exception."""
 
 
 @dataclass(frozen=True)
-class StackFrame:
-    """A line of code that was being executed."""
-
-    path: str
-    line: int
-
-
-@dataclass(frozen=True)
 class End:
     """How a process ended."""
 
     cause: Cause
     message: str = ""
     """What happened, as words that follow "there was"."""
-    frames: tuple[StackFrame, ...] = ()
+    frames: tuple[SourcePlace, ...] = ()
     """The frames that were being executed, as far as known, the innermost first."""
     seconds: float = field(default=0.0, compare=False)
     """The CPU time that it and its descendants have used, as far as known."""
@@ -226,12 +219,12 @@ class End:
         """
         return usual is not None and (self.is_idle or seconds > HANGS * usual)
 
-    def place_in(self, path: str) -> StackFrame | None:
+    def place_in(self, path: str) -> SourcePlace | None:
         """Return the innermost line of the file at ``path`` that was being executed."""
         return innermost(self.frames, path)
 
 
-def innermost(frames: Iterable[StackFrame], path: str) -> StackFrame | None:
+def innermost(frames: Iterable[SourcePlace], path: str) -> SourcePlace | None:
     """Return the first of some frames that is in the file at ``path``."""
     real = os.path.realpath(path)
     return next((frame for frame in frames if os.path.realpath(frame.path) == real), None)
@@ -243,7 +236,7 @@ def end_of_exception(error: BaseException) -> End:
     if isinstance(error, SystemExit):
         return End("exit", f"a call of sys.exit({error.code!r})", frames)
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
-        place = StackFrame(error.filename, error.lineno)
+        place = SourcePlace(error.filename, error.lineno, error.lineno)
         column = f":{error.offset}" if error.offset else ""
         text = f"{type(error).__name__}: {error.msg} ({place.path}:{place.line}{column})"
         return End("error", text, (place, *frames))
@@ -257,10 +250,10 @@ def end_of_exception(error: BaseException) -> End:
     return End("error" if isinstance(error, Exception) else "exit", f"{text}{at}", frames)
 
 
-def frames_of(error: BaseException) -> tuple[StackFrame, ...]:
+def frames_of(error: BaseException) -> tuple[SourcePlace, ...]:
     """Return the frames in which an exception was raised, without those of the import system."""
     return tuple(
-        StackFrame(each.filename, each.lineno or 1)
+        SourcePlace(each.filename, each.lineno or 1, each.lineno or 1)
         for each in reversed(traceback.extract_tb(error.__traceback__))
         if not each.filename.startswith("<frozen importlib")
     )
@@ -281,6 +274,6 @@ def end_of_status(status: int, dump: str, seconds: float) -> End:
     return End("killed", f"a signal from outside ({name}{cause})", frames)
 
 
-def frames_in(dump: str) -> tuple[StackFrame, ...]:
+def frames_in(dump: str) -> tuple[SourcePlace, ...]:
     """Return the frames in what the interpreter's fault handler has written."""
-    return tuple(StackFrame(path, int(line)) for path, line in _FRAME.findall(dump))
+    return tuple(SourcePlace(path, int(line), int(line)) for path, line in _FRAME.findall(dump))

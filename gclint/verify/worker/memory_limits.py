@@ -1,15 +1,12 @@
-"""What the system limits of a process, errors about its memory, and the pages that it shares with forks."""
+"""What the system limits of a process, and errors about its memory."""
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import math
 import os
 import re
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from gclint.verify.worker.processes import all_processes
@@ -32,8 +29,6 @@ _SHARE = 0.9
 """The share of a GPU that a process would have had alone."""
 _gpu_limit: list[float] = []
 """The limit in gigabytes of this process and those that it forks."""
-_LARGE = 2 << 20
-_MADV_COLLAPSE = 25
 
 
 def limit_gpu_memory(gigabytes: float) -> None:
@@ -122,27 +117,3 @@ def is_crowded_out(error: BaseException) -> bool:
 def _bytes(pattern: re.Pattern[str], text: str) -> float | None:
     found = pattern.search(text)
     return float(found[1]) * _UNITS[found[2]] if found else None
-
-
-def enlarge_pages() -> None:
-    """Move this process's own memory to large pages, if the system can (Linux from 6.1 on)."""
-    if sys.platform != "linux":
-        return
-    madvise = ctypes.CDLL(None).madvise
-    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    try:
-        for begin, end in _own_memory():
-            madvise(begin, end - begin, _MADV_COLLAPSE)  # If the system refuses, nothing is lost.
-    except OSError:
-        return
-
-
-def _own_memory() -> Iterator[tuple[int, int]]:
-    """Yield the ranges of anonymous memory, in whole large pages."""
-    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
-        addresses, rights, _, _, inode, *name = line.split()
-        if rights == "rw-p" and inode == "0" and name in ([], ["[heap]"]):
-            first, last = (int(each, 16) for each in addresses.split("-"))
-            begin, end = -(-first // _LARGE) * _LARGE, last // _LARGE * _LARGE
-            if begin < end:
-                yield begin, end

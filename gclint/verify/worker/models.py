@@ -7,7 +7,6 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import chain
 from types import ModuleType
 from typing import Any
@@ -63,15 +62,14 @@ class Models:
         try:
             from gclint.verify.worker.classes import model_classes, unsupported
             from gclint.verify.worker.examination.examine import examine
-            from gclint.verify.worker.rehearsal import rehearsed
-            from gclint.verify.worker.synthesis.attempts.search import tiny_models
+            from gclint.verify.worker.synthesis.attempts.search import rehearsed
             from gclint.verify.worker.synthesis.configurations.class_settings import learn
             from gclint.verify.worker.training.training import trained
         except ImportError as error:
             raise CannotWork(f"transformers {version} cannot be used: {error}") from error
         learn(self._known)
         self._classes, self._unsupported = model_classes, unsupported
-        self._examine, self._tiny_models = examine, partial(rehearsed, tiny_models)
+        self._examine, self._tiny_models = examine, rehearsed
         self._trained = trained
         return str(torch.__version__), str(version)
 

@@ -24,7 +24,7 @@ from gclint.verify.worker.ending import End
 from gclint.verify.worker.estimates import EstimateRequest, MemoryEstimate
 from gclint.verify.worker.importing import extend_search_path, import_source, lay_over
 from gclint.verify.worker.isolation import use_home
-from gclint.verify.worker.memory_limits import enlarge_pages, limit_gpu_memory
+from gclint.verify.worker.memory_limits import limit_gpu_memory
 from gclint.verify.worker.models import CannotWork, Models
 from gclint.verify.worker.practices import practices_named
 from gclint.verify.worker.protocol import (
@@ -80,7 +80,6 @@ def serve(
     numerics = program.make_reproducible([device for device, _ in devices])
     send(Environment(platform.python_version(), torch, transformers, devices[0][1], isolation, numerics))
     _freeze()
-    enlarge_pages()
     server = _Server(request, program, [device for device, _ in devices])
     for message in server.messages() if request.question is None else server.answer(request.question):
         send(message)

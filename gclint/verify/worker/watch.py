@@ -124,7 +124,7 @@ class ClassRecord:
     def _failure(self, end: End, reason: str) -> Failure:
         assert self.last is not None
         frame = end.place_in(self.source)
-        places: tuple[SourcePlace, ...] = (SourcePlace(self.source, frame.line, frame.line),) if frame else ()
+        places: tuple[SourcePlace, ...] = (replace(frame, path=self.source),) if frame else ()
         keywords = [site for site in self._known.sites if site.keyword_activations]
         cause, explanation = None, ""
         if (

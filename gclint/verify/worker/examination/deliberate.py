@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 
-from gclint.verify.worker.examination.block_calls import BlockCall, source_lines
+from gclint.verify.worker.examination.block_calls import BlockCall
+from gclint.verify.worker.examination.explaining.mentions import tree_of
 from gclint.verify.worker.examination.phrases import line
 from gclint.verify.worker.protocol import SourcePlace
 
@@ -85,11 +86,7 @@ def _conditions(mine: SourcePlace, yours: SourcePlace) -> Iterator[str]:
 
 @cache
 def _branches(path: str) -> tuple[ast.If, ...]:
-    try:
-        tree = ast.parse("".join(source_lines(path)))
-    except (SyntaxError, OSError):
-        return ()
-    return tuple(each for each in ast.walk(tree) if isinstance(each, ast.If))
+    return tuple(each for each in ast.walk(tree_of(path)) if isinstance(each, ast.If))
 
 
 def _contains(body: Sequence[ast.stmt], place: SourcePlace) -> bool:

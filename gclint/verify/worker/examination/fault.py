@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gclint.verify.worker.ending import FOREIGN, StackFrame, frames_of, innermost
+from gclint.verify.worker.ending import FOREIGN, frames_of, innermost
 from gclint.verify.worker.protocol import SourcePlace
 
 ENDLESS = "endless recomputation"
@@ -24,7 +24,7 @@ class Fault:
     kind: str
     """The name of the exception's class, one of the above, or how the process ended."""
     message: str
-    frames: tuple[StackFrame, ...] = ()
+    frames: tuple[SourcePlace, ...] = ()
     """The frames of the code, the innermost first."""
     is_foreign: bool = False
     """Whether the code may not be at fault: it was slow, or its process was ended from outside."""
@@ -37,7 +37,7 @@ class Fault:
     def place_in(self, path: str) -> SourcePlace | None:
         """Return the innermost line of the file at ``path`` that was being executed."""
         frame = innermost(self.frames, path)
-        return SourcePlace(path, frame.line, frame.line) if frame else None
+        return replace(frame, path=path) if frame else None
 
 
 def fault_of(error: Exception) -> Fault:

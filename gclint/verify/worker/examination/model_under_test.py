@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from inspect import signature
 from typing import Any
@@ -112,7 +112,6 @@ class ModelUnderTest:
         """The arguments that are true or false."""
         self.state = {name: each.detach() for name, each in state_tensors(self.model).items()}
         """The parameters and buffers with which every run starts; a run may change them."""
-        self.copies = {name: each.clone() for name, each in self.state.items()}
 
     def allows(self, scenario: Scenario, blocks: Iterable[str]) -> bool:
         """Return whether the model has what a scenario enables, and blocks for adapters if it needs them."""
@@ -207,9 +206,10 @@ class ModelUnderTest:
                     parameter.detach().mul_(1 + torch.finfo(kind or parameter.dtype).eps * noise)
 
     def enable_checkpointing(self, mode: Mode) -> frozenset[str]:
-        """Enable checkpointing as the release does; return the modules whose flag that disabled."""
+        """Enable checkpointing in a mode that has it; return the modules whose flag that disabled."""
         with _disabled_flags(self.model) as found:
-            enable_checkpointing(self.model, mode)
+            if mode != "plain":
+                enable_checkpointing(self.model, {"use_reentrant": mode == "reentrant"})
         return frozenset(found)
 
     def disable_checkpointing(self) -> None:
@@ -250,21 +250,21 @@ def _disabled_flags(model: nn.Module) -> Iterator[set[str]]:
         nn.Module.__setattr__ = usual
 
 
-def enable_checkpointing(model: Any, mode: Mode, **options: Any) -> None:
-    """Enable checkpointing as the release does, with its options."""
-    arguments = {"use_reentrant": mode == "reentrant"}
-    if hasattr(model, "activation_checkpointing_enable"):
-        model.activation_checkpointing_enable(activation_checkpointing_kwargs=arguments, **options)
-    else:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=arguments, **options)
+def enable_checkpointing(model: Any, arguments: Mapping[str, Any] | None, **options: Any) -> None:
+    """Enable checkpointing as the release does, with arguments of the checkpoint and its own options."""
+    kind = _kind_of_checkpointing(model)
+    getattr(model, f"{kind}_enable")(**{f"{kind}_kwargs": arguments}, **options)
 
 
 def disable_checkpointing(model: Any) -> None:
-    """Disable checkpointing as the release does; newer releases warn about the older name."""
-    if hasattr(model, "activation_checkpointing_disable"):
-        model.activation_checkpointing_disable()
-    else:
-        model.gradient_checkpointing_disable()
+    """Disable checkpointing as the release does."""
+    getattr(model, f"{_kind_of_checkpointing(model)}_disable")()
+
+
+def _kind_of_checkpointing(model: Any) -> str:
+    """Return what the release calls it: newer ones warn about the older name."""
+    is_newer = hasattr(model, "activation_checkpointing_enable")
+    return "activation_checkpointing" if is_newer else "gradient_checkpointing"
 
 
 def is_computed(name: str, value: Any) -> bool:

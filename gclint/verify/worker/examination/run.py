@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 
 from gclint.verify.worker.examination.agreement import deviation, is_nothing, same
@@ -138,41 +137,6 @@ class Run:
     def mode(self) -> Mode:
         """The mode of the steps."""
         return self.conditions.mode
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        """The tensors that the steps computed."""
-        return [
-            each
-            for step in self.steps
-            for each in (*step.outputs.values(), *step.gradients.values())
-            if each is not None
-        ]
-
-    def share(self, other: Run) -> None:
-        """Share the tensors of another run that are the same, bit for bit."""
-        for mine, yours in zip(self.steps, other.steps, strict=False):
-            for own, others in ((mine.outputs, yours.outputs), (mine.gradients, yours.gradients)):
-                own.update({name: each for name, each in others.items() if _are_one(own.get(name), each)})
-
-
-def _are_one(mine: Tensor | None, yours: Tensor | None) -> bool:
-    """Return whether two tensors have the same bits; False for tensors without plain storage."""
-    if mine is None or yours is None or mine.dtype != yours.dtype or mine.shape != yours.shape:
-        return False
-    if not (_is_plain(mine) and _is_plain(yours)):
-        return False
-    one, other = (each.detach().contiguous().view(-1).view(torch.uint8) for each in (mine, yours))
-    return bool(torch.equal(one, other))
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    return (
-        tensor.layout == torch.strided
-        and tensor.device.type == "cpu"
-        and tensor.numel() > 0
-        and not (tensor.is_conj() or tensor.is_neg())
-    )
 
 
 Key = tuple[Literal["gradient", "output", "value", "attribute"], str]

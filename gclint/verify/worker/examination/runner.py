@@ -57,8 +57,6 @@ class Runner:
         self._watch = watch
         self._longest: dict[str, float] = defaultdict(float)
         """The seconds of the longest plain run, by scenario."""
-        self._plain: dict[str, Run] = {}
-        """A plain run of each scenario: tensors that another run shares with it need not be sent."""
 
     def run(self, conditions: Conditions, scales: Mapping[str, float]) -> Run:
         """Run steps from the start; an error of the model, or the death of its process, is part of the run.
@@ -88,17 +86,11 @@ class Runner:
             stages.append(stage)
             self._watch.begin(name, mode, stage)
 
-        plain = self._plain.get(conditions.scenario.reference or name) or Run(conditions)
-
         def work(fork: Fork) -> None:
-            def keep(run: Run) -> None:
-                run.share(plain)
-                fork.keep(run)
-
             watched = (self.blocks, self.watched)
-            keep(Steps(self._under_test, conditions, *watched, scales, fork.send, keep).take())
+            fork.keep(Steps(self._under_test, conditions, *watched, scales, fork.send, fork.keep).take())
 
-        run, end = in_fork(work, receive, (child.seconds() or _SECONDS) / _SHARE, plain.tensors)
+        run, end = in_fork(work, receive, (child.seconds() or _SECONDS) / _SHARE)
         run = run or Run(conditions)
         assert isinstance(run, Run)
         if end.cause == "error":
@@ -107,7 +99,6 @@ class Runner:
             run.stage, run.error = stages[-1], self._fault(end, conditions)
         elif mode == "plain":
             self._longest[name] = max(self._longest[name], end.seconds)
-            self._plain.setdefault(name, run)
         # Unchanged values are not sent.
         run.values = self._under_test.state | run.values
         return run

@@ -26,7 +26,7 @@ _MOST_ITEMS = 1000
 """The most items to look at in one attribute; a table of this size is not what a layer counts with."""
 _NUMERIC = "biufc"
 """The kinds of numpy's types that torch knows as well."""
-_KNOWN = frozenset(vars(nn.Module())) | {
+KNOWN = frozenset(vars(nn.Module())) | {
     "gradient_checkpointing",
     "_gradient_checkpointing_func",
     "_require_grads_hook",
@@ -137,28 +137,20 @@ class ModuleAttributes:
 
         Flags of checkpointing and hooks are left out.
         """
-        known: dict[tuple[int, int], bool] = {}
-
-        def has_changed(before: Any, value: Any) -> bool:
-            pair = (id(before), id(value))
-            if pair not in known:
-                known[pair] = before != snapshot(value)
-            return known[pair]
-
         return {
             f"{name}.{key}" if name else key: value
             for name, (module, kept) in self._kept.items()
             for key, value in vars(module).items()
-            if key not in _KNOWN and (key not in kept or has_changed(kept[key], value))
+            if key not in KNOWN and (key not in kept or kept[key] != snapshot(value))
         }
 
 
 class Values:
     """The parameters and buffers of a model at one moment."""
 
-    def __init__(self, model: nn.Module, copies: Mapping[str, Tensor]) -> None:
+    def __init__(self, model: nn.Module) -> None:
         self._model = model
-        self._kept = {name: _copy(each, copies.get(name)) for name, each in state_tensors(model).items()}
+        self._kept = {name: each.detach().clone() for name, each in state_tensors(model).items()}
 
     def changes(self) -> dict[str, Tensor]:
         """Return the current ones that are new or have changed."""
@@ -182,17 +174,11 @@ def _attributes(module: nn.Module, known: dict[int, Any]) -> dict[str, Any]:
     """Return the snapshots of a module's attributes; modules share most, such as the configuration."""
     found = {}
     for key, value in vars(module).items():
-        if key not in _KNOWN:
+        if key not in KNOWN:
             if id(value) not in known:
                 known[id(value)] = snapshot(value)
             found[key] = known[id(value)]
     return found
-
-
-def _copy(tensor: Tensor, known: Tensor | None) -> Tensor:
-    """Return a copy of a tensor; ``known`` if that is equal, since comparing is cheaper than allocating."""
-    is_known = known is not None and known.device == tensor.device and _equal(known, tensor)
-    return known if known is not None and is_known else tensor.detach().clone()
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:

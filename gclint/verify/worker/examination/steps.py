@@ -125,7 +125,7 @@ class Steps:
         if conditions.evaluated:
             self._evaluate()
             return
-        attributes, values = ModuleAttributes(under_test.model), Values(under_test.model, under_test.copies)
+        attributes, values = ModuleAttributes(under_test.model), Values(under_test.model)
         with self._inspector or nullcontext():
             for number in range(scenario.steps):
                 self._step(number)

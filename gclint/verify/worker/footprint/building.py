@@ -91,7 +91,7 @@ class Trainee:
     def checkpoint(self, model: Any, mode: Mode, **options: Any) -> None:
         """Enable checkpointing in a model, so that all that is trained gets its gradient."""
         if mode != "plain":
-            enable_checkpointing(model, mode, **options)
+            enable_checkpointing(model, {"use_reentrant": mode == "reentrant"}, **options)
         if mode == "reentrant" and self.question.lora is not None:
             model.enable_input_require_grads()
 

@@ -57,7 +57,7 @@ def _prepare(
         warnings.simplefilter("ignore")
         _enable_before(practice, under_test, peft)
         model = peft.get_peft_model(under_test.model, _config(practice, under_test, peft))
-        if practice.mode != "plain" and practice.enabling == "after":
+        if practice.enabling == "after":
             under_test.enable_checkpointing(practice.mode)
     model.train()
     is_plain = practice.mode == "plain"

@@ -17,7 +17,6 @@ from gclint.verify.worker.training.group import (
     Prepared,
     Rank,
     batches,
-    enable_checkpointing,
     preferring,
     trained_parameters,
 )
@@ -32,7 +31,7 @@ Recomputation casts weights again, and adds up gradients in another order.
 def _prepare(
     practice: Practice, under_test: ModelUnderTest, _blocks: Sequence[Block], _rank: Rank
 ) -> Prepared:
-    enable_checkpointing(under_test, practice.mode)
+    under_test.enable_checkpointing(practice.mode)
     kind = under_test.device.type
     return Prepared(
         under_test.model,

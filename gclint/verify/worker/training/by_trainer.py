@@ -20,7 +20,7 @@ from gclint.verify.worker.examination.inspection.checkpoints import (
     Repeated,
     without_checkpoints,
 )
-from gclint.verify.worker.examination.model_under_test import ModelUnderTest, seed
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest, enable_checkpointing, seed
 from gclint.verify.worker.examination.observers import SavedBytes
 from gclint.verify.worker.examination.phrases import of_step
 from gclint.verify.worker.live import NotExaminable
@@ -114,10 +114,7 @@ def is_checkpointed(model: Any) -> dict[str, Any] | None:
 def enable_as_trainer(trainer: Any, is_reentrant: bool | None) -> None:
     """Enable checkpointing as ``train()`` does; by default with the trainer's own arguments."""
     kwargs = arguments_of(trainer)[1] if is_reentrant is None else {"use_reentrant": is_reentrant}
-    if hasattr(trainer.model, "activation_checkpointing_enable"):
-        trainer.model.activation_checkpointing_enable(activation_checkpointing_kwargs=kwargs or None)
-    else:
-        trainer.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=kwargs)
+    enable_checkpointing(trainer.model, kwargs or None)
 
 
 def first_batches(trainer: Any, count: int) -> list[dict[str, Any]]:

@@ -20,7 +20,6 @@ from gclint.verify.worker.training.group import (
     Rank,
     Seen,
     batches,
-    enable_checkpointing,
     listed,
     preferring,
     trained_parameters,
@@ -37,7 +36,7 @@ def _prepare(
     assert isinstance(practice, CompilePractice)
     parameters = trained_parameters(under_test.model)
     made = batches(under_test, sets_cache=not practice.is_cached)
-    enable_checkpointing(under_test, practice.mode)
+    under_test.enable_checkpointing(practice.mode)
     if not practice.is_compiled:
         return Prepared(under_test.model, parameters, made)
     _enable()

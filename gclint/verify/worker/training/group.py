@@ -17,7 +17,7 @@ from gclint.verify.worker.examination.agreement import Agreement, compare
 from gclint.verify.worker.examination.blocks import Block
 from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.practices import MISSING_LIBRARY, Practice
-from gclint.verify.worker.protocol import Advice, Mode, SetUp
+from gclint.verify.worker.protocol import Advice, SetUp
 from gclint.verify.worker.scenarios import scenario_named
 
 
@@ -177,12 +177,6 @@ def preferring(group: str, where: str, setting: str, failing: Sequence[SetUp]) -
 def listed(failing: Sequence[SetUp]) -> str:
     """Return the names of rows, each with how it fails."""
     return ", ".join(f"{each.name} ({each.symptom})" for each in failing)
-
-
-def enable_checkpointing(under_test: ModelUnderTest, mode: Mode) -> None:
-    """Enable checkpointing, unless the mode is ``plain``."""
-    if mode != "plain":
-        under_test.enable_checkpointing(mode)
 
 
 def trained_parameters(model: nn.Module) -> Callable[[], Mapping[str, Tensor]]:

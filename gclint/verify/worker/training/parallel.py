@@ -43,7 +43,6 @@ from gclint.verify.worker.training.group import (
     Prepared,
     Rank,
     batches,
-    enable_checkpointing,
     library,
     trained_parameters,
 )
@@ -70,7 +69,7 @@ def prepare(practice: Practice, under_test: ModelUnderTest, _blocks: Sequence[Bl
     model = _with_adapters(under_test, practice.mode) if practice.has_adapters else under_test.model
     parameters = trained_parameters(model)
     if not practice.by_trainer:
-        enable_checkpointing(under_test, practice.mode)
+        under_test.enable_checkpointing(practice.mode)
     if not practice.is_wrapped:
         return Prepared(model, parameters, made, in_loss=_loss)
     join(rank)

@@ -25,8 +25,8 @@ from gclint.verify.worker.training.group import (
     Rank,
     batches,
     calls_with,
-    enable_checkpointing,
     library,
+    listed,
     trained_parameters,
 )
 from gclint.verify.worker.training.parallel import join
@@ -54,7 +54,7 @@ def _prepare(practice: Practice, under_test: ModelUnderTest, blocks: Sequence[Bl
     made = batches(under_test, sets_cache=not practice.is_cached)
     if practice.by == SHARDED:
         _shard(under_test, blocks, rank)
-        enable_checkpointing(under_test, practice.mode)
+        under_test.enable_checkpointing(practice.mode)
         return Prepared(under_test.model, trained_parameters(under_test.model), made)
     if practice.mode == "plain":
         return Prepared(under_test.model, parameters, made)
@@ -163,10 +163,8 @@ def advise(rows: Sequence[SetUp]) -> Advice | None:
     settings = _sharding({each.name: each.outcome for each in rows})
     if settings:
         return Advice(WRAPPER, "; ".join(settings), f"{capitalised('; '.join(settings))}.")
-    failing = [f"{each.name} ({each.symptom})" for each in rows if each.outcome == "fails"]
-    if failing:
-        return Advice(WRAPPER, "", f"No set-up that was run works: {', '.join(failing)}.")
-    return None
+    failing = listed([each for each in rows if each.outcome == "fails"])
+    return Advice(WRAPPER, "", f"No set-up that was run works: {failing}.") if failing else None
 
 
 def _sharding(outcomes: Mapping[str, str]) -> list[str]:

@@ -62,7 +62,8 @@ def _read(path: str, first: int, last: int) -> frozenset[str]:
 
 
 @cache
-def _tree(path: str) -> ast.Module:
+def tree_of(path: str) -> ast.Module:
+    """Return the tree of a file of the model, as it was imported."""
     try:
         return ast.parse("".join(source_lines(path)))
     except SyntaxError:  # What is at this path is not what was imported.
@@ -72,13 +73,13 @@ def _tree(path: str) -> ast.Module:
 @cache
 def _spans(path: str) -> tuple[tuple[int, int, str], ...]:
     """Return the first and last line of each function, with its name."""
-    functions = [each for each in ast.walk(_tree(path)) if isinstance(each, FUNCTIONS)]
+    functions = [each for each in ast.walk(tree_of(path)) if isinstance(each, FUNCTIONS)]
     return tuple((each.lineno, each.end_lineno or each.lineno, each.name) for each in functions)
 
 
 @cache
 def _words(path: str) -> tuple[tuple[int, str], ...]:
-    tree = _tree(path)
+    tree = tree_of(path)
     written = {id(each) for node in ast.walk(tree) for each in _written(node)}
     return tuple(word for node in ast.walk(tree) if id(node) not in written for word in _named(node))
 

@@ -37,7 +37,7 @@ def is_hook_failed(fault: Fault) -> bool:
 def changed_at(fault: Fault) -> tuple[SourcePlace, ...]:
     """Return the line of the model that changes something in place."""
     frame = next((each for each in fault.frames if not each.path.startswith(_TORCH)), None)
-    return () if frame is None else (SourcePlace(frame.path, frame.line, frame.line),)
+    return () if frame is None else (frame,)
 
 
 def leaf_explanation(*, frozen: bool) -> str:

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Literal
 
-from gclint.verify.worker.examination.inspection.digest import Digest
+from gclint.verify.worker.examination.inspection.parts import Digest
 from gclint.verify.worker.examination.inspection.tape import Event, Input, events_within
 from gclint.verify.worker.protocol import SourcePlace
 

@@ -13,11 +13,10 @@ from torch.utils.hooks import RemovableHandle
 from gclint.verify.worker.examination.block_calls import call_place, calling_place, model_frames
 from gclint.verify.worker.examination.inspection.checkpoints import CheckpointCall, Checkpoints, Observer
 from gclint.verify.worker.examination.inspection.difference import FirstDifference, first_difference
-from gclint.verify.worker.examination.inspection.digest import digest
-from gclint.verify.worker.examination.inspection.parts import tensors_within
+from gclint.verify.worker.examination.inspection.parts import digest, tensors_within
 from gclint.verify.worker.examination.inspection.readable import ReadableState, StateChange, closure
-from gclint.verify.worker.examination.inspection.tape import Event, Tape, storage
-from gclint.verify.worker.examination.tensors import tensors_in
+from gclint.verify.worker.examination.inspection.tape import Event, Tape
+from gclint.verify.worker.examination.tensors import address_of, tensors_in
 from gclint.verify.worker.protocol import SourcePlace
 
 
@@ -137,7 +136,7 @@ class Inspector(Observer):
             elif observed.changes is None:
                 for change in observed.compare(self._state(region, arguments)):
                     tensor = observed.readable.tensor(change)
-                    written = self._tape.written.get(storage(tensor)) if tensor is not None else None
+                    written = self._tape.written.get(address_of(tensor)) if tensor is not None else None
                     if written is not None:
                         self._settings.setdefault(change.place, AttributeAssignment(*written))
 

@@ -27,17 +27,14 @@ from gclint.verify.worker.examination.inspection.parts import (
     generator_state,
     is_of_models,
 )
+from gclint.verify.worker.examination.state import KNOWN
 
 Holder = Literal[
     "attribute", "argument", "weight", "module", "mode", "hook", "global", "class", "default", "closure",
     "generator", "torch", "config", "environment",
 ]  # fmt: skip
 TORCH = "the state of torch's random numbers"
-_SKIPPED = frozenset(
-    ("gradient_checkpointing", "_gradient_checkpointing_func", "_require_grads_hook", "_require_grads_hooks")
-)
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
-_OF_THE_FRAMEWORK = frozenset(vars(nn.Module()))
 _SETTINGS = (
     "are_deterministic_algorithms_enabled", "get_default_device", "get_float32_matmul_precision",
     "get_num_threads", "is_inference_mode_enabled",
@@ -220,7 +217,7 @@ def _attributes(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
         for name, value in vars(module).items():
             if isinstance(value, PretrainedConfig):
                 configurations[id(value)] = value
-            elif name not in _OF_THE_FRAMEWORK and name not in _SKIPPED:
+            elif name not in KNOWN:
                 yield "generator" if generator_state(value) is not None else "attribute", owner, name, value
         for name, value in module._buffers.items():
             yield "attribute", owner, name, value

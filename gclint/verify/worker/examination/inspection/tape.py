@@ -13,8 +13,8 @@ from torch.overrides import TorchFunctionMode
 
 from gclint.verify.worker.examination.block_calls import bound, is_asked_by_model, model_frames
 from gclint.verify.worker.examination.inspection.checkpoints import CheckpointCall, Observer
-from gclint.verify.worker.examination.inspection.digest import Digest, digest, shape
-from gclint.verify.worker.examination.tensors import all_tensors
+from gclint.verify.worker.examination.inspection.parts import Digest, digest, shape
+from gclint.verify.worker.examination.tensors import address_of, all_tensors
 from gclint.verify.worker.protocol import SourcePlace
 
 _MAKE = frozenset(
@@ -49,28 +49,20 @@ class Unset:
 
     def __init__(self) -> None:
         # As long as the tensors are alive, their addresses stay unique.
-        self._made: dict[int, Tensor] = {}
+        self._made: dict[int | None, Tensor] = {}
 
     def follow(self, operation: str, outputs: Iterable[Tensor]) -> None:
         """Record what an operation has allocated or filled."""
         for each in outputs:
-            if operation in _MAKE and (key := storage(each)):
+            if operation in _MAKE and (key := address_of(each)):
                 self._made[key] = each
             elif operation in _FILL:
-                made = self._made.get(storage(each))
+                made = self._made.get(address_of(each))
                 if made is not None and made.numel() == each.numel():
-                    del self._made[storage(each)]
+                    del self._made[address_of(each)]
 
     def __contains__(self, value: object) -> bool:
-        return bool(self._made) and isinstance(value, Tensor) and storage(value) in self._made
-
-
-def storage(tensor: Tensor) -> int:
-    """Return the address of a tensor's storage, which its views share; 0 if it is unknown."""
-    try:
-        return int(tensor.untyped_storage().data_ptr())
-    except (RuntimeError, NotImplementedError):
-        return 0
+        return bool(self._made) and isinstance(value, Tensor) and address_of(value) in self._made
 
 
 @dataclass(frozen=True)
@@ -124,7 +116,7 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
         """The forward pass."""
         self.runs: dict[CheckpointCall, list[Event]] = {}
         """The runs of each checkpoint, of which the first is in the forward pass."""
-        self.written: dict[int, tuple[SourcePlace, bool]] = {}
+        self.written: dict[int | None, tuple[SourcePlace, bool]] = {}
         """The last line that wrote to each storage, and whether it is in a checkpoint."""
         self._open = [self.root]
         self._names: dict[int, str] = {
@@ -139,7 +131,7 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
         self._left = _MOST
         self._saved: list[Digest] = []
         """What has been saved of the current operation."""
-        self._arguments: dict[int, str] = {}
+        self._arguments: dict[int | None, str] = {}
         """The arguments of the current checkpoint."""
         self._is_forward = False
         self._is_busy = False
@@ -191,7 +183,7 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
             self._arguments = {
                 key: str(index)
                 for index, each in enumerate(arguments)
-                if isinstance(each, Tensor) and (key := storage(each))
+                if isinstance(each, Tensor) and (key := address_of(each))
             }
 
     def end(self, region: CheckpointCall, result: Any, is_complete: bool) -> None:
@@ -298,7 +290,7 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
     def _write(self, tensor: Any) -> None:
         for place in _stack()[:1] if isinstance(tensor, Tensor) else ():
             is_within = any(each.kind == "checkpoint" for each in self._open[1:])
-            self.written[storage(tensor)] = (place, is_within)
+            self.written[address_of(tensor)] = (place, is_within)
 
     def _add(self, event: Event) -> None:
         if self._left:
@@ -317,7 +309,7 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
         held = self._names.get(id(value), "")
         if id(value) in self._parameters:
             return Input(name, "parameter", Digest(f"the parameter `{held}`"), held)
-        position = self._arguments.get(storage(value))
+        position = self._arguments.get(address_of(value))
         if position is not None:
             return Input(name, "argument", self._digest(value), position)
         source = "result" if id(value) in self._made else "kept"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
 
+from gclint.verify.worker import child
+from gclint.verify.worker.examination.forked import Fork, in_fork
 from gclint.verify.worker.scenarios import DEEP, OPTION
 from gclint.verify.worker.synthesis.attempts import trial
 from gclint.verify.worker.synthesis.attempts.options import (
@@ -44,6 +48,8 @@ _LONGER = (3, -3)
 _ATTEMPTS = 10
 _SECONDS = 6.0
 """The limit in processor time, so that a busy machine finds as much as an idle one."""
+_LIMIT = 120.0
+"""The time limit of a class that has none."""
 _SIZES = (
     Sizes(),
     Sizes(derived=True),
@@ -178,6 +184,44 @@ def tiny_models(model_class: Any) -> Iterator[TinyModel]:
         yield optional
 
 
+def rehearsed(model_class: Any) -> Iterator[TinyModel]:
+    """Yield what :func:`tiny_models` does, made in a fork.
+
+    An attempt changes counters, caches and random states as a run does, and runs a backward pass: none of
+    that may remain in the process from which all runs start.
+
+    Raises:
+        NotSynthesisable: no tiny model was found, or the attempts killed the process.
+    """
+
+    def work(fork: Fork) -> None:
+        known, found, error = frozenset(sys.modules), [], None
+        waiting = iter(tiny_models(model_class))
+        while error is None:
+            try:
+                found.append(next(waiting))
+            except StopIteration:
+                break
+            except NotSynthesisable as reason:
+                error = reason
+            # This is all that remains if the next one kills this process.
+            fork.keep((found, error, [name for name in sys.modules if name not in known]))
+
+    kept, end = in_fork(work, lambda line: None, child.seconds() or _LIMIT)
+    if end.cause == "error":
+        raise RuntimeError(end.message)
+    found, error, imported = kept or ([], None, [])
+    for name in imported:
+        # Otherwise every run would import it.
+        with suppress(Exception):
+            importlib.import_module(name)
+    yield from found
+    if end.cause != "done":
+        raise NotSynthesisable(end.cause, f"there was {end.message} in an attempt to run it")
+    if error is not None:
+        raise error
+
+
 def _deeper(default: Situation) -> TinyModel | None:
     """Return the tiny model with as many layers as by default, or None if it does not run."""
     counts = [
@@ -308,8 +352,6 @@ def _make_situation(model_class: Any, default: Any, plan: Plan) -> Situation:
                 or (owner == type(part).__name__)
             ):
                 fields[name] = value
-    if plan.attention is not None:
-        config._attn_implementation = plan.attention
     return Situation(model_class, config, plan, whole)
 
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from gclint.verify.worker import randomness
 from gclint.verify.worker.examination.tensors import all_tensors
-from gclint.verify.worker.synthesis.configurations.tree import along, descendants, find
+from gclint.verify.worker.synthesis.configurations.tree import along, find
 from gclint.verify.worker.tiny_model import NotSynthesisable
 
 LARGEST = 20_000_000
@@ -38,10 +38,6 @@ def constructor_arguments(model_class: Any, config: Any) -> dict[str, Any]:
 
 
 def _value(parameter: inspect.Parameter, config: Any) -> Any:
-    wanted = parameter.annotation if inspect.isclass(parameter.annotation) else None
-    for part in descendants(config):
-        if wanted is not None and wanted is not int and isinstance(part, wanted):
-            return part
     if "grid" in parameter.name or "resolution" in parameter.name:
         side = along(find(config, "image_size", default=32), 0)
         patch = along(find(config, "patch_size", default=8), 0)

@@ -22,12 +22,6 @@ def shrink_rope(part: Any, original: dict[str, Any]) -> None:
     for name, value in list(fields.items()):
         if isinstance(name, str) and "rope" in name and isinstance(value, dict):
             fields[name] = _scale(value, before, after)
-        elif (
-            isinstance(name, str)
-            and name.endswith(("mrope_section", "rope_section"))
-            and isinstance(value, list)
-        ):
-            fields[name] = _sections(value, before, after)
 
 
 def fill_sections(config: Any, source: str) -> None:

@@ -58,10 +58,6 @@ def children(config: Any) -> Iterator[tuple[str, Any]]:
             isinstance(value, dict) and value and name.endswith(("config", "_cfg"))
         ):
             yield name, value
-        elif isinstance(value, list | tuple):
-            for each in value:
-                if is_configuration_class(type(each)):
-                    yield name, each
 
 
 def descendants(config: Any) -> Iterator[Any]:

@@ -109,21 +109,6 @@ def lists_for_tuples(situation: Situation, failure: ForwardError) -> Plan | None
     return situation.plan.with_values({("=", word): list(situation.get(word)) for word in tuples})
 
 
-def more_heads(situation: Situation, failure: ForwardError) -> Plan | None:
-    """Attention maps used as channels, whose number a convolution or normalisation restricts."""
-    numbers = failure.numbers(r"(?:input_channels|attention heads) must be divisible by (\d+)")
-    sizes = situation.plan.sizes
-    return replace(situation.plan, sizes=replace(sizes, heads=numbers[0])) if numbers else None
-
-
-def eager_attention(situation: Situation, failure: ForwardError) -> Plan | None:
-    """A class that has no other implementation of attention."""
-    named = "att(?:ention|n)_implementation|attention implementation|sdpa|scaled_dot_product|eager|flash|flex"
-    if not re.search(named, failure.message, re.I):
-        return None
-    return replace(situation.plan, attention="eager")
-
-
 def input_width(situation: Situation, failure: ForwardError) -> Plan | None:
     """A layer that is not as wide as its input, such as one that joins two parts of a model."""
     widths = failure.numbers(r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)")

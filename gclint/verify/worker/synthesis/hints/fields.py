@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-import sys
 from dataclasses import replace
 from typing import Any
 
 from gclint.verify.worker.synthesis.configurations.fields import Unit, kind_of
-from gclint.verify.worker.synthesis.configurations.rope import head_width
-from gclint.verify.worker.synthesis.configurations.tree import fields_of, is_configuration_class
+from gclint.verify.worker.synthesis.configurations.tree import fields_of
 from gclint.verify.worker.synthesis.hints.failure import ForwardError
 from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
@@ -25,24 +22,7 @@ def missing(situation: Situation, failure: ForwardError) -> Plan | None:
     absent = 0 if kind_of(missing[2]) is Unit.TOKEN else False if missing[2].endswith("bias") else None
     if absent is not None:
         return situation.plan.with_values({(missing[1], missing[2]): absent})
-    default = _default_of_part(failure, missing[2])
-    plan = None if isinstance(default, str) else _with_value(situation, missing[1], missing[2])
-    if plan is None and default is not None:
-        return situation.plan.with_values({(missing[1], missing[2]): default})
-    return plan
-
-
-def _default_of_part(failure: ForwardError, name: str) -> Any:
-    """Return the default of the field ``name`` in the configuration class of the module that reads it."""
-    for variables, _ in failure.frames:
-        module = sys.modules.get(type(variables.get("self")).__module__)
-        there = [] if module is None else list(vars(module).values())
-        kinds = [each for each in there if is_configuration_class(each)]
-        for kind in kinds:
-            default = inspect.signature(kind.__init__).parameters.get(name)
-            if default is not None and isinstance(default.default, str | int | float):
-                return default.default
-    return None
+    return _with_value(situation, missing[1], missing[2])
 
 
 def empty(situation: Situation, failure: ForwardError) -> Plan | None:
@@ -164,21 +144,6 @@ def scaling(situation: Situation, failure: ForwardError) -> Plan | None:
     # Newer releases store under the newer name what is read under the older one.
     plan = situation.plan.with_values({("", "rope_scaling"): rope, ("", "rope_parameters"): rope})
     return plan if plan != situation.plan else None
-
-
-def named_sections(situation: Situation, failure: ForwardError) -> Plan | None:
-    """Rotary sections that have no default."""
-    name = failure.error.args[0] if isinstance(failure.error, KeyError) and failure.error.args else None
-    if not isinstance(name, str) or not name.endswith("section"):
-        return None
-    values = {}
-    for part in situation.parts:
-        rope = fields_of(part).get("rope_parameters") or fields_of(part).get("rope_scaling")
-        width = head_width(fields_of(part))
-        if isinstance(rope, dict) and name not in rope and width:
-            field = "rope_parameters" if fields_of(part).get("rope_parameters") else "rope_scaling"
-            values[type(part).__name__, field] = {**rope, name: _sections_of_axes(width // 2)}
-    return situation.plan.with_values(values) if values else None
 
 
 def _sections_of_axes(total: int) -> list[int]:

@@ -96,9 +96,6 @@ def asked_for(situation: Situation, failure: ForwardError) -> Plan | None:
     names -= set(failure.inputs)
     # A required input is given anyway, unless nothing is known about it.
     names = {name for name in names if situation.parameters[name].default is not inspect.Parameter.empty}
-    if len(names) == 2 and re.search(r"\beither\b.* or ", failure.message):
-        # The two exclude each other.
-        names = {min(names, key=failure.message.index)}
     return replace(situation.plan, also=situation.plan.also | names) if names else None
 
 

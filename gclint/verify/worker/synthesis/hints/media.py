@@ -14,11 +14,6 @@ from gclint.verify.worker.synthesis.inputs.situation import Plan, Situation
 
 _LARGEST = 256
 """The side of the largest image, in pixels."""
-_WINDOWS = (
-    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",
-    r"output with shape \[.*, (\d+)\] doesn't match the broadcast shape \[.*, (\d+)\]",
-    r"dimensions of batch2 tensor to be: \[\d+, (\d+)\] but got: \[\d+, (\d+)\]",
-)
 _SAMPLES = 1000
 """A tensor whose last dimension is longer than this holds samples, not a spectrogram."""
 
@@ -41,16 +36,6 @@ def fewer_tokens(situation: Situation, failure: ForwardError) -> Plan | None:
 def larger_for_padding(situation: Situation, failure: ForwardError) -> Plan | None:
     """Images so small that the last stage is smaller than its reflection padding."""
     if "Padding size should be less than the corresponding input dimension" not in failure.message:
-        return None
-    return _twice(situation)
-
-
-def larger_for_windows(situation: Situation, failure: ForwardError) -> Plan | None:
-    """Stages that are smaller than the windows of attention."""
-    sides = next(filter(None, map(failure.numbers, _WINDOWS)), None)
-    if sides is None or not isinstance(situation.get("window_size"), int):
-        return None
-    if any(math.isqrt(side) ** 2 != side for side in sides):
         return None
     return _twice(situation)
 

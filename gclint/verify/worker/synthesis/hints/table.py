@@ -15,7 +15,6 @@ HINTS: tuple[Hint, ...] = (
     # Messages and numbers that leave little doubt.
     media.fewer_tokens,
     media.larger_for_padding,
-    media.larger_for_windows,
     media.larger_patches,
     media.patch_grid,
     media.all_stages,
@@ -30,7 +29,6 @@ HINTS: tuple[Hint, ...] = (
     inputs.written_into_places,
     inputs.embeddings,
     fields.scaling,
-    fields.named_sections,
     fields.turned_width,
     shapes.dimensions,
     shapes.width,
@@ -50,7 +48,6 @@ HINTS: tuple[Hint, ...] = (
     inputs.in_place_of_values,
     shapes.stated,
     inputs.shorter,
-    configuration.more_heads,
     configuration.input_width,
     configuration.kinds,
     configuration.enabled,
@@ -67,7 +64,6 @@ HINTS: tuple[Hint, ...] = (
     # Guesses.
     inputs.none_in_line,
     inputs.asked_for,
-    configuration.eager_attention,
     shapes.single_item,
     inputs.without_sizes,
     fields.all_empty,

@@ -294,8 +294,6 @@ def _adjust(situation: Situation, name: str, value: Any) -> Any:
         )
     if name in plan.ranks:
         value = _raised(situation, name, value, plan.ranks[name])
-        while value.dim() > plan.ranks[name] >= 1:
-            value = value[0] if value.shape[0] == situation.batch else value.flatten(0, 1)
     if name in plan.transposed and value.dim() >= 2:
         value = value.transpose(-1, -2).contiguous()
     return value

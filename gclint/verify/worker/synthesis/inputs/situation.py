@@ -27,8 +27,6 @@ class Plan:
     """What an attempt does differently from the rules, learnt from the errors of earlier attempts."""
 
     sizes: Sizes = field(default_factory=Sizes)
-    attention: str | None = None
-    """The attention implementation; None leaves it to the model."""
     batch: int = 2
     """How many items the inputs have."""
     length: int = 12
