@@ -449,10 +449,9 @@ class Expressions(Calls):
         return unknown("what is awaited")
 
     def _value_yield(self, node: ast.Yield, frame: Frame) -> Value:
-        if node.value is not None:
-            box = self.box(node, ITERATOR)
-            frame.returned.append(of(box))
-            self.fill(box, self.value(node.value, frame))
+        box = self.box(node, ITERATOR)
+        frame.returned.append(of(box))
+        self.fill(box, NONE if node.value is None else self.value(node.value, frame))
         return NONE
 
     def _value_yieldfrom(self, node: ast.YieldFrom, frame: Frame) -> Value:

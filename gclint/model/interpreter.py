@@ -13,9 +13,10 @@ from functools import cache
 
 from gclint.code.walk import walk
 from gclint.model import known
+from gclint.model.calls import shared
 from gclint.model.expressions import Expressions
 from gclint.model.frames import Frame
-from gclint.model.gradients import records
+from gclint.model.gradients import Recording, records
 from gclint.model.notes import Kind
 from gclint.model.objects import is_argument
 from gclint.model.reading import bindings, note_binding, read
@@ -23,6 +24,7 @@ from gclint.model.spaces import Space
 from gclint.model.values import (
     NEVER,
     NONE,
+    PLAIN,
     Box,
     Call,
     Class,
@@ -105,8 +107,20 @@ class Interpreter(Expressions):
         for each in parts if self.caught else ():
             if each is not None:
                 error = self.value(each, frame)
+                self._throw(error, each, frame)
                 classes = Value(frozenset(one for one in error.things if isinstance(one, Class)))
                 self.call(classes, Call(), each, frame)
+
+    def _throw(self, error: Value, node: ast.expr, frame: Frame) -> None:
+        """Take note of what an error holds, of which something that handles it may change any part."""
+        held = [error]
+        for thing in error.things:
+            held += thing.attributes.values() if isinstance(thing, Object) else ()
+        if isinstance(node, ast.Call):
+            self.quiet += 1
+            held += self.given(node, frame).all()
+            self.quiet -= 1
+        self.fill(self.spaces.thrown, Value(PLAIN.things, shared(held)))
 
     def _follow_pass(self, node: ast.Pass, frame: Frame) -> None:
         pass
@@ -374,19 +388,22 @@ class Interpreter(Expressions):
         frame.is_dead = True
 
     def _follow_with(self, node: ast.With, frame: Frame) -> None:
-        outer = self.unrecorded
+        outer = self.unrecorded, self.perhaps_unrecorded
         for each in node.items:
             value = self.value(each.context_expr, frame)
-            if isinstance(each.context_expr, ast.Call):
-                is_recorded = records(self.quietly(each.context_expr.func, frame), each.context_expr)
-                if is_recorded is not None:
-                    self.unrecorded = 0 if is_recorded else self.unrecorded + 1
+            context = each.context_expr
+            made = self.quietly(context.func, frame) if isinstance(context, ast.Call) else value
+            recording = records(made, context)
+            if recording is Recording.ON:
+                self.unrecorded = self.perhaps_unrecorded = 0
+            self.unrecorded += recording is Recording.OFF
+            self.perhaps_unrecorded += recording is Recording.UNKNOWN
             if not self._is_plain_context(each.context_expr, value, frame):
                 self.note("enters a context of which nothing is known", node, frame)
             if each.optional_vars is not None:
                 self.assign(each.optional_vars, value, frame)
         self.body(node.body, frame)
-        self.unrecorded = outer
+        self.unrecorded, self.perhaps_unrecorded = outer
 
     def _is_plain_context(self, node: ast.expr, value: Value, frame: Frame) -> bool:
         """Tell whether a context leaves no trace."""
@@ -413,7 +430,8 @@ class Interpreter(Expressions):
             if self.is_running and _may_end_early(node.body) and self._handles_any(types, handler):
                 self.note("handles the error by which recomputation ends early", handler, frame)
             if handler.name is not None:
-                self.bind(handler.name, unknown("an error"), frame)
+                thrown = self.item(of(self.spaces.thrown))
+                self.bind(handler.name, unknown("an error", thrown.roots), frame)
             self.body(handler.body, frame)
             if not frame.is_dead:
                 ways.append(frame.names)

@@ -348,6 +348,14 @@ CONTEXTS = names(
     """
 )
 """Contexts that leave no trace."""
+RESTORED = CONTEXTS | names(
+    """
+    torch.inference_mode torch.device torch.cuda.device torch.cuda.stream torch.profiler.profile
+    torch.profiler.record_function torch.autograd.profiler.record_function torch.autograd.profiler.profile
+    torch.autograd.graph.save_on_cpu
+    """
+)
+"""Contexts that recomputation is in as well, or that do not change what is computed."""
 SAME = names(
     """
     transformers.pytorch_utils.prune_linear_layer transformers.pytorch_utils.prune_conv1d_layer

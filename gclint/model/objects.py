@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from gclint.code.names import names
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
-from gclint.model.gradients import is_constant, type_of
+from gclint.model.gradients import Recording, is_constant, records, type_of
 from gclint.model.notes import Kind, Note, Root
 from gclint.model.reading import ANY, Cell, Reading, note_assignment
 from gclint.model.spaces import Space, Spaces
@@ -140,6 +140,8 @@ class Objects:
         """In how many bodies of ``try`` statements it is that handle errors."""
         self.unrecorded = 0
         """In how many contexts it is in which no gradients are recorded."""
+        self.perhaps_unrecorded = 0
+        """In how many it is of which that is not known."""
         self._steps = 0
         self._most_steps = most_steps
 
@@ -192,7 +194,10 @@ class Objects:
     def tensor(self, values: Iterable[Value], roots: Iterable[Root] = ()) -> Value:
         """Return a tensor that is computed from these."""
         given = tuple(values)
-        return of(Tensor(is_constant=self.unrecorded > 0 or is_constant(*given)), roots=roots)
+        if self.unrecorded or is_constant(*given):
+            return of(Tensor(is_constant=True), roots=roots)
+        other = (Tensor(is_constant=True),) if self.perhaps_unrecorded else ()
+        return of(Tensor(), *other, roots=roots)
 
     def mix(self, target: Value, values: Iterable[Value]) -> None:
         """Follow that values are put into another one in place."""
@@ -480,7 +485,8 @@ class Objects:
                 return self.value(target.value, frame)
             made = self.value(target, frame)
             names = {one.name if isinstance(one, External) else "" for one in made.things}
-            if names and names <= known.DECORATORS:
+            is_of_gradients = records(made, each) in (Recording.ON, Recording.OFF)
+            if is_of_gradients or (names and names <= known.DECORATORS):
                 for given in _given(each) if not self.quiet else ():
                     self.value(given, frame)
                 continue
@@ -749,7 +755,10 @@ class Objects:
         if isinstance(thing, Constant) and thing.value is None:
             return NEVER
         self.note(f"reads `{name}` of {what_of(thing)}, of which nothing is known", node, frame)
-        return unknown(f"`{name}`", value.roots)
+        held = thing.named(name) if isinstance(thing, Box) else None
+        if isinstance(thing, Fixed) or (isinstance(thing, Box) and thing.kind == "tuple"):
+            held = self.item(of(thing))  # It may have names for its items.
+        return with_roots(held, value.roots) if held else unknown(f"`{name}`", value.roots)
 
     def _of_made(self, thing: Made, value: Value, name: str) -> Value:
         if thing.name in known.GENERATORS:

@@ -115,14 +115,6 @@ _TRANSFORMS = names(
 """Functions that make functions of functions, and set nothing."""
 _MAPPING = names("torch.vmap torch.func.vmap")
 """Functions that are followed as what they are given, which they run inside of a transform."""
-_RESTORED = known.CONTEXTS | names(
-    """
-    torch.inference_mode torch.device torch.cuda.device torch.cuda.stream torch.profiler.profile
-    torch.profiler.record_function torch.autograd.profiler.record_function torch.autograd.profiler.profile
-    torch.autograd.graph.save_on_cpu
-    """
-)
-"""Contexts that recomputation is in as well, or that do not change what is computed."""
 _ENTERING_ALL = names("transformers.utils.ContextManagers transformers.utils.generic.ContextManagers")
 """Contexts that enter all contexts of a list."""
 _OF_LAYERS = names("gradient_checkpointing _gradient_checkpointing_func _can_checkpoint_with_cache")
@@ -385,15 +377,18 @@ class Surroundings(Freezing):
             yield Matter.USED_UP
         if any(_captures(thing) for each in given for thing in each.things):
             yield Matter.CAPTURED
-        if not self.unrecorded and not any(map(_requires_grad, (*given, *loose))):
+        is_recorded = (
+            not self.unrecorded and not self.perhaps_unrecorded
+        )  # Or nothing is recomputed, perhaps.
+        if is_recorded and not any(map(_requires_grad, (*given, *loose))):
             yield Matter.CONSTANT
 
     # -- what is held
 
     @staticmethod
     def _home(frame: Frame) -> Frame:
-        """Return the frame of a function for that of a comprehension in it."""
-        while frame.is_of_comprehension and frame.parent is not None:
+        """Return the frame of a function for that of a comprehension, or of a class's body, in it."""
+        while (frame.is_of_comprehension or frame.is_of_class) and frame.parent is not None:
             frame = frame.parent
         return frame
 
@@ -768,14 +763,14 @@ class Surroundings(Freezing):
         if is_all and isinstance(context, ast.Call):
             given = (*context.args, *(each.value for each in context.keywords))
             return all(self._is_restored(each, frame) for one in given for each in _listed(one))
-        restored = _RESTORED
+        restored = known.RESTORED
         if isinstance(context, ast.Call) and context.args and _is_true(self.quietly(context.args[0], frame)):
-            restored = _RESTORED | {"torch.set_grad_enabled"}
+            restored = known.RESTORED | {"torch.set_grad_enabled"}
         return bool(made) and all(isinstance(each, External) and each.name in restored for each in made)
 
-    def _call_back(self, call: Call, node: ast.expr, frame: Frame) -> None:
+    def _call_back(self, call: Call, node: ast.expr, frame: Frame, receiver: Value = NEVER) -> Value:
         with self._in(None if self._external in _RUNNING else f"`{self._external}`"):
-            super()._call_back(call, node, frame)
+            return super()._call_back(call, node, frame, receiver)
 
     # -- what is asked for
 
