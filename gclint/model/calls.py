@@ -306,6 +306,15 @@ class Calls(Protocols):
         """Follow the body of a function."""
         raise NotImplementedError
 
+    def make(self, kind: Class, call: Call, node: ast.AST, frame: Frame) -> Value:
+        """Return an object of a class, which holds what it is made with unless it has code for that."""
+        made = super().make(kind, call, node, frame)
+        new = self.find(kind, "__new__")
+        if new is not None and isinstance(node, ast.expr):
+            self.call(new[0], call._replace(positional=(of(kind), *call.positional)), node, frame)
+        is_own = self.find(kind, "__init__") is not None and new is None
+        return made if is_own or self.is_module(kind) else with_roots(made, shared(call.all()))
+
     # -- objects
 
     def _call_inherited(self, thing: Object, call: Call, node: ast.expr, frame: Frame) -> Value | None:
@@ -372,6 +381,7 @@ class Calls(Protocols):
             return self.deny(call, node, frame, Kind.RANDOM)
         out = dict(call.named).get("out")
         if out is not None:
+            self._refuse(join(call.all()), node, frame)
             self.change(Value(roots=shared((out,))), node, frame)
             self.mix(out, (TENSOR,))
         for each in call.all():
@@ -452,7 +462,7 @@ class Calls(Protocols):
         if name in _ADDING and not is_constant(*call.all()):
             return self.tensor(call.all())
         if name == "type" and len(call.all()) == 1:
-            return join(of(each.kind) if isinstance(each, Object) else PLAIN for each in call.all()[0].things)
+            return join(map(_class_of, call.all()[0].things))
         if name.startswith("numpy."):
             self._refuse(join(call.all()), node, frame)
         if name in known.ARRAYS:
@@ -836,10 +846,13 @@ class Calls(Protocols):
     ) -> Value:
         out = dict(call.named).get("out")
         if out is not None:
+            self._refuse(join(call.all()), node, frame)
             self.change(Value(roots=shared((out,))), node, frame)
             self.mix(out, (TENSOR,))
         if name in _FAILING_BY_GRADIENT:
             self._refuse(receiver, node, frame)
+        if name == "numpy":
+            return self.deny(call, node, frame)  # Methods of arrays change what those of tensors copy.
         if name in known.SHARING or name in tensors.NO_METHODS:
             return self.deny(call, node, frame)  # It may be a method of something else.
         if _draws_with_its_own(call):
@@ -954,6 +967,13 @@ class Calls(Protocols):
             self.change(receiver, node, frame)
             return receiver
         return self.deny(call, node, frame)
+
+
+def _class_of(thing: Thing) -> Value:
+    """Return what ``type`` gives."""
+    if isinstance(thing, Object):
+        return of(thing.kind)
+    return of(External(_PLAIN_TENSOR)) if isinstance(thing, Tensor) else PLAIN
 
 
 def _turn(node: ast.expr) -> Value:

@@ -21,6 +21,7 @@ from gclint.model.notes import Kind
 from gclint.model.objects import is_argument
 from gclint.model.reading import bindings, note_binding, read
 from gclint.model.spaces import Space
+from gclint.model.texts import texts
 from gclint.model.values import (
     NEVER,
     NONE,
@@ -226,7 +227,7 @@ class Interpreter(Expressions):
             inside = frame.parent if frame.parent is not frame.space.frame else None
         function = Function(node, frame.space, inside, frame.owner if frame.is_of_class else None)
         self.define(function, frame)
-        if frame is not frame.space.frame and not self.quiet:
+        if frame is not frame.space.frame and self.is_first:
             arguments = node.args
             further = [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
             every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *further]
@@ -252,7 +253,7 @@ class Interpreter(Expressions):
     def _follow_classdef(self, node: ast.ClassDef, frame: Frame) -> None:
         inside = frame if frame is not frame.space.frame else None
         made = self.class_of(node, frame.space, inside)
-        if not self.quiet:
+        if self.is_first:
             self._define_class(made, frame)
         self.bind(node.name, self.decorated(of(made), node.decorator_list, frame), frame)
 
@@ -477,6 +478,9 @@ class Interpreter(Expressions):
         elif isinstance(target, ast.Subscript):
             held = self.value(target.value, frame)
             key = self.value(target.slice, frame)
+            if isinstance(target.value, ast.Attribute) and target.value.attr in known.TABLES_OF_PARTS:
+                for name in sorted(texts(key) or ()):
+                    self.set_attribute(self.quietly(target.value.value, frame), name, value, target, frame)
             self.mix(held, (value,))
             self.special(held, _PUTTING, target, frame, key, value)
             self.hashed(key, target, frame)

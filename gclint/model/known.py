@@ -148,6 +148,8 @@ GENERATORS = names(
 """Classes of objects, and functions that make some, whose methods do so."""
 PARTS = frozenset(("children", "named_children", "modules", "named_modules"))
 """The methods of a module that give its parts."""
+TABLES_OF_PARTS = frozenset(("_modules", "_parameters", "_buffers"))
+"""The attributes of a module in which its others are."""
 MODEL_MAKERS = frozenset(("from_pretrained", "from_config", "_from_config"))
 """The methods of a class of models that make one."""
 TRAINING_PACKAGES = frozenset(("accelerate", "peft", "transformers", "trl"))

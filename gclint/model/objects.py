@@ -116,7 +116,7 @@ class Objects:
         """
         self.spaces = spaces
         self.notes: dict[Note, None] = {}
-        self.quiet = int(is_quiet)
+        self.quiet = self._least_quiet = int(is_quiet)
         self.stack: list[ast.AST] = []
         """The functions that are being followed."""
         self.calls: list[Call] = []
@@ -144,6 +144,11 @@ class Objects:
         """In how many it is of which that is not known."""
         self._steps = 0
         self._most_steps = most_steps
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it follows something the first time; outside of functions only if it notes anything."""
+        return not self.quiet or (bool(self.stack) and self.quiet == self._least_quiet)
 
     def frame_of(self, key: object, space: Space, parent: Frame | None, owner: Class | None) -> Frame:
         """Return the names of what is entered, with nothing bound; one for each ``key``."""
@@ -320,6 +325,12 @@ class Objects:
         elif is_unknown:
             self.may_change(value, node, frame)
 
+    def described(
+        self, descriptor: Value, receiver: Value, owner: Class, node: ast.AST, frame: Frame
+    ) -> Value:
+        """Follow a descriptor that is read, and return what it may give."""
+        raise NotImplementedError
+
     def ask(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Follow all special methods that a function may run which gets a value."""
         raise NotImplementedError
@@ -487,7 +498,7 @@ class Objects:
             names = {one.name if isinstance(one, External) else "" for one in made.things}
             is_of_gradients = records(made, each) in (Recording.ON, Recording.OFF)
             if is_of_gradients or (names and names <= known.DECORATORS):
-                for given in _given(each) if not self.quiet else ():
+                for given in _given(each) if self.is_first else ():
                     self.value(given, frame)
                 continue
             value = self.call(self.value(each, frame), Call((value,)), each, frame)
@@ -568,7 +579,7 @@ class Objects:
                 held = [each for each in (thing,) if isinstance(each, Object)]
                 if any(self.find(each.kind, "__get__") for each in held):
                     self.note("reads what a descriptor of its own gives", node, frame)
-                    found.append(unknown("a descriptor"))
+                    found.append(self.described(of(thing), receiver, owner, node, frame))
                 elif isinstance(thing, Function):
                     found.append(of(Bound(thing, receiver, owner)))
                 else:

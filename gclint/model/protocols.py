@@ -311,6 +311,13 @@ class Protocols(Objects):
                 self.special(made, ("__del__",), node, frame)
         return made
 
+    def described(
+        self, descriptor: Value, receiver: Value, owner: Class, node: ast.AST, frame: Frame
+    ) -> Value:
+        """Follow a descriptor that is read, and return what it may give."""
+        given = self.special(descriptor, ("__get__",), node, frame, receiver, of(owner))
+        return join((unknown("a descriptor"), given))
+
     def _of_class(self, kind: Class, name: str, node: ast.AST, frame: Frame) -> Value:
         self._ask_members(kind, node, frame)
         found = super()._of_class(kind, name, node, frame)
@@ -338,7 +345,9 @@ class Protocols(Objects):
         for each in () if found is None else found[0].things:
             if isinstance(each, Function) and found is not None:
                 method = of(Bound(each, of(kind), found[1]))
-                self.call(method, Call(), kind.node, frame)  # type: ignore[arg-type]
+                named = {each.arg: self.quietly(each.value, frame) for each in kind.node.keywords if each.arg}
+                call = Call((), tuple(sorted(named.items())))
+                self.call(method, call, kind.node, frame)  # type: ignore[arg-type]
         for name, value in list(self.spaces.members[kind].items()):
             self.special(value, ("__set_name__",), kind.node, frame, of(kind), of(Constant(name)))
 

@@ -131,7 +131,7 @@ _TELLING = names("grad_fn output_nr")
 """The attributes of a tensor that tell what has computed it, which is a checkpoint then."""
 _TELLING_OF_SEVERAL = names("requires_grad is_leaf")
 """The attributes that tell whether it requires grad: all that a reentrant checkpoint returns does."""
-_ASKING = names("dir hasattr isinstance issubclass type")
+_ASKING = names("dir getattr hasattr isinstance issubclass type")
 
 
 class Matter(str, Enum):
@@ -792,7 +792,7 @@ class Surroundings(Freezing):
 
     def _asks(self, function: str, call: Call) -> bool:
         """Tell whether a function of Python asks for what becomes different."""
-        if len(call.positional) > 1 and function == "hasattr":
+        if len(call.positional) > 1 and function in ("getattr", "hasattr"):
             asked = texts(call.positional[1]) or _OF_LAYERS
             return any(self._tells(call.positional[0], name) for name in asked)
         if not call.positional or not self._may_be_block(call.positional[0]):
@@ -881,7 +881,7 @@ _WITH_STATISTICS = names(
     """
 )
 """Modules that change nothing but what they keep, which matters inside of blocks alone."""
-_READING = tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS
+_READING = (tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS) - {"numpy"}
 """Methods that change nothing, whatever has them."""
 _MODES = frozenset(("train", "eval", "apply"))
 _ENTERING = frozenset(("__enter__", "__exit__"))
