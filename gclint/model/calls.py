@@ -852,7 +852,7 @@ class Calls(Protocols):
         if name in _FAILING_BY_GRADIENT:
             self._refuse(receiver, node, frame)
         if name == "numpy":
-            return self.deny(call, node, frame)  # Methods of arrays change what those of tensors copy.
+            return unknown("an array", receiver.roots)
         if name in known.SHARING or name in tensors.NO_METHODS:
             return self.deny(call, node, frame)  # It may be a method of something else.
         if _draws_with_its_own(call):

@@ -712,6 +712,13 @@ class Surroundings(Freezing):
             self._method = before
         return self._as_view(found) if name in tensors.VIEWS else found
 
+    def _call_of_tensor(
+        self, receiver: Value, name: str, call: Call, roots: frozenset[Root], node: ast.expr, frame: Frame
+    ) -> Value:
+        if name == "numpy" and not self._inside:  # Methods of an array change what those of tensors copy.
+            self._hand(receiver, node, frame)
+        return super()._call_of_tensor(receiver, name, call, roots, node, frame)
+
     def _compute(self, last: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         found = super()._compute(last, call, node, frame)
         return self._as_view(found) if last in tensors.VIEWS else found
@@ -881,7 +888,7 @@ _WITH_STATISTICS = names(
     """
 )
 """Modules that change nothing but what they keep, which matters inside of blocks alone."""
-_READING = (tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS) - {"numpy"}
+_READING = tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.READING_METHODS
 """Methods that change nothing, whatever has them."""
 _MODES = frozenset(("train", "eval", "apply"))
 _ENTERING = frozenset(("__enter__", "__exit__"))
