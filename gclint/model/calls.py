@@ -750,6 +750,7 @@ class Calls(Protocols):
         if name in self._vouched:
             return self.tensor((TENSOR,), roots)
         if name in known.NAMED_TUPLES:
+            self.spaces.version += self.box(node, "tuple").name(ANY, join(call.all()))
             return self.filled(node, "tuple", call.all())
         if name.endswith(_IN_PLACE):
             for each in _first(call):

@@ -766,9 +766,7 @@ class Objects:
         if isinstance(thing, Constant) and thing.value is None:
             return NEVER
         self.note(f"reads `{name}` of {what_of(thing)}, of which nothing is known", node, frame)
-        held = thing.named(name) if isinstance(thing, Box) else None
-        if isinstance(thing, Fixed) or (isinstance(thing, Box) and thing.kind == "tuple"):
-            held = self.item(of(thing))  # It may have names for its items.
+        held = (thing.named(name) or thing.named(ANY)) if isinstance(thing, Box) else None
         return with_roots(held, value.roots) if held else unknown(f"`{name}`", value.roots)
 
     def _of_made(self, thing: Made, value: Value, name: str) -> Value:
