@@ -313,7 +313,7 @@ class Box(Cell):
         return self._rest != before and self.grow()
 
     def name(self, name: str, value: Value) -> bool:
-        """Add what an attribute may be (``ANY`` stands for all), and tell whether that is new for something."""
+        """Add what an attribute, or any for ``ANY``, may be; tell whether that is new for something."""
         before = self._named.get(name, NEVER)
         after = self._named[name] = join((before, value))
         return after != before and self.grow()
