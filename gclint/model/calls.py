@@ -486,7 +486,11 @@ class Calls(Protocols):
                 self.change(each, node, frame)
             return join(_first(call))
         if parent == "torch.Tensor" and call.positional:
-            method = Method(call.positional[0], last)
+            receiver = call.positional[0]
+            known_as = (
+                Tensor(each.is_constant) if isinstance(each, Unknown) else each for each in receiver.things
+            )
+            method = Method(Value(frozenset(known_as), receiver.roots), last)
             return self.call_method(method, call.without_first(), node, frame)
         if parent in known.TORCH:
             return self._compute(last, call, node, frame)
@@ -550,7 +554,15 @@ class Calls(Protocols):
         for _ in range(_DEEPEST_PASSED):
             passed += [self.item(each) for each in passed]
         anything = join((of(Unknown("what a function of another package gives", is_argument=True)), *passed))
-        return join(self.call(each, Call((anything,), rest=anything), node, frame) for each in called)
+        tensors_only = Value(
+            frozenset(each for each in anything.things if not isinstance(each, (Box, Fixed))), anything.roots
+        )
+        found = []
+        for each in called:
+            is_external = all(isinstance(thing, External) for thing in each.things)
+            given = tensors_only if is_external else anything
+            found.append(self.call(each, Call((given,), rest=given), node, frame))
+        return join(found)
 
     def _is_callback(self, thing: Thing) -> bool:
         return (
@@ -974,6 +986,8 @@ def _class_of(thing: Thing) -> Value:
     """Return what ``type`` gives."""
     if isinstance(thing, Object):
         return of(thing.kind)
+    if isinstance(thing, Unknown) and thing.is_argument:
+        return of(External(_PLAIN_TENSOR), Plain())
     return of(External(_PLAIN_TENSOR)) if isinstance(thing, Tensor) else PLAIN
 
 
