@@ -81,7 +81,8 @@ _CHANGED = {
         "try:\n    raise Failure('no mask')\nexcept Failure as error:\n    len(error.args)",
     ),
     "what a generator gets": (
-        "def taking():\n    given = yield\n    given.zero_()\n    yield\nwork = taking()\nnext(work)\nwork.send(mask)",
+        "def taking():\n    given = yield\n    given.zero_()\n    yield\n"
+        "work = taking()\nnext(work)\nwork.send(mask)",
         "def giving():\n    yield mask + 1\nfor each in giving():\n    each.zero_()",
     ),
     "the body of a class": ("class Inner:\n    x = mask.zero_()", "class Inner:\n    x = mask.sum()"),
@@ -94,11 +95,13 @@ _CHANGED = {
         "class Own:\n    def __new__(cls, x):\n        return x.sum()\nOwn(mask)",
     ),
     "the making of a class": (
-        "class Own:\n    def __init_subclass__(cls, x):\n        x.zero_()\nclass More(Own, x=mask):\n    pass",
+        "class Own:\n    def __init_subclass__(cls, x):\n        x.zero_()\n"
+        "class More(Own, x=mask):\n    pass",
         "class Own:\n    def __init_subclass__(cls, x):\n        x.sum()\nclass More(Own, x=mask):\n    pass",
     ),
     "a descriptor": (
-        "class Get:\n    def __get__(self, one, kind):\n        return mask\nclass Own:\n    x = Get()\nOwn().x.zero_()",
+        "class Get:\n    def __get__(self, one, kind):\n        return mask\n"
+        "class Own:\n    x = Get()\nOwn().x.zero_()",
         "class Own:\n    x = mask + 1\nOwn().x.zero_()",
     ),
     "the type of a tensor": ("type(mask).zero_(mask)", "type(mask).sum(mask)"),
