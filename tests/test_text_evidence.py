@@ -16,12 +16,11 @@ from tests.decisions.toy import LOOP, STACK, block, model, toy
 _LAYER = "GradientCheckpointingLayer"
 _ATTENDED = "y = self.attention(hidden_states)\n{}return hidden_states + y"
 _TUPLES = "\nfor layer in self.layers:\n    hidden_states, found = layer(hidden_states)\n"
-_WITHIN = f"
-with torch.random.fork_rng():{LOOP}".replace("
-for", "
-    for").replace("
-    hidden", "
-        hidden")
+_WITHIN = """
+with torch.random.fork_rng():
+    for layer in self.layers:
+        hidden_states = layer(hidden_states)
+"""
 _DOUBTED = {
     "keeps something for others": (
         block(_ATTENDED.format("self.seen = y\n"), base=_LAYER),
