@@ -106,6 +106,37 @@ _CHANGED = {
     ),
     "the type of a tensor": ("type(mask).zero_(mask)", "type(mask).sum(mask)"),
     "an array": ("mask.numpy().fill(0)", "mask.shape"),
+    "a factory of items": (
+        "collections.defaultdict(lambda: mask)['a'].zero_()",
+        "collections.defaultdict(int)['a']",
+    ),
+    "a chain": (
+        "next(itertools.chain.from_iterable([[mask]])).zero_()",
+        "next(itertools.chain.from_iterable([[mask + 1]])).zero_()",
+    ),
+    "an iterator's own method": (
+        "(x for x in [mask]).__next__().zero_()",
+        "(x + 1 for x in [mask]).__next__().zero_()",
+    ),
+    "a part of a list": ("x = []\nx[:0] = [mask]\nx[0].zero_()", "x = []\nx[:0] = [mask + 1]\nx[0].zero_()"),
+    "a context": (
+        "class Own:\n    def __enter__(self):\n        return mask\n"
+        "    def __exit__(self, *args):\n        pass\nwith Own() as x:\n    x.zero_()",
+        "class Own:\n    def __enter__(self):\n        return mask + 1\n"
+        "    def __exit__(self, *args):\n        pass\nwith Own() as x:\n    x.zero_()",
+    ),
+    "the end of a context": (
+        "class Own:\n    def __enter__(self):\n        pass\n"
+        "    def __exit__(self, *args):\n        mask.zero_()\nwith Own():\n    pass",
+        "class Own:\n    def __enter__(self):\n        pass\n"
+        "    def __exit__(self, *args):\n        mask.sum()\nwith Own():\n    pass",
+    ),
+    "the end of an object": (
+        "class Own:\n    def __del__(self):\n        mask.zero_()\nOwn()",
+        "class Own:\n    def __del__(self):\n        mask.sum()\nOwn()",
+    ),
+    "a class that is put together": ("type('Own', (), {'x': mask}).x.zero_()", "type('Own', (), {'x': 1}).x"),
+    "all local names": ("locals()['mask'].zero_()", "dict(mask=mask + 1)['mask'].zero_()"),
     "a method by an option": (
         "getattr(self.layers[0], self.config.name, 3)",
         "getattr(self.config, self.config.name, 3)",

@@ -21,7 +21,7 @@ from gclint.model.gradients import (
     without_gradient,
 )
 from gclint.model.notes import Kind, Root, quoted
-from gclint.model.objects import ITERATOR, Pending, is_operation
+from gclint.model.objects import ITERATOR, TAKING_ITEMS, Pending, is_operation
 from gclint.model.protocols import CONTAINING, TRUTH, Protocols
 from gclint.model.reading import ANY, Reading
 from gclint.model.texts import of_method, texts
@@ -413,7 +413,8 @@ class Calls(Protocols):
         if name in ("torch.vmap", "torch.func.vmap") and call.positional:
             return of(Partial(call.positional[0], (), ()))
         if name in known.STACKS or name in known.CONTAINERS:
-            return self._container(name, call, node)
+            found = self._container(name, call, node)
+            return self._also_holding(found, given)  # A factory of items, for example.
         if name == "dict.fromkeys":
             for each in call.positional[:1]:
                 self.consume(each, node, frame)
@@ -431,10 +432,7 @@ class Calls(Protocols):
             return made
         if name in known.ITERATORS or parent in _GIVING_ITERATORS:
             found = self._iterator(name, call, node, frame)
-            for thing in found.things if given.things else ():
-                if isinstance(thing, Box):
-                    self.fill(thing, given)
-            return found
+            return found if name in ("map", "filter", "sorted") else self._also_holding(found, given)
         if self.is_plain_module(name):
             runs = any(self._is_callback(thing) for each in call.all() for thing in each.things)
             if runs or _renormalises(last, call):
@@ -461,8 +459,9 @@ class Calls(Protocols):
             return self._given_back(name, call)
         if name in _ADDING and not is_constant(*call.all()):
             return self.tensor(call.all())
-        if name == "type" and len(call.all()) == 1:
-            return join(map(_class_of, call.all()[0].things))
+        if name == "type":
+            made = unknown("a class that is put together", roots)
+            return join(map(_class_of, call.all()[0].things)) if len(call.all()) == 1 else made
         if name.startswith("numpy."):
             self._refuse(join(call.all()), node, frame)
         if name in known.ARRAYS:
@@ -589,6 +588,13 @@ class Calls(Protocols):
             several = [Value(pile, each.roots) for pile, each in zip(piles, several, strict=True) if pile]
         return join((PLAIN, *several, *added))
 
+    def _also_holding(self, container: Value, items: Value) -> Value:
+        """Put more into containers, and return them."""
+        for thing in container.things if items.things else ():
+            if isinstance(thing, Box):
+                self.fill(thing, items)
+        return container
+
     def _container(self, name: str, call: Call, node: ast.expr) -> Value:
         takes_each = name in ("torch.nn.Sequential",)
         if takes_each and call.positional and not any(map(_is_table, call.positional)) and call.rest is None:
@@ -641,6 +647,8 @@ class Calls(Protocols):
             items = [of(Fixed((_turn(node), *items[:1])))]
         elif name == "zip":
             items = [of(Fixed(tuple(items)))]
+        elif name.endswith(".from_iterable"):
+            items = [self.iterate(each, node, frame) for each in items]
         box = self.box(node, "list" if name == "sorted" else ITERATOR)
         for each in items:
             self.fill(box, each)
@@ -829,6 +837,8 @@ class Calls(Protocols):
             if isinstance(thing, Box) and name in known.FILLING_METHODS and call.all():
                 last = call.all()[-1]
                 self.fill(thing, self.item(last) if name in ("extend", "update") else last)
+            return self.item(receiver)
+        if isinstance(thing, (Box, Fixed)) and name in TAKING_ITEMS:
             return self.item(receiver)
         if isinstance(thing, (Box, Fixed, Constant)) and is_operation(name):
             return NEVER  # It raises an error.

@@ -55,6 +55,7 @@ _OF_SETTINGS = (
 _ANY_ERROR = frozenset(("Exception", "BaseException"))
 _DELETING = ("__delitem__",)
 _PUTTING = ("__setitem__",)
+_ERROR = unknown("an error")
 _Ways = list[dict[str, Value]]
 
 
@@ -390,6 +391,7 @@ class Interpreter(Expressions):
 
     def _follow_with(self, node: ast.With, frame: Frame) -> None:
         outer = self.unrecorded, self.perhaps_unrecorded
+        contexts: list[Value] = []
         for each in node.items:
             value = self.value(each.context_expr, frame)
             context = each.context_expr
@@ -401,9 +403,13 @@ class Interpreter(Expressions):
             self.perhaps_unrecorded += recording is Recording.UNKNOWN
             if not self._is_plain_context(each.context_expr, value, frame):
                 self.note("enters a context of which nothing is known", node, frame)
+            entered = self.special(value, ("__enter__",), node, frame)
             if each.optional_vars is not None:
-                self.assign(each.optional_vars, value, frame)
+                self.assign(each.optional_vars, join((value, entered)), frame)
+            contexts.append(value)
         self.body(node.body, frame)
+        for value in contexts:
+            self.special(value, ("__exit__",), node, frame, _ERROR, _ERROR, _ERROR)
         self.unrecorded, self.perhaps_unrecorded = outer
 
     def _is_plain_context(self, node: ast.expr, value: Value, frame: Frame) -> bool:
@@ -491,7 +497,8 @@ class Interpreter(Expressions):
                 self.change(held, target, frame)
             for thing in held.things:
                 if isinstance(thing, Box):
-                    self.fill(thing, self.under_any(key, value))
+                    is_part = isinstance(target.slice, ast.Slice)
+                    self.fill(thing, self.item(value) if is_part else self.under_any(key, value))
 
     def bind(self, name: str, value: Value, frame: Frame, node: ast.AST | None = None) -> None:
         """Bind a name, here or where a statement says that it belongs; ``node`` is where."""

@@ -71,6 +71,8 @@ ITERATOR = "iterator"
 _FIXED = ("tuple", ITERATOR)
 """The kinds of containers that get no other items once they are made."""
 _OF_FUNCTIONS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
+TAKING_ITEMS = frozenset(("__getitem__", "__next__"))
+"""Special methods of containers that code may call itself."""
 _SAFE = (Plain, Constant, Function, Class, External)
 
 
@@ -759,7 +761,7 @@ class Objects:
         if isinstance(thing, Unknown) and not thing.is_argument:
             self.note(f"reads `{name}` of {what_of(thing)}, of which nothing is known", node, frame)
             return unknown(f"`{name}`", value.roots)
-        if is_operation(name):
+        if is_operation(name) or (isinstance(thing, (Box, Fixed)) and name in TAKING_ITEMS):
             return of(Method(value, name))
         if isinstance(thing, Plain):
             return Value(frozenset((thing, Tensor(is_constant=True))), value.roots)

@@ -307,8 +307,8 @@ class Protocols(Objects):
             self._ask_members(kind, node, frame)
             if self.find(kind, "__new__") or self.has_metaclass(kind):
                 self.note(f"makes a `{kind.node.name}` in a way that is not followed", node, frame)
-            if self.find(kind, "__del__"):
-                self.special(made, ("__del__",), node, frame)
+        if self.is_first and self.find(kind, "__del__"):
+            self.special(made, ("__del__",), node, frame)
         return made
 
     def described(

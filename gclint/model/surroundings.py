@@ -102,8 +102,10 @@ _RUNNING = names(
     """
 )
 """Functions that only call what they are given."""
-_RUNNING_TEXTS = frozenset(("exec", "eval"))
-"""Functions that run code which may change whatever has a name."""
+_REACHING_ALL = names(
+    "exec eval locals sys._getframe sys.exc_info gc.get_objects gc.get_referrers gc.get_referents"
+)
+"""Functions by which code may change whatever has a name, or is held by something."""
 _DIFFERENTIATING = names("torch.autograd.grad torch.autograd.backward")
 _PART = Made(known.PART)
 _TRANSFORMS = names(
@@ -783,7 +785,7 @@ class Surroundings(Freezing):
 
     def _call_external(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         self._external, self._outside = name, (node, name)
-        if name in _RUNNING_TEXTS and not self._inside:
+        if name in _REACHING_ALL and not self._inside:
             self.see(Matter.HANDED, quoted(node), node, frame)
         if name in _MAPPING and not self._inside:
             self._see_running(call, name, node, frame)
