@@ -106,6 +106,8 @@ class Fix:
     """The pieces of code that the edits repair; several fixes may have some in common."""
     duties: tuple[Duty, ...] = ()
     """What is left to do after the edits."""
+    undecided: tuple[str, ...] = ()
+    """Those of the reasons that no run takes away, since they may do harm in a step like no other."""
 
     def __post_init__(self) -> None:
         if (self.applicability is Applicability.SAFE) != (self.reason is None):

@@ -78,6 +78,7 @@ _RAISE = [
     "F.relu_(x)",
     "nn.ReLU(inplace=True)(x)",
     "x = F.relu(x, inplace=True)",
+    "x = F.relu(x, True)",
     "embed = self.embed_tokens\ny = embed(ids)\ny += 1",
 ]
 _HARMLESS = [

@@ -18,12 +18,15 @@ from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
 from gclint.network.runsite import RunSite
 from gclint.network.traits import statistics_class
+from gclint.wording import listed_code
 
 _HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook"))
 _HOOKING_GRADIENTS = frozenset(
     ("register_hook", "register_post_accumulate_grad_hook", "register_full_backward_hook", "register_prehook")
 )
 _RECORDED = "_can_record_outputs"
+_GIVEN_OUT = ("hidden_states", "attentions")
+"""How names of outputs end of which no model computes a loss."""
 _REGISTERING = "__init_subclass__"
 _PLAIN_METACLASSES = frozenset(("type", "ABCMeta"))
 """Metaclasses of Python to which bases are nothing but bases."""
@@ -112,10 +115,11 @@ def recorded_doubts(network: Network, group: BlockGroup) -> list[str]:
                 f"`{hooking.name}` registers hooks on gradients, which reentrant checkpointing may run for "
                 "parts of a gradient"
             )
-        if any(map(_records_routers, owner.mro)):
+        recorded = sorted({key for info in owner.mro for key in _recorded(info)})
+        if recorded:
             doubts.append(
-                f"`{owner.name}` records router outputs inside its blocks, and losses computed from them "
-                "have no gradient under reentrant checkpointing"
+                f"`{owner.name}` records {listed_code(recorded)} inside its blocks, and losses computed from "
+                "them have no gradient under reentrant checkpointing"
             )
     return doubts
 
@@ -126,11 +130,14 @@ def _hooks_gradients(info: ClassInfo) -> bool:
     return not _HOOKING_GRADIENTS.isdisjoint(names)
 
 
-def _records_routers(info: ClassInfo) -> bool:
-    """Return whether a class says that outputs of routers are recorded."""
-    tables = (each for each in info.literals(_RECORDED) if isinstance(each, ast.Dict))
-    keys = (key for table in tables for key in table.keys if key is not None)
-    return any("router" in (text_of(key) or "") for key in keys)
+def _recorded(info: ClassInfo) -> Iterator[str]:
+    """Yield what a class says is recorded of its parts, other than what every model gives out."""
+    for table in info.literals(_RECORDED):
+        keys = table.keys if isinstance(table, ast.Dict) else []
+        names = [text_of(key) or "" if key is not None else "" for key in keys]
+        is_none = isinstance(table, ast.Constant) and table.value is None
+        names += [] if is_none or isinstance(table, ast.Dict) else [""]
+        yield from (each or "outputs" for each in names if not each.endswith(_GIVEN_OUT))
 
 
 def compiled_doubts(network: Network, group: BlockGroup) -> list[str]:

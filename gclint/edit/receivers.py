@@ -33,7 +33,8 @@ from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.words import words_in
 
-_HOOKING = frozenset(
+_TABLES_OF_HOOKS = frozenset(("_forward_hooks", "_forward_pre_hooks"))
+_HOOKING = _TABLES_OF_HOOKS | frozenset(
     (
         "register_forward_hook",
         "register_forward_pre_hook",
@@ -201,6 +202,8 @@ def _is_hooking_on_import(file: SourceFile) -> bool:
 
 def _hooks(node: ast.AST, file: SourceFile) -> bool:
     """Return whether a call registers a hook that gets arguments as they are passed, or reads them."""
+    if isinstance(node, ast.Attribute) and node.attr in _TABLES_OF_HOOKS:
+        return True
     if not isinstance(node, ast.Call) or last_name(node.func) not in _HOOKING:
         return False
     if last_name(node.func) != "register_forward_hook":

@@ -36,8 +36,8 @@ _WORDS: Mapping[Kind, str] = {
     Kind.UNKNOWN: "{}",
 }
 """What the kinds of notes say, behind the name of a function."""
-_SHOWN_BY_RUNS = frozenset((Kind.KEPT, Kind.GRADIENTS, Kind.CONTAINER, Kind.DETACHED))
-"""What a run shows whenever it happens, since gradients are lost then."""
+_REENTRANT = frozenset((Kind.KEPT, Kind.GRADIENTS, Kind.CONTAINER, Kind.DETACHED))
+"""What matters under reentrant checkpointing alone."""
 
 
 def recomputation_doubts(info: ClassInfo) -> list[str]:
@@ -66,13 +66,12 @@ def unknown_doubts(info: ClassInfo) -> list[str]:
 
 def reentrant_doubts(info: ClassInfo) -> list[str]:
     """Return where a layer loses gradients under reentrant checkpointing, whatever it is given."""
-    return list(_said(info, (each for each in recomputation_notes(info) if each.kind in _SHOWN_BY_RUNS)))
+    return list(_said(info, (each for each in recomputation_notes(info) if each.kind in _REENTRANT)))
 
 
-def undecidable_doubts(info: ClassInfo) -> list[str]:
-    """Return what is in doubt if a block is recomputed, and may do harm later that no run has shown."""
-    notes = (each for each in recomputation_notes(info) if each.kind not in _SHOWN_BY_RUNS)
-    return list(_said(info, notes))
+def all_doubts(info: ClassInfo) -> list[str]:
+    """Return all that is not the same if a block is recomputed, or not known to be."""
+    return list(_said(info, recomputation_notes(info)))
 
 
 def stores_on_self(info: ClassInfo) -> bool:

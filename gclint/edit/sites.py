@@ -104,6 +104,7 @@ class SiteDefects:
             applicability(doubts, evidence),
             "; ".join((*doubts, *evidence)) or None,
             (Repair(RepairKind.CALL, self.site.scope.module.file.path, *self.site.span(self.site.call)),),
+            undecided=repaired.outside_doubts,
         )
 
     def _reordered(self, reason: str) -> Fix | Refusal:

@@ -122,23 +122,9 @@ def losing_gradients(network: Network, blocks: Collection[ClassInfo]) -> dict[in
     return found
 
 
-_LATER = frozenset((Matter.REMADE, Matter.CHANGED, Matter.HANDED, Matter.USED_UP, Matter.AMBIENT))
-"""What may do harm later that no run has shown; of the others, gradients are lost whenever they happen."""
-
-
-def surrounding_doubts(
-    network: Network, blocks: Collection[ClassInfo], *, only_later: bool = False
-) -> Iterator[str]:
-    """Yield what the code around blocks does that is not the same if they are recomputed.
-
-    Args:
-        network: the file that runs them.
-        blocks: the blocks.
-        only_later: whether to leave out what a run shows whenever it happens.
-    """
+def surrounding_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield what the code around blocks does that is not the same if they are recomputed."""
     about = doubted_around(network, blocks)
-    if only_later:
-        about = [each for each in about if each.matter in _LATER]
     # Where more is known to be the matter, that is said.
     known = {(each.file, each.row) for each in about if each.matter is not Matter.AMBIENT}
     about = [

@@ -298,11 +298,8 @@ class CacheObjects(CacheValues):
             return of(Unknown(f"what `{name}` gives", is_argument=True))
         return super()._call_of_module(thing, receiver, name, call, node, frame)
 
-    def _call_back(self, call: Call, node: ast.expr, frame: Frame) -> None:
-        """Follow functions that are handed to one of another package; parts of caches are none."""
-        for value in call.all():
-            kept = (each for each in value.things if isinstance(each, (Function, Bound, Partial)))
-            super()._call_back(Call((Value(frozenset(kept)),)), node, frame)
+    def _is_callback(self, thing: Thing) -> bool:
+        return isinstance(thing, (Function, Bound, Partial))  # Parts of caches are none.
 
 
 def handed_on(call: Call, start: int) -> Call:

@@ -12,6 +12,7 @@ from gclint.model import known, tensors
 from gclint.model.frames import Frame
 from gclint.model.gradients import (
     UNRECORDED,
+    Recording,
     gives_integers,
     is_constant,
     is_false,
@@ -20,7 +21,7 @@ from gclint.model.gradients import (
     without_gradient,
 )
 from gclint.model.notes import Kind, Root, quoted
-from gclint.model.objects import ITERATOR, Pending, is_operation
+from gclint.model.objects import ITERATOR, TAKING_ITEMS, Pending, is_operation
 from gclint.model.protocols import CONTAINING, TRUTH, Protocols
 from gclint.model.reading import ANY, Reading
 from gclint.model.texts import of_method, texts
@@ -65,12 +66,16 @@ _MOST_PARTIALS = 3
 _FIRST_OUTPUT = "last_hidden_state"
 """The field that comes first in every output of the library that has it; the base of them has any order."""
 _MOST_RECURSIONS = 4
+_DEEPEST_PASSED = 2
+"""How deeply a function is looked for in what is passed on: ``starmap`` takes items out of items."""
 _IN_PLACE = " in place"
 PARAMETERS = ("torch.nn.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Parameter")
 """What registers a tensor with a module that it is assigned to."""
 _DETACHING = ("torch.autograd.Variable", "torch.autograd.variable.Variable")
 """What gives a tensor that shares the memory of another one, and gets no gradient for it."""
 _PLAIN_TENSOR = "torch.Tensor"
+_UNBOUND = (f"{_PLAIN_TENSOR}.", "operator.i")
+"""How names of functions begin that may change what they get, and are handed to others to be called."""
 CHECKPOINTS = (known.CHECKPOINT, "transformers.modeling_utils.checkpoint")
 """The functions that run another one, and once more in the backward pass."""
 
@@ -214,7 +219,8 @@ class Calls(Protocols):
 
     def entry(self, function: Function, call: Call, owner: Class | None) -> object:
         """Return what is the same for calls of which following one is enough."""
-        return function, call, owner, self.quiet > 0, self.unrecorded > 0, self.caught > 0, self.is_running
+        recording = self.unrecorded > 0, self.perhaps_unrecorded > 0
+        return function, call, owner, self.quiet > 0, recording, self.caught > 0, self.is_running
 
     def _enter(self, function: Function, call: Call, inner: Frame) -> Value:
         code = function.node
@@ -266,7 +272,7 @@ class Calls(Protocols):
             records(
                 self.quietly(each.func if isinstance(each, ast.Call) else each, function.space.frame), each
             )
-            is False
+            is Recording.OFF
             for each in getattr(function.node, "decorator_list", ())
             if isinstance(each, (ast.Name, ast.Attribute, ast.Call))
         )
@@ -299,6 +305,15 @@ class Calls(Protocols):
     def run(self, body: list[ast.stmt], frame: Frame) -> Value:
         """Follow the body of a function."""
         raise NotImplementedError
+
+    def make(self, kind: Class, call: Call, node: ast.AST, frame: Frame) -> Value:
+        """Return an object of a class, which holds what it is made with unless it has code for that."""
+        made = super().make(kind, call, node, frame)
+        new = self.find(kind, "__new__")
+        if new is not None and isinstance(node, ast.expr):
+            self.call(new[0], call._replace(positional=(of(kind), *call.positional)), node, frame)
+        is_own = self.find(kind, "__init__") is not None and new is None
+        return made if is_own or self.is_module(kind) else with_roots(made, shared(call.all()))
 
     # -- objects
 
@@ -366,6 +381,7 @@ class Calls(Protocols):
             return self.deny(call, node, frame, Kind.RANDOM)
         out = dict(call.named).get("out")
         if out is not None:
+            self._refuse(join(call.all()), node, frame)
             self.change(Value(roots=shared((out,))), node, frame)
             self.mix(out, (TENSOR,))
         for each in call.all():
@@ -388,15 +404,17 @@ class Calls(Protocols):
             self.typed(call.positional[0], node, frame)
         if name == "functools.reduce" and len(call.positional) > 1:
             return self._reduced(call, node, frame)
+        given = NEVER
         if name not in known.MAKERS and parent not in known.TABLES:
-            self._call_back(call, node, frame)
+            given = self._call_back(call, node, frame)
         roots = shared(call.all())
         if name in self._vouched:
             return of(Made(name)) if last[:1].isupper() else self.tensor(call.all(), roots)
         if name in ("torch.vmap", "torch.func.vmap") and call.positional:
             return of(Partial(call.positional[0], (), ()))
         if name in known.STACKS or name in known.CONTAINERS:
-            return self._container(name, call, node)
+            found = self._container(name, call, node)
+            return self._also_holding(found, given)  # A factory of items, for example.
         if name == "dict.fromkeys":
             for each in call.positional[:1]:
                 self.consume(each, node, frame)
@@ -408,9 +426,13 @@ class Calls(Protocols):
         if name in known.OUTPUTS or parent in known.OUTPUTS:
             # Items are the fields that are not None, in the order of the class.
             first = dict(call.named).get(_FIRST_OUTPUT, NONE) if last != "ModelOutput" else NONE
-            return self.led(node, name, self.fields(call), [first] if is_none(first) is False else [])
+            made = self.led(node, name, self.fields(call), [first] if is_none(first) is False else [])
+            for field, value in call.named:
+                self.spaces.version += self.box(node, name).name(field, value)
+            return made
         if name in known.ITERATORS or parent in _GIVING_ITERATORS:
-            return self._iterator(name, call, node, frame)
+            found = self._iterator(name, call, node, frame)
+            return found if name in ("map", "filter", "sorted") else self._also_holding(found, given)
         if self.is_plain_module(name):
             runs = any(self._is_callback(thing) for each in call.all() for thing in each.things)
             if runs or _renormalises(last, call):
@@ -437,12 +459,18 @@ class Calls(Protocols):
             return self._given_back(name, call)
         if name in _ADDING and not is_constant(*call.all()):
             return self.tensor(call.all())
-        if name == "type" and len(call.all()) == 1:
-            return join(of(each.kind) if isinstance(each, Object) else PLAIN for each in call.all()[0].things)
+        if name == "type":
+            made = unknown("a class that is put together", roots)
+            return join(map(_class_of, call.all()[0].things)) if len(call.all()) == 1 else made
         if name.startswith("numpy."):
             self._refuse(join(call.all()), node, frame)
         if name in known.ARRAYS:
             return CONSTANT  # Unlike a number, it can be changed in place.
+        if name in known.ERRORS:
+            self.fill(self.spaces.thrown, Value(PLAIN.things, roots))
+        if name in _CHOOSING:
+            chosen = call.positional if len(call.positional) > 1 else map(self.item, call.positional)
+            return join((PLAIN, *chosen, *(value for word, value in call.named if word == "default")))
         if name in known.FUNCTIONS or name in known.ERRORS:
             return _turn(node) if name == "range" else PLAIN
         if name in known.MASKING:
@@ -457,7 +485,11 @@ class Calls(Protocols):
                 self.change(each, node, frame)
             return join(_first(call))
         if parent == "torch.Tensor" and call.positional:
-            method = Method(call.positional[0], last)
+            receiver = call.positional[0]
+            known_as = (
+                Tensor(each.is_constant) if isinstance(each, Unknown) else each for each in receiver.things
+            )
+            method = Method(Value(frozenset(known_as), receiver.roots), last)
             return self.call_method(method, call.without_first(), node, frame)
         if parent in known.TORCH:
             return self._compute(last, call, node, frame)
@@ -505,16 +537,37 @@ class Calls(Protocols):
             return TENSOR if _asks_for_grad(call) else self.tensor(call.all())
         return self.deny(call, node, frame)
 
-    def _call_back(self, call: Call, node: ast.expr, frame: Frame) -> None:
-        """Follow functions that are handed to one of another package."""
-        for value in call.all():
-            if any(map(self._is_callback, value.things)):
-                anything = of(Unknown("what a function of another package gives", is_argument=True))
-                self.call(value, Call(rest=anything), node, frame)
+    def _call_back(self, call: Call, node: ast.expr, frame: Frame, receiver: Value = NEVER) -> Value:
+        """Follow functions that are handed to one of another package, and return what they give.
+
+        They may get all else that it gets, the ``receiver`` if it is a method, and what these hold.
+        """
+        passed = [each for each in (*call.all(), receiver) if not any(map(self._is_callback, each.things))]
+        called = [
+            Value(frozenset(filter(self._is_callback, each.things)), each.roots)
+            for each in call.all()
+            if each not in passed
+        ]
+        if not called:
+            return NEVER
+        for _ in range(_DEEPEST_PASSED):
+            passed += [self.item(each) for each in passed]
+        anything = join((of(Unknown("what a function of another package gives", is_argument=True)), *passed))
+        tensors_only = Value(
+            frozenset(each for each in anything.things if not isinstance(each, (Box, Fixed))), anything.roots
+        )
+        found = []
+        for each in called:
+            is_external = all(isinstance(thing, External) for thing in each.things)
+            given = tensors_only if is_external else anything
+            found.append(self.call(each, Call((given,), rest=given), node, frame))
+        return join(found)
 
     def _is_callback(self, thing: Thing) -> bool:
-        return isinstance(thing, (Function, Bound, Partial, Method)) or (
-            isinstance(thing, Object) and self.find(thing.kind, "__call__") is not None
+        return (
+            isinstance(thing, (Function, Bound, Partial, Method))
+            or (isinstance(thing, Object) and self.find(thing.kind, "__call__") is not None)
+            or (isinstance(thing, External) and thing.name.startswith(_UNBOUND))
         )
 
     def _given_back(self, name: str, call: Call) -> Value:
@@ -534,6 +587,13 @@ class Calls(Protocols):
             )
             several = [Value(pile, each.roots) for pile, each in zip(piles, several, strict=True) if pile]
         return join((PLAIN, *several, *added))
+
+    def _also_holding(self, container: Value, items: Value) -> Value:
+        """Put more into containers, and return them."""
+        for thing in container.things if items.things else ():
+            if isinstance(thing, Box):
+                self.fill(thing, items)
+        return container
 
     def _container(self, name: str, call: Call, node: ast.expr) -> Value:
         takes_each = name in ("torch.nn.Sequential",)
@@ -587,6 +647,8 @@ class Calls(Protocols):
             items = [of(Fixed((_turn(node), *items[:1])))]
         elif name == "zip":
             items = [of(Fixed(tuple(items)))]
+        elif name.endswith(".from_iterable"):
+            items = [self.iterate(each, node, frame) for each in items]
         box = self.box(node, "list" if name == "sorted" else ITERATOR)
         for each in items:
             self.fill(box, each)
@@ -613,7 +675,12 @@ class Calls(Protocols):
             return join((*found, *default))
         if all(isinstance(each, ModelSetting) for each in call.positional[0].things):
             return join((call.positional[0], *default))
-        return self.deny(call, node, frame)
+        denied = self.deny(call, node, frame)
+        tensors_only = frozenset(each for each in call.positional[0].things if isinstance(each, Tensor))
+        if not tensors_only:
+            return denied
+        detach = of(Method(Value(tensors_only, call.positional[0].roots), "detach"))
+        return join((denied, detach))  # It may be the method that lets go of the gradient.
 
     def set_by_name(self, call: Call, node: ast.expr, frame: Frame, *, is_raw: bool = False) -> Value:
         """Assign an attribute whose name is given as a text; the arguments are those of ``setattr``.
@@ -703,6 +770,7 @@ class Calls(Protocols):
         if name in self._vouched:
             return self.tensor((TENSOR,), roots)
         if name in known.NAMED_TUPLES:
+            self.spaces.version += self.box(node, "tuple").name(ANY, join(call.all()))
             return self.filled(node, "tuple", call.all())
         if name.endswith(_IN_PLACE):
             for each in _first(call):
@@ -770,6 +838,8 @@ class Calls(Protocols):
                 last = call.all()[-1]
                 self.fill(thing, self.item(last) if name in ("extend", "update") else last)
             return self.item(receiver)
+        if isinstance(thing, (Box, Fixed)) and name in TAKING_ITEMS:
+            return self.item(receiver)
         if isinstance(thing, (Box, Fixed, Constant)) and is_operation(name):
             return NEVER  # It raises an error.
         if isinstance(thing, (Tensor, Unknown, Plain)):
@@ -792,17 +862,20 @@ class Calls(Protocols):
                 self.consume(each, node, frame)
         if name in _COMPARING:
             self.compared(receiver, join(call.all()), node, frame)
-            self._call_back(call, node, frame)
+            self._call_back(call, node, frame, receiver)
 
     def _call_of_tensor(
         self, receiver: Value, name: str, call: Call, roots: frozenset[Root], node: ast.expr, frame: Frame
     ) -> Value:
         out = dict(call.named).get("out")
         if out is not None:
+            self._refuse(join(call.all()), node, frame)
             self.change(Value(roots=shared((out,))), node, frame)
             self.mix(out, (TENSOR,))
-        if name == "numpy":
+        if name in _FAILING_BY_GRADIENT:
             self._refuse(receiver, node, frame)
+        if name == "numpy":
+            return unknown("an array", receiver.roots)
         if name in known.SHARING or name in tensors.NO_METHODS:
             return self.deny(call, node, frame)  # It may be a method of something else.
         if _draws_with_its_own(call):
@@ -919,6 +992,15 @@ class Calls(Protocols):
         return self.deny(call, node, frame)
 
 
+def _class_of(thing: Thing) -> Value:
+    """Return what ``type`` gives."""
+    if isinstance(thing, Object):
+        return of(thing.kind)
+    if isinstance(thing, Unknown) and thing.is_argument:
+        return of(External(_PLAIN_TENSOR), Plain())
+    return of(External(_PLAIN_TENSOR)) if isinstance(thing, Tensor) else PLAIN
+
+
 def _turn(node: ast.expr) -> Value:
     """Return the number of a turn of what goes over the result of a call."""
     return of(Turn(node)) if isinstance(node, ast.Call) else PLAIN
@@ -954,6 +1036,10 @@ _HOLDING = frozenset(("list", "tuple"))
 """Those of them that only hold the items."""
 _COMPARING = names("sort remove count index apply_ map_ map2_")
 """Methods that compare what is in a container, or call what they get for all of it."""
+_FAILING_BY_GRADIENT = frozenset(("numpy", "requires_grad_", "retain_grad", "register_hook"))
+"""Methods of a tensor that raise an error if it requires grad, or if it does not."""
+_CHOOSING = frozenset(("max", "min"))
+"""Functions that give one of what they get, or of its items."""
 _OF_QUEUES = frozenset(("get", "copy", "encode", "decode", "count", "index"))
 """Reading methods of containers and texts whose names other objects have for something else."""
 _WITHOUT_PARTS = (Plain, Constant, ModelSetting, Function, Class, External)

@@ -325,7 +325,9 @@ class Expressions(Calls):
         is_tuple = all(isinstance(each, Fixed) or each.kind == "tuple" for each in piles)
         first, is_all = front(left) if is_tuple else ((), False)
         first += front(right)[0] if is_all else ()
-        kind = "tuple" if is_tuple else "list"
+        kinds = {each.kind if isinstance(each, Box) else "tuple" for each in piles}
+        is_stack = len(kinds) == 1 and kinds <= known.STACKS
+        kind = "tuple" if is_tuple else kinds.pop() if is_stack else "list"
         pile = self.led(node, kind, [self.item(left), self.item(right)], first[:_LONGEST])
         are_all = all(each in piles or each == Constant(None) for each in both)  # None raises an error.
         return pile if are_all else join((self.tensor((left, right)), pile))
@@ -449,10 +451,9 @@ class Expressions(Calls):
         return unknown("what is awaited")
 
     def _value_yield(self, node: ast.Yield, frame: Frame) -> Value:
-        if node.value is not None:
-            box = self.box(node, ITERATOR)
-            frame.returned.append(of(box))
-            self.fill(box, self.value(node.value, frame))
+        box = self.box(node, ITERATOR)
+        frame.returned.append(of(box))
+        self.fill(box, NONE if node.value is None else self.value(node.value, frame))
         return NONE
 
     def _value_yieldfrom(self, node: ast.YieldFrom, frame: Frame) -> Value:

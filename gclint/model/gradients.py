@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from enum import Enum
 
 from gclint.code.names import names
+from gclint.model import known
 from gclint.model.values import (
     PLAIN,
     Box,
@@ -45,21 +47,35 @@ _LIKE = frozenset(("to", "type_as"))
 _CONSTANT = (Plain, Constant, ModelSetting, Class, External, Module, Made, Function)
 
 
-def records(made: Value, node: ast.expr) -> bool | None:
-    """Tell whether gradients are recorded in a context; None if it may leave that as it is.
+class Recording(Enum):
+    """Whether gradients are recorded in a context."""
+
+    ON = 1
+    OFF = 2
+    AS_AROUND = 3
+    UNKNOWN = 4
+
+
+def records(made: Value, node: ast.expr) -> Recording:
+    """Return whether gradients are recorded in a context.
 
     Args:
         made: what makes the context.
         node: the code that does so.
     """
-    names_of = {each.name if isinstance(each, External) else "" for each in made.things}
-    if names_of and names_of <= UNRECORDED:
-        return False
-    if names_of and names_of <= _RECORDED:
-        return True
     given = node.args[0] if isinstance(node, ast.Call) and node.args else None
-    is_switch = bool(names_of) and names_of <= _SWITCHING and isinstance(given, ast.Constant)
-    return bool(given.value) if is_switch and isinstance(given, ast.Constant) else None
+    found = {_records(each.name, given) if isinstance(each, External) else None for each in made.things}
+    return found.pop() or Recording.UNKNOWN if len(found) == 1 else Recording.UNKNOWN
+
+
+def _records(name: str, given: ast.expr | None) -> Recording:
+    if name in UNRECORDED:
+        return Recording.OFF
+    if name in _RECORDED:
+        return Recording.ON
+    if name in _SWITCHING and isinstance(given, ast.Constant):
+        return Recording.ON if given.value else Recording.OFF
+    return Recording.AS_AROUND if name in known.RESTORED else Recording.UNKNOWN
 
 
 def gives_integers(name: str, call: Call) -> bool:

@@ -13,16 +13,19 @@ from functools import cache
 
 from gclint.code.walk import walk
 from gclint.model import known
+from gclint.model.calls import shared
 from gclint.model.expressions import Expressions
 from gclint.model.frames import Frame
-from gclint.model.gradients import records
+from gclint.model.gradients import Recording, records
 from gclint.model.notes import Kind
 from gclint.model.objects import is_argument
 from gclint.model.reading import bindings, note_binding, read
 from gclint.model.spaces import Space
+from gclint.model.texts import texts
 from gclint.model.values import (
     NEVER,
     NONE,
+    PLAIN,
     Box,
     Call,
     Class,
@@ -52,6 +55,7 @@ _OF_SETTINGS = (
 _ANY_ERROR = frozenset(("Exception", "BaseException"))
 _DELETING = ("__delitem__",)
 _PUTTING = ("__setitem__",)
+_ERROR = unknown("an error")
 _Ways = list[dict[str, Value]]
 
 
@@ -105,8 +109,20 @@ class Interpreter(Expressions):
         for each in parts if self.caught else ():
             if each is not None:
                 error = self.value(each, frame)
+                self._throw(error, each, frame)
                 classes = Value(frozenset(one for one in error.things if isinstance(one, Class)))
                 self.call(classes, Call(), each, frame)
+
+    def _throw(self, error: Value, node: ast.expr, frame: Frame) -> None:
+        """Take note of what an error holds, of which something that handles it may change any part."""
+        held = [error]
+        for thing in error.things:
+            held += thing.attributes.values() if isinstance(thing, Object) else ()
+        if isinstance(node, ast.Call):
+            self.quiet += 1
+            held += self.given(node, frame).all()
+            self.quiet -= 1
+        self.fill(self.spaces.thrown, Value(PLAIN.things, shared(held)))
 
     def _follow_pass(self, node: ast.Pass, frame: Frame) -> None:
         pass
@@ -212,7 +228,7 @@ class Interpreter(Expressions):
             inside = frame.parent if frame.parent is not frame.space.frame else None
         function = Function(node, frame.space, inside, frame.owner if frame.is_of_class else None)
         self.define(function, frame)
-        if frame is not frame.space.frame and not self.quiet:
+        if frame is not frame.space.frame and self.is_first:
             arguments = node.args
             further = [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
             every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *further]
@@ -238,7 +254,7 @@ class Interpreter(Expressions):
     def _follow_classdef(self, node: ast.ClassDef, frame: Frame) -> None:
         inside = frame if frame is not frame.space.frame else None
         made = self.class_of(node, frame.space, inside)
-        if not self.quiet:
+        if self.is_first:
             self._define_class(made, frame)
         self.bind(node.name, self.decorated(of(made), node.decorator_list, frame), frame)
 
@@ -374,19 +390,27 @@ class Interpreter(Expressions):
         frame.is_dead = True
 
     def _follow_with(self, node: ast.With, frame: Frame) -> None:
-        outer = self.unrecorded
+        outer = self.unrecorded, self.perhaps_unrecorded
+        contexts: list[Value] = []
         for each in node.items:
             value = self.value(each.context_expr, frame)
-            if isinstance(each.context_expr, ast.Call):
-                is_recorded = records(self.quietly(each.context_expr.func, frame), each.context_expr)
-                if is_recorded is not None:
-                    self.unrecorded = 0 if is_recorded else self.unrecorded + 1
+            context = each.context_expr
+            made = self.quietly(context.func, frame) if isinstance(context, ast.Call) else value
+            recording = records(made, context)
+            if recording is Recording.ON:
+                self.unrecorded = self.perhaps_unrecorded = 0
+            self.unrecorded += recording is Recording.OFF
+            self.perhaps_unrecorded += recording is Recording.UNKNOWN
             if not self._is_plain_context(each.context_expr, value, frame):
                 self.note("enters a context of which nothing is known", node, frame)
+            entered = self.special(value, ("__enter__",), node, frame)
             if each.optional_vars is not None:
-                self.assign(each.optional_vars, value, frame)
+                self.assign(each.optional_vars, join((value, entered)), frame)
+            contexts.append(value)
         self.body(node.body, frame)
-        self.unrecorded = outer
+        for value in contexts:
+            self.special(value, ("__exit__",), node, frame, _ERROR, _ERROR, _ERROR)
+        self.unrecorded, self.perhaps_unrecorded = outer
 
     def _is_plain_context(self, node: ast.expr, value: Value, frame: Frame) -> bool:
         """Tell whether a context leaves no trace."""
@@ -413,7 +437,8 @@ class Interpreter(Expressions):
             if self.is_running and _may_end_early(node.body) and self._handles_any(types, handler):
                 self.note("handles the error by which recomputation ends early", handler, frame)
             if handler.name is not None:
-                self.bind(handler.name, unknown("an error"), frame)
+                thrown = self.item(of(self.spaces.thrown))
+                self.bind(handler.name, unknown("an error", thrown.roots), frame)
             self.body(handler.body, frame)
             if not frame.is_dead:
                 ways.append(frame.names)
@@ -459,6 +484,9 @@ class Interpreter(Expressions):
         elif isinstance(target, ast.Subscript):
             held = self.value(target.value, frame)
             key = self.value(target.slice, frame)
+            if isinstance(target.value, ast.Attribute) and target.value.attr in known.TABLES_OF_PARTS:
+                for name in sorted(texts(key) or ()):
+                    self.set_attribute(self.quietly(target.value.value, frame), name, value, target, frame)
             self.mix(held, (value,))
             self.special(held, _PUTTING, target, frame, key, value)
             self.hashed(key, target, frame)
@@ -469,7 +497,8 @@ class Interpreter(Expressions):
                 self.change(held, target, frame)
             for thing in held.things:
                 if isinstance(thing, Box):
-                    self.fill(thing, self.under_any(key, value))
+                    is_part = isinstance(target.slice, ast.Slice)
+                    self.fill(thing, self.item(value) if is_part else self.under_any(key, value))
 
     def bind(self, name: str, value: Value, frame: Frame, node: ast.AST | None = None) -> None:
         """Bind a name, here or where a statement says that it belongs; ``node`` is where."""

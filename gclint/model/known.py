@@ -148,6 +148,8 @@ GENERATORS = names(
 """Classes of objects, and functions that make some, whose methods do so."""
 PARTS = frozenset(("children", "named_children", "modules", "named_modules"))
 """The methods of a module that give its parts."""
+TABLES_OF_PARTS = frozenset(("_modules", "_parameters", "_buffers"))
+"""The attributes of a module in which its others are."""
 MODEL_MAKERS = frozenset(("from_pretrained", "from_config", "_from_config"))
 """The methods of a class of models that make one."""
 TRAINING_PACKAGES = frozenset(("accelerate", "peft", "transformers", "trl"))
@@ -348,6 +350,14 @@ CONTEXTS = names(
     """
 )
 """Contexts that leave no trace."""
+RESTORED = CONTEXTS | names(
+    """
+    torch.inference_mode torch.device torch.cuda.device torch.cuda.stream torch.profiler.profile
+    torch.profiler.record_function torch.autograd.profiler.record_function torch.autograd.profiler.profile
+    torch.autograd.graph.save_on_cpu
+    """
+)
+"""Contexts that recomputation is in as well, or that do not change what is computed."""
 SAME = names(
     """
     transformers.pytorch_utils.prune_linear_layer transformers.pytorch_utils.prune_conv1d_layer

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from gclint.code.names import names
 from gclint.model import known, tensors
 from gclint.model.frames import Frame
-from gclint.model.gradients import is_constant, type_of
+from gclint.model.gradients import Recording, is_constant, records, type_of
 from gclint.model.notes import Kind, Note, Root
 from gclint.model.reading import ANY, Cell, Reading, note_assignment
 from gclint.model.spaces import Space, Spaces
@@ -71,6 +71,8 @@ ITERATOR = "iterator"
 _FIXED = ("tuple", ITERATOR)
 """The kinds of containers that get no other items once they are made."""
 _OF_FUNCTIONS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
+TAKING_ITEMS = frozenset(("__getitem__", "__next__"))
+"""Special methods of containers that code may call itself."""
 _SAFE = (Plain, Constant, Function, Class, External)
 
 
@@ -116,7 +118,7 @@ class Objects:
         """
         self.spaces = spaces
         self.notes: dict[Note, None] = {}
-        self.quiet = int(is_quiet)
+        self.quiet = self._least_quiet = int(is_quiet)
         self.stack: list[ast.AST] = []
         """The functions that are being followed."""
         self.calls: list[Call] = []
@@ -140,8 +142,15 @@ class Objects:
         """In how many bodies of ``try`` statements it is that handle errors."""
         self.unrecorded = 0
         """In how many contexts it is in which no gradients are recorded."""
+        self.perhaps_unrecorded = 0
+        """In how many it is of which that is not known."""
         self._steps = 0
         self._most_steps = most_steps
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it follows something the first time; outside of functions only if it notes anything."""
+        return not self.quiet or (bool(self.stack) and self.quiet == self._least_quiet)
 
     def frame_of(self, key: object, space: Space, parent: Frame | None, owner: Class | None) -> Frame:
         """Return the names of what is entered, with nothing bound; one for each ``key``."""
@@ -192,7 +201,10 @@ class Objects:
     def tensor(self, values: Iterable[Value], roots: Iterable[Root] = ()) -> Value:
         """Return a tensor that is computed from these."""
         given = tuple(values)
-        return of(Tensor(is_constant=self.unrecorded > 0 or is_constant(*given)), roots=roots)
+        if self.unrecorded or is_constant(*given):
+            return of(Tensor(is_constant=True), roots=roots)
+        other = (Tensor(is_constant=True),) if self.perhaps_unrecorded else ()
+        return of(Tensor(), *other, roots=roots)
 
     def mix(self, target: Value, values: Iterable[Value]) -> None:
         """Follow that values are put into another one in place."""
@@ -314,6 +326,12 @@ class Objects:
             self.change(value, node, frame)
         elif is_unknown:
             self.may_change(value, node, frame)
+
+    def described(
+        self, descriptor: Value, receiver: Value, owner: Class, node: ast.AST, frame: Frame
+    ) -> Value:
+        """Follow a descriptor that is read, and return what it may give."""
+        raise NotImplementedError
 
     def ask(self, value: Value, node: ast.AST, frame: Frame) -> None:
         """Follow all special methods that a function may run which gets a value."""
@@ -480,8 +498,9 @@ class Objects:
                 return self.value(target.value, frame)
             made = self.value(target, frame)
             names = {one.name if isinstance(one, External) else "" for one in made.things}
-            if names and names <= known.DECORATORS:
-                for given in _given(each) if not self.quiet else ():
+            is_of_gradients = records(made, each) in (Recording.ON, Recording.OFF)
+            if is_of_gradients or (names and names <= known.DECORATORS):
+                for given in _given(each) if self.is_first else ():
                     self.value(given, frame)
                 continue
             value = self.call(self.value(each, frame), Call((value,)), each, frame)
@@ -562,7 +581,7 @@ class Objects:
                 held = [each for each in (thing,) if isinstance(each, Object)]
                 if any(self.find(each.kind, "__get__") for each in held):
                     self.note("reads what a descriptor of its own gives", node, frame)
-                    found.append(unknown("a descriptor"))
+                    found.append(self.described(of(thing), receiver, owner, node, frame))
                 elif isinstance(thing, Function):
                     found.append(of(Bound(thing, receiver, owner)))
                 else:
@@ -742,14 +761,15 @@ class Objects:
         if isinstance(thing, Unknown) and not thing.is_argument:
             self.note(f"reads `{name}` of {what_of(thing)}, of which nothing is known", node, frame)
             return unknown(f"`{name}`", value.roots)
-        if is_operation(name):
+        if is_operation(name) or (isinstance(thing, (Box, Fixed)) and name in TAKING_ITEMS):
             return of(Method(value, name))
         if isinstance(thing, Plain):
             return Value(frozenset((thing, Tensor(is_constant=True))), value.roots)
         if isinstance(thing, Constant) and thing.value is None:
             return NEVER
         self.note(f"reads `{name}` of {what_of(thing)}, of which nothing is known", node, frame)
-        return unknown(f"`{name}`", value.roots)
+        held = (thing.named(name) or thing.named(ANY)) if isinstance(thing, Box) else None
+        return with_roots(held, value.roots) if held else unknown(f"`{name}`", value.roots)
 
     def _of_made(self, thing: Made, value: Value, name: str) -> Value:
         if thing.name in known.GENERATORS:

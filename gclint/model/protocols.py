@@ -307,9 +307,16 @@ class Protocols(Objects):
             self._ask_members(kind, node, frame)
             if self.find(kind, "__new__") or self.has_metaclass(kind):
                 self.note(f"makes a `{kind.node.name}` in a way that is not followed", node, frame)
-            if self.find(kind, "__del__"):
-                self.special(made, ("__del__",), node, frame)
+        if self.is_first and self.find(kind, "__del__"):
+            self.special(made, ("__del__",), node, frame)
         return made
+
+    def described(
+        self, descriptor: Value, receiver: Value, owner: Class, node: ast.AST, frame: Frame
+    ) -> Value:
+        """Follow a descriptor that is read, and return what it may give."""
+        given = self.special(descriptor, ("__get__",), node, frame, receiver, of(owner))
+        return join((unknown("a descriptor"), given))
 
     def _of_class(self, kind: Class, name: str, node: ast.AST, frame: Frame) -> Value:
         self._ask_members(kind, node, frame)
@@ -338,7 +345,9 @@ class Protocols(Objects):
         for each in () if found is None else found[0].things:
             if isinstance(each, Function) and found is not None:
                 method = of(Bound(each, of(kind), found[1]))
-                self.call(method, Call(), kind.node, frame)  # type: ignore[arg-type]
+                named = {each.arg: self.quietly(each.value, frame) for each in kind.node.keywords if each.arg}
+                call = Call((), tuple(sorted(named.items())))
+                self.call(method, call, kind.node, frame)  # type: ignore[arg-type]
         for name, value in list(self.spaces.members[kind].items()):
             self.special(value, ("__set_name__",), kind.node, frame, of(kind), of(Constant(name)))
 

@@ -77,6 +77,8 @@ class Spaces:
         """What was followed has, or gets, the attribute that stands at a place."""
         self.given: dict[ast.AST, Value] = {}
         """What attributes are set to, by the place."""
+        self.thrown = Box("an error")
+        """What errors that are raised hold."""
         self.hooked = Members()
         """The classes whose methods register hooks."""
         self.all_names_used: dict[ast.AST, frozenset[str] | None] = {}

@@ -102,8 +102,10 @@ _RUNNING = names(
     """
 )
 """Functions that only call what they are given."""
-_RUNNING_TEXTS = frozenset(("exec", "eval"))
-"""Functions that run code which may change whatever has a name."""
+_REACHING_ALL = names(
+    "exec eval locals sys._getframe sys.exc_info gc.get_objects gc.get_referrers gc.get_referents"
+)
+"""Functions by which code may change whatever has a name, or is held by something."""
 _DIFFERENTIATING = names("torch.autograd.grad torch.autograd.backward")
 _PART = Made(known.PART)
 _TRANSFORMS = names(
@@ -115,14 +117,6 @@ _TRANSFORMS = names(
 """Functions that make functions of functions, and set nothing."""
 _MAPPING = names("torch.vmap torch.func.vmap")
 """Functions that are followed as what they are given, which they run inside of a transform."""
-_RESTORED = known.CONTEXTS | names(
-    """
-    torch.inference_mode torch.device torch.cuda.device torch.cuda.stream torch.profiler.profile
-    torch.profiler.record_function torch.autograd.profiler.record_function torch.autograd.profiler.profile
-    torch.autograd.graph.save_on_cpu
-    """
-)
-"""Contexts that recomputation is in as well, or that do not change what is computed."""
 _ENTERING_ALL = names("transformers.utils.ContextManagers transformers.utils.generic.ContextManagers")
 """Contexts that enter all contexts of a list."""
 _OF_LAYERS = names("gradient_checkpointing _gradient_checkpointing_func _can_checkpoint_with_cache")
@@ -139,7 +133,7 @@ _TELLING = names("grad_fn output_nr")
 """The attributes of a tensor that tell what has computed it, which is a checkpoint then."""
 _TELLING_OF_SEVERAL = names("requires_grad is_leaf")
 """The attributes that tell whether it requires grad: all that a reentrant checkpoint returns does."""
-_ASKING = names("dir hasattr isinstance issubclass type")
+_ASKING = names("dir getattr hasattr isinstance issubclass type")
 
 
 class Matter(str, Enum):
@@ -385,15 +379,18 @@ class Surroundings(Freezing):
             yield Matter.USED_UP
         if any(_captures(thing) for each in given for thing in each.things):
             yield Matter.CAPTURED
-        if not self.unrecorded and not any(map(_requires_grad, (*given, *loose))):
+        is_recorded = (
+            not self.unrecorded and not self.perhaps_unrecorded
+        )  # Or nothing is recomputed, perhaps.
+        if is_recorded and not any(map(_requires_grad, (*given, *loose))):
             yield Matter.CONSTANT
 
     # -- what is held
 
     @staticmethod
     def _home(frame: Frame) -> Frame:
-        """Return the frame of a function for that of a comprehension in it."""
-        while frame.is_of_comprehension and frame.parent is not None:
+        """Return the frame of a function for that of a comprehension, or of a class's body, in it."""
+        while (frame.is_of_comprehension or frame.is_of_class) and frame.parent is not None:
             frame = frame.parent
         return frame
 
@@ -717,6 +714,13 @@ class Surroundings(Freezing):
             self._method = before
         return self._as_view(found) if name in tensors.VIEWS else found
 
+    def _call_of_tensor(
+        self, receiver: Value, name: str, call: Call, roots: frozenset[Root], node: ast.expr, frame: Frame
+    ) -> Value:
+        if name == "numpy" and not self._inside:  # Methods of an array change what those of tensors copy.
+            self._hand(receiver, node, frame)
+        return super()._call_of_tensor(receiver, name, call, roots, node, frame)
+
     def _compute(self, last: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         found = super()._compute(last, call, node, frame)
         return self._as_view(found) if last in tensors.VIEWS else found
@@ -768,20 +772,20 @@ class Surroundings(Freezing):
         if is_all and isinstance(context, ast.Call):
             given = (*context.args, *(each.value for each in context.keywords))
             return all(self._is_restored(each, frame) for one in given for each in _listed(one))
-        restored = _RESTORED
+        restored = known.RESTORED
         if isinstance(context, ast.Call) and context.args and _is_true(self.quietly(context.args[0], frame)):
-            restored = _RESTORED | {"torch.set_grad_enabled"}
+            restored = known.RESTORED | {"torch.set_grad_enabled"}
         return bool(made) and all(isinstance(each, External) and each.name in restored for each in made)
 
-    def _call_back(self, call: Call, node: ast.expr, frame: Frame) -> None:
+    def _call_back(self, call: Call, node: ast.expr, frame: Frame, receiver: Value = NEVER) -> Value:
         with self._in(None if self._external in _RUNNING else f"`{self._external}`"):
-            super()._call_back(call, node, frame)
+            return super()._call_back(call, node, frame, receiver)
 
     # -- what is asked for
 
     def _call_external(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         self._external, self._outside = name, (node, name)
-        if name in _RUNNING_TEXTS and not self._inside:
+        if name in _REACHING_ALL and not self._inside:
             self.see(Matter.HANDED, quoted(node), node, frame)
         if name in _MAPPING and not self._inside:
             self._see_running(call, name, node, frame)
@@ -797,7 +801,7 @@ class Surroundings(Freezing):
 
     def _asks(self, function: str, call: Call) -> bool:
         """Tell whether a function of Python asks for what becomes different."""
-        if len(call.positional) > 1 and function == "hasattr":
+        if len(call.positional) > 1 and function in ("getattr", "hasattr"):
             asked = texts(call.positional[1]) or _OF_LAYERS
             return any(self._tells(call.positional[0], name) for name in asked)
         if not call.positional or not self._may_be_block(call.positional[0]):

@@ -32,6 +32,7 @@ _NAMESPACES = frozenset(("globals", "vars", "exec", "eval", "locals", "__import_
 _NAMESPACE_ATTRIBUTES = frozenset(
     ("__dict__", "__class__", "__setattr__", "__bases__", "__code__", "__defaults__")
 )
+_NAMING_ANY = _NAMESPACES | _NAMESPACE_ATTRIBUTES | {"modules"}
 _OF_MODULES = frozenset(("globals", "exec", "eval", "modules"))
 """What has the names of a module: of a namespace, these last names."""
 _OF_CODE = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
@@ -40,6 +41,7 @@ _OF_TENSORS = frozenset(("register_hook", "register_post_accumulate_grad_hook"))
 _LOOKING_UP = frozenset(("getattr", "hasattr", "isinstance", "issubclass", "print", "warn", "warning_once"))
 _METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FUNCTIONS = (*_METHODS, ast.Lambda)
+_NAMES = (ast.Name, ast.Attribute)
 
 Stores: TypeAlias = "dict[str, list[ast.AST]]"
 _Around: TypeAlias = "tuple[ast.AST, ...]"
@@ -79,16 +81,8 @@ class Usage:
         while waiting:
             node, around, is_setting_up, own = waiting.pop()
             called = None
-            if isinstance(node, (ast.Name, ast.Attribute)):
-                name = last_name(node)
-                if "hook" in name and _hooks(name):
-                    self.hooking.append(node)
-                if not isinstance(node.ctx, ast.Load) and isinstance(node, ast.Attribute):
-                    self.replacing.append(node)
-                if is_setting_up:
-                    self._held.add(name)
-                for each in around:
-                    self._words[each].add(name)
+            if isinstance(node, _NAMES):
+                self._read_name(node, around, own, is_setting_up=is_setting_up)
             elif isinstance(node, _FUNCTIONS):
                 name = getattr(node, "name", "")
                 is_setting_up = name in _SETTING_UP
@@ -102,26 +96,51 @@ class Usage:
                     self.replacing.append(node)
             elif isinstance(node, ast.Call):
                 called = node.func
-                if last_name(called) not in _LOOKING_UP and _may_replace(node):
-                    self.replacing.append(node)
-                if "hook" in last_name(called):
-                    self._begun.append(node)
-                    around = self._within(node, around)
-                self._computing.update(around if _names_any(node) else ())
+                around = self._read_call(node, around, own)
             elif isinstance(node, ast.ClassDef):
                 self._classes.add(node.name)
             elif isinstance(node, (ast.Global, ast.Nonlocal)):
                 self.rebound.update(node.names)
-            if isinstance(node, (ast.Name, ast.Attribute, ast.Call)):
-                self._stores += ((node, name, around) for name in _assigned(node, own))
-                if _is_namespace(node):
-                    self._namespaces.append((node, around))
-                if isinstance(node, ast.Attribute) and node.attr in _OF_CODE:
-                    self.rebound.add(last_name(node.value))
             for child in children(node):
                 if isinstance(child, ast.Name) and _may_touch(node, child):
                     self.touched.add(child.id)
                 waiting.append((child, around, is_setting_up and child is not called, own))
+
+    def _read_name(
+        self, node: ast.Name | ast.Attribute, around: _Around, own: str | None, *, is_setting_up: bool
+    ) -> None:
+        name = last_name(node)
+        if "hook" in name and _hooks(name):
+            self.hooking.append(node)
+        if is_setting_up:
+            self._held.add(name)
+        for each in around:
+            self._words[each].add(name)
+        if isinstance(node, ast.Attribute):
+            if not isinstance(node.ctx, ast.Load):
+                self.replacing.append(node)
+                if not (isinstance(node.value, ast.Name) and node.value.id == own):
+                    self._stores.append((node, name, around))
+            if name in _OF_CODE:
+                self.rebound.add(last_name(node.value))
+        if name in _NAMING_ANY and _is_namespace(node):
+            self._namespaces.append((node, around))
+
+    def _read_call(self, node: ast.Call, around: _Around, own: str | None) -> _Around:
+        """Read a call, and return what its parts stand in."""
+        name = last_name(node.func)
+        if name not in _LOOKING_UP and _may_replace(node):
+            self.replacing.append(node)
+        if "hook" in name:
+            self._begun.append(node)
+            around = self._within(node, around)
+        if name in SETTERS:
+            self._stores += ((node, each, around) for each in _assigned(node, own))
+            if name == "setattr" and not _has_literal_name(node):
+                self._namespaces.append((node, around))
+        elif name == "getattr" and _names_any(node):
+            self._computing.update(around)
+        return around
 
     def _within(self, node: ast.AST, around: _Around) -> _Around:
         self._words[node] = set()
@@ -252,35 +271,29 @@ def _first_parameter(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None
 
 
 def _names_any(node: ast.Call) -> bool:
-    """Tell whether a call gets an attribute whose name is put together."""
-    if last_name(node.func) != "getattr" or len(node.args) < 2:
+    """Tell whether ``getattr`` gets an attribute whose name is put together."""
+    if len(node.args) < 2:
         return False
     holder = node.args[0]
     return not isinstance(node.args[1], ast.Constant) and isinstance(holder, ast.Name) and holder.id == "self"
 
 
-def _assigned(node: ast.AST, own: str | None) -> Iterator[str]:
-    """Yield the attribute that a node assigns to something else than what has this name."""
-    if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-        if not (isinstance(node.value, ast.Name) and node.value.id == own):
-            yield node.attr
-    elif isinstance(node, ast.Call) and last_name(node.func) in SETTERS:
-        holder = node.func.value if isinstance(node.func, ast.Attribute) else None
-        if isinstance(holder, ast.Name) and holder.id == own:
-            return
-        names_given = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
-        yield from (each for each in names_given[:1] if isinstance(each, str))
+def _assigned(node: ast.Call, own: str | None) -> Iterator[str]:
+    """Yield the attribute that a setter assigns to something else than what has this name."""
+    holder = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if isinstance(holder, ast.Name) and holder.id == own:
+        return
+    names_given = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
+    yield from (each for each in names_given[:1] if isinstance(each, str))
 
 
-def _is_namespace(node: ast.AST) -> bool:
-    """Tell whether a node may assign names that cannot be known."""
+def _is_namespace(node: ast.Name | ast.Attribute) -> bool:
+    """Tell whether a name may assign names that cannot be known."""
     if isinstance(node, ast.Name):
         return node.id in _NAMESPACES
-    if isinstance(node, ast.Attribute):
-        if node.attr in _NAMESPACE_ATTRIBUTES:
-            return node.attr != "__class__" or not isinstance(node.ctx, ast.Load)
-        return node.attr == "modules" and last_name(node.value) == "sys"
-    return isinstance(node, ast.Call) and last_name(node.func) == "setattr" and not _has_literal_name(node)
+    if node.attr in _NAMESPACE_ATTRIBUTES:
+        return node.attr != "__class__" or not isinstance(node.ctx, ast.Load)
+    return node.attr == "modules" and last_name(node.value) == "sys"
 
 
 def _is_of_module(node: ast.AST, around: _Around) -> bool:

@@ -277,6 +277,12 @@ class Box(Cell):
         self.kind = kind
         self._rest = NEVER
         self._first: tuple[Value, ...] = ()
+        self._named: dict[str, Value] = {}
+
+    def named(self, name: str) -> Value | None:
+        """Return an item that is also an attribute of this name; None if there is none."""
+        self.read()
+        return self._named.get(name)
 
     @property
     def item(self) -> Value:
@@ -298,13 +304,19 @@ class Box(Cell):
 
     def clear(self) -> None:
         """Forget what was put in."""
-        self._rest, self._first = NEVER, ()
+        self._rest, self._first, self._named = NEVER, (), {}
         self.readers.clear()
 
     def put(self, value: Value) -> bool:
         """Add what an item may be, and tell whether that is new for something."""
         before, self._rest = self._rest, join((self._rest, value))
         return self._rest != before and self.grow()
+
+    def name(self, name: str, value: Value) -> bool:
+        """Add what an attribute, or any for ``ANY``, may be; tell whether that is new for something."""
+        before = self._named.get(name, NEVER)
+        after = self._named[name] = join((before, value))
+        return after != before and self.grow()
 
     def lead(self, items: Iterable[Value], *, is_new: bool) -> bool:
         """Add what may come first, in order, and tell whether that is new for something.

@@ -16,6 +16,7 @@ from gclint.model import leaves
 from gclint.model.attributes import new_spaces
 from gclint.model.leaves import GETTER, NAMED_BY, RETURNED, SAME, USUAL, EmbeddingPart, Leaves
 from gclint.model.objects import TooLong
+from gclint.model.tensors import CHANGING
 from gclint.model.values import Class
 from gclint.network.evaluation.classes import ClassInfo, words_of
 from gclint.network.learned import is_decorated_unrecorded
@@ -76,6 +77,7 @@ def changes_in_place(network: Network) -> Iterator[InPlaceChange]:
         and not words_of(method).isdisjoint({*names, GETTER})
         and not _NOT_IN_TRAINING.search(method.name)
         and not is_decorated_unrecorded(method)
+        and may_change(network.file.text, method.function)
     ]
     with _Embeddings(network) as embeddings:
         for owner, method in methods:
@@ -86,6 +88,30 @@ def changes_in_place(network: Network) -> Iterator[InPlaceChange]:
                     yield InPlaceChange(
                         file, function, statement, name, module.name, owner.name, source, owner, others
                     )
+
+
+def may_change(text: str, function: FunctionNode) -> bool:
+    """Return whether a function may change a tensor in place; it only saves to follow the others.
+
+    Args:
+        text: that of the file, of which another part may make a module that works in place.
+        function: one of the file.
+    """
+    return "inplace" in text or any(map(_changes, walk(function)))
+
+
+def _changes(node: ast.AST) -> bool:
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return _is_of_change(last_name(node))
+    if isinstance(node, ast.Subscript):
+        return not isinstance(node.ctx, ast.Load) and text_of(node.slice) is None
+    if isinstance(node, ast.Call):
+        return any(isinstance(each, ast.Constant) and each.value is True for each in node.args)
+    return isinstance(node, ast.AugAssign) or _is_of_change(text_of(node) or "")
+
+
+def _is_of_change(name: str) -> bool:
+    return name in CHANGING or (name.endswith("_") and not name.endswith("__") and name != "_")
 
 
 class _Embeddings:

@@ -441,7 +441,8 @@ class _Prover:
         texts = {path: self._texts[path][1] for path in unit.paths}
         paths = [*dict.fromkeys((*unit.paths, *unit.run_files))]
         text = shown(self._project, paths, texts, own, self._newly_recomputed(unit))
-        for doubt in text.undecided:
+        of_fixes = (doubt for each in unit.repairs if each.fix for doubt in each.fix.undecided)
+        for doubt in dict.fromkeys((*text.undecided, *of_fixes)):
             yield f"runs do not show that this is harmless: {doubt}", "undecided"
         found = [
             each
@@ -460,10 +461,15 @@ class _Prover:
     def _newly_recomputed(self, unit: _RepairUnit) -> set[str]:
         """Return the names of the blocks that are recomputed only with the repair."""
         before, after = (
-            {site.block for result in unit.results(runs) for site in result.sites if site.recomputed}
+            {
+                (result.name, site.block)
+                for result in unit.results(runs)
+                for site in result.sites
+                if site.recomputed
+            }
             for runs in (self._before, self._after)
         )
-        return after - before
+        return {block for _, block in after - before}
 
     def _text_after(self, path: str) -> str:
         known = self._project.identify(Path(path))

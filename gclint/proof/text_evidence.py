@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gclint.code.file import UnreadableFile
 from gclint.code.project import Project
-from gclint.edit.recomputed import recomputation_notes, undecidable_doubts
+from gclint.edit.recomputed import all_doubts, recomputation_notes
 from gclint.edit.replaced import replaced_doubts
-from gclint.edit.surroundings import doubted_around, is_followed, surrounding_doubts
+from gclint.edit.surroundings import container_doubts, doubted_around, is_followed, surrounding_doubts
 from gclint.edit.without_cache import site_doubts
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network
@@ -96,13 +96,17 @@ def _is_recomputed_right(info: ClassInfo, networks: Collection[Network]) -> bool
 
 
 def _undecided(networks: Collection[Network], names: Collection[str]) -> Iterator[str]:
-    """Yield what blocks repeat, or the code around them does, that may do harm in a step like no other."""
+    """Yield what blocks repeat, or the code around them does, that may do harm in a step like no other.
+
+    A run shows that a gradient is lost only if something is made of it there.
+    """
     known = [info for network in networks for info in network.module.classes.values() if info.name in names]
     for info in known:
-        yield from undecidable_doubts(info)
+        yield from all_doubts(info)
     for network in networks if known else ():
         yield from replaced_doubts(network, known)
-        yield from surrounding_doubts(network, known, only_later=True)
+        yield from surrounding_doubts(network, known)
+        yield from container_doubts(network, known)
 
 
 def _calls(network: Network, blocks: Collection[ClassInfo]) -> Iterator[int]:

@@ -355,4 +355,5 @@ def _united_remedy(finding: Finding, others: Sequence[Finding], *, is_moved: boo
         reduce(Applicability.joined, applicabilities, Applicability.SAFE),
         "; ".join(reasons.values()) or None,
         tuple(dict.fromkeys(repair for fix in fixes for repair in fix.repairs)),
+        undecided=tuple(dict.fromkeys(doubt for fix in fixes for doubt in fix.undecided)),
     )

@@ -106,7 +106,7 @@ KINDS: Mapping[str, str] = {
     "whose tensors receive no gradient": "returns a container",
     "registers forward hooks, and": "hooks",
     "registers forward hooks that see": "hooks see",
-    "records router outputs": "records routers",
+    "inside its blocks, and losses computed": "records routers",
     "compiles modules with": "compiled",
     "into evaluation mode by itself": "evaluates",
     "draws random numbers that are not": "random",
