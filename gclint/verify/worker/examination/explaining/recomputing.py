@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
@@ -39,9 +39,10 @@ from gclint.verify.worker.protocol import SourcePlace
 
 _NO_GRAPH = "does not require grad"
 _LEFT = (
-    "Attributes, arguments, variables, the environment and random numbers are the same{but}. What is left is "
-    "the caller, which tensor object it is, files, settings of Python, the time, and whether a backward pass "
-    "runs. "
+    "What was compared is the same{but}: attributes of modules, arguments, variables of the model's code, "
+    "the environment, random numbers. What is left is variables of other packages, contexts and modes around "
+    "the loop, the caller, which tensor object it is, files, settings of Python, the time, and whether a "
+    "backward pass runs. "
 )
 
 
@@ -297,7 +298,7 @@ def _unknown(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Di
         comparison.plain is not None and comparison.forward_origin is None and comparison.run.error is None
     )
     if is_same and comparison.checkpoints and all(each.again is not None for each in comparison.checkpoints):
-        return _in_backward(comparison)
+        return _alike(comparison, {each.check for each in failed_checks})
     stack = stack_of(comparison, None)
     shown = f" It fails at {line(stack[0])}: `{code_at(stack[0])}`." if stack else ""
     return Diagnosis(Cause.DISAGREEMENT, f"The cause is not known.{shown}", stack)
@@ -308,16 +309,30 @@ def _meanwhile(each: Checkpointed) -> str:
     return f", but for {changed}, which is not seen to be read there" if changed else ""
 
 
-def _in_backward(comparison: Comparison) -> Diagnosis:
+def _alike(comparison: Comparison, failed: Set[str]) -> Diagnosis:
     """Return what may be wrong where a recomputation is the same as the forward pass."""
     changed = [change for each in comparison.checkpoints for change in each.changes if change.in_block]
     state = (
         f" The block changes {names(named(changed))}, and its recomputation does so again." if changed else ""
     )
+    if "second step" in failed:
+        why = (
+            "In the first step, all is the same. Recomputation changes something that a later step reads and "
+            "that is not compared: see variables of other packages, and settings of Python and torch"
+        )
+    elif not failed.isdisjoint(("loss", "outputs")):
+        why = (
+            "The operations of the forward pass are the same, and what it returns is not. The cause is not "
+            "known: see what depends on other objects, such as how many there are, and on other packages"
+        )
+    else:
+        why = (
+            "The recomputation is the same as the forward pass, so it is the backward pass that reads or "
+            "does something else: see hooks, `.grad` that is read or set, and `backward` of autograd functions"
+        )
     return Diagnosis(
         Cause.DISAGREEMENT,
-        "The recomputation is the same as the forward pass, so it is the backward pass that reads or does "
-        f"something else: see hooks, and the `backward` of autograd functions.{state}",
+        f"{why}.{state}",
         tuple(dict.fromkeys(each.place for each in comparison.checkpoints if each.place is not None)),
     )
 

@@ -163,12 +163,23 @@ def _statistics(comparison: Comparison, failed_checks: Sequence[FailedCheck]) ->
     kinds = dict.fromkeys(
         comparison.kinds[name].__name__ for name in sorted(owners) if name in comparison.kinds
     )
+    if not any(map(_is_statistic, changed)):
+        return Diagnosis(
+            Cause.STATISTICS,
+            f"The recomputation changes the buffers {names(changed)} a second time in each step. Keep what "
+            "changes buffers out of the checkpointed blocks, or do not change them while recomputing.",
+        )
     return Diagnosis(
         Cause.STATISTICS,
         f"The recomputation updates the running statistics of {', '.join(kinds)} a second time in each "
         "step. Keep modules with running statistics out of the checkpointed blocks, or do not update them "
         "while recomputing.",
     )
+
+
+def _is_statistic(name: str) -> bool:
+    last = name.rpartition(".")[2]
+    return last.startswith("running_") or last == "num_batches_tracked"
 
 
 def _state_on_self(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
