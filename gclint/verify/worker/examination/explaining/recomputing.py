@@ -328,7 +328,7 @@ def _alike(comparison: Comparison, failed: Set[str]) -> Diagnosis:
     else:
         why = (
             "The recomputation is the same as the forward pass, so it is the backward pass that reads or "
-            "does something else: see hooks, `.grad` that is read or set, and `backward` of autograd functions"
+            "does something else: see hooks, `.grad` that is read or set, and autograd functions"
         )
     return Diagnosis(
         Cause.DISAGREEMENT,
