@@ -187,9 +187,15 @@ class ModelUnderTest:
         return self._execute(scenario.batch, inputs)
 
     def take_gradients(self) -> dict[str, Tensor | None]:
-        """Return the gradients of everything that can have one by name, and reset them."""
+        """Return the gradients of everything that can have one by name, and reset them.
+
+        A parameter that the model has made meanwhile is one of these, in place of another one of its name.
+        """
         gradients = {}
-        for name, tensor in {**self._parameters, **self._extra, **self._leaves}.items():
+        known = {**self._parameters, **self._extra, **self._leaves}
+        told = set(map(id, known.values()))
+        known |= {name: each for name, each in self.model.named_parameters() if id(each) not in told}
+        for name, tensor in known.items():
             if tensor.requires_grad:
                 gradients[name] = None if tensor.grad is None else dense(tensor.grad)
             tensor.grad = None
