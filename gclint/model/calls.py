@@ -405,7 +405,7 @@ class Calls(Protocols):
         if name == "functools.reduce" and len(call.positional) > 1:
             return self._reduced(call, node, frame)
         given = NEVER
-        if name not in known.MAKERS and parent not in known.TABLES:
+        if name not in known.MAKERS and name not in CHECKPOINTS and parent not in known.TABLES:
             given = self._call_back(call, node, frame)
         roots = shared(call.all())
         if name in self._vouched:
@@ -875,7 +875,7 @@ class Calls(Protocols):
         if name in _FAILING_BY_GRADIENT:
             self._refuse(receiver, node, frame)
         if name == "numpy":
-            return unknown("an array", receiver.roots)
+            return of(Unknown("an array", is_constant=True), roots=receiver.roots)
         if name in known.SHARING or name in tensors.NO_METHODS:
             return self.deny(call, node, frame)  # It may be a method of something else.
         if _draws_with_its_own(call):
