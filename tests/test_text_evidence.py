@@ -39,6 +39,11 @@ _DOUBTED = {
         _TUPLES,
     ),
     "is run in a context": (block(_ATTENDED.format(""), base=_LAYER), _WITHIN),
+    "gives out more than its result": (
+        block(_ATTENDED.format(""), base=_LAYER),
+        LOOP,
+        "_can_record_outputs = {'energies': ToyAttention}",
+    ),
     "is asked for its class": (
         block(_ATTENDED.format(""), base=_LAYER),
         f"{LOOP}hidden_states = hidden_states * len(type(self.layers[0]).__mro__)\n",
@@ -48,8 +53,8 @@ _DOUBTED = {
 
 @pytest.mark.parametrize("name", _DOUBTED)
 def test_what_is_in_doubt(name: str, tmp_path: Path) -> None:
-    layer, loop = _DOUBTED[name]
-    assert _undecided(tmp_path, toy(layer, model(loop, init=STACK)))
+    layer, loop, *more = _DOUBTED[name]
+    assert _undecided(tmp_path, toy(layer, model(loop, init=STACK, more="\n".join(more))))
 
 
 def test_what_is_not(tmp_path: Path) -> None:

@@ -222,6 +222,16 @@ def test_a_decorator_that_records_nothing(tmp_path: Path) -> None:
     assert found == [Applicability.UNSAFE, Applicability.SAFE]
 
 
+@pytest.mark.parametrize(
+    ("asks", "expected"),
+    [("torch.autograd.grad(model(x).sum(), x)", Applicability.UNSAFE), ("model(x)", Applicability.SAFE)],
+)
+def test_a_function_that_asks_for_gradients(asks: str, expected: Applicability, tmp_path: Path) -> None:
+    function = f"\n\ndef penalty(model, x):\n    return {asks}\n"
+    text = toy(_BEFORE, block(_ATTENDED), model(LOOP, init=STACK)) + function
+    assert applicability(tmp_path, text) is expected
+
+
 @pytest.mark.parametrize("name", _MADE)
 def test_what_blocks_are_made_of(name: str, tmp_path: Path) -> None:
     wrong, right = (

@@ -124,6 +124,13 @@ def records(
     return found
 
 
+def _differentiates(function: Function) -> bool:
+    """Tell whether a function asks autograd for gradients, which may be those of a model that it gets."""
+    return any(
+        isinstance(each, ast.Attribute) and each.attr == "autograd" for each in ast.walk(function.node)
+    )
+
+
 class _Key(NamedTuple):
     """Which argument of which call is recorded."""
 
@@ -176,8 +183,9 @@ class _Recorder(Emptied):
         """Follow what may run a block: methods of what holds one, and functions that may make that."""
         for value in [self.space.value(name) for name in list(self.space.names())]:
             for thing in () if value is None else value.things:
-                if isinstance(thing, Function) and thing.space is self.space and self._makes_one(thing):
-                    self.run_function(thing, self.space)
+                if isinstance(thing, Function) and thing.space is self.space:
+                    if self._makes_one(thing) or _differentiates(thing):
+                        self.run_function(thing, self.space)
                 elif isinstance(thing, Class) and thing.space is self.space and thing.node not in self.blocks:
                     self._run_methods(thing)
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from gclint.code.file import UnreadableFile
 from gclint.code.project import Project
+from gclint.edit.doubts import recorded_doubts
+from gclint.edit.group import BlockGroup
 from gclint.edit.recomputed import all_doubts, recomputation_notes
 from gclint.edit.replaced import replaced_doubts
 from gclint.edit.surroundings import container_doubts, doubted_around, is_followed, surrounding_doubts
@@ -107,6 +109,7 @@ def _undecided(networks: Collection[Network], names: Collection[str]) -> Iterato
         yield from replaced_doubts(network, known)
         yield from surrounding_doubts(network, known)
         yield from container_doubts(network, known)
+        yield from recorded_doubts(network, BlockGroup(dict.fromkeys(known)))
 
 
 def _calls(network: Network, blocks: Collection[ClassInfo]) -> Iterator[int]:
