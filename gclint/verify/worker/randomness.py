@@ -11,12 +11,17 @@ import torch
 
 def seed(number: int) -> None:
     """Seed every random generator with ``number``."""
+    seed_torch(number)
+    numpy.random.seed(number)
+    random.seed(number)
+
+
+def seed_torch(number: int) -> None:
+    """Seed torch's random generators with ``number``."""
     # `torch.manual_seed` records the call stack for each kind of device that is not in use.
     torch.default_generator.manual_seed(number)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(number)
-    numpy.random.seed(number)
-    random.seed(number)
 
 
 def random_states() -> tuple[Any, ...]:

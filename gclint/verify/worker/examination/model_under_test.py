@@ -283,6 +283,14 @@ def seed(step: int) -> None:
     randomness.seed(_SEED + step)
 
 
+def seed_in_turn(step: int) -> None:
+    """Seed torch's generators, and the others only for the first step: what that leaves of them remains."""
+    if step:
+        randomness.seed_torch(_SEED + step)
+    else:
+        seed(step)
+
+
 def holders(model: nn.Module) -> tuple[Any, ...]:
     """Return the modules and their configurations, which hold what can be set."""
     return (*model.modules(), *_configurations(model))

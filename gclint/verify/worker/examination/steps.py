@@ -16,7 +16,7 @@ from gclint.verify.worker.examination.blocks import Block, BlockFinder
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Replays
 from gclint.verify.worker.examination.inspection.inspector import Inspector
-from gclint.verify.worker.examination.model_under_test import ModelUnderTest, seed
+from gclint.verify.worker.examination.model_under_test import ModelUnderTest, seed, seed_in_turn
 from gclint.verify.worker.examination.observers import Clock, Phases, RecomputeNoise, SavedBytes, use_experts
 from gclint.verify.worker.examination.phrases import of_step
 from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Conditions, Run, TrainingStep
@@ -154,7 +154,7 @@ class Steps:
     def _step(self, number: int) -> None:
         run, under_test, conditions = self._run, self._under_test, self._run.conditions
         is_plain = conditions.mode == "plain"
-        seed(number)
+        seed_in_turn(number)
         finder = BlockFinder(under_test.model) if conditions.finds_blocks and number == 0 else None
         saved = (
             SavedBytes(under_test.model)
