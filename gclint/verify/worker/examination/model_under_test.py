@@ -193,8 +193,8 @@ class ModelUnderTest:
         """
         gradients = {}
         known = {**self._parameters, **self._extra, **self._leaves}
-        told = set(map(id, known.values()))
-        known |= {name: each for name, each in self.model.named_parameters() if id(each) not in told}
+        met = set(map(id, known.values()))
+        known |= {name: each for name, each in self.model.named_parameters() if id(each) not in met}
         for name, tensor in known.items():
             if tensor.requires_grad:
                 gradients[name] = None if tensor.grad is None else dense(tensor.grad)
