@@ -137,7 +137,9 @@ def _steps(scenario: Scenario, sign: Sign, recipe: Recipe) -> Iterator[str]:
     )
     if forwards > 1:
         forward = f"for index in range({forwards}):\n{indent(forward, '    ')}"
-    step = STEP.format(number=number, forward=forward, before=sign.before, after=sign.after)
+    # What a step leaves of the random numbers of Python and numpy reaches the next one.
+    seed = "torch.manual_seed" if steps > 1 else "transformers.set_seed"
+    step = STEP.format(seed=seed, number=number, forward=forward, before=sign.before, after=sign.after)
     yield f"for number in range({steps}):\n{indent(step, '    ')}" if steps > 1 else step
 
 

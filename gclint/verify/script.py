@@ -43,7 +43,7 @@ def failures(plain, found):
 
 """
 STEP = """\
-transformers.set_seed({number})
+{seed}({number})
 loss = 0
 {forward}{before}loss.backward()
 {after}"""
