@@ -12,6 +12,7 @@ from gclint.code.project import Project
 from gclint.finding import Finding
 from gclint.model import tensors
 from gclint.model.leaves import SAME
+from gclint.network import inplace
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
@@ -162,6 +163,26 @@ def test_a_change_of_anything_else_is_not(tmp_path: Path, body: str) -> None:
 
 def test_what_shares_memory_is_known_to_do_so() -> None:
     assert SAME <= tensors.VIEWS
+
+
+_ASKED = [
+    "x['a'] = 1",
+    "F.relu(x, 1)",
+    "F.relu(x, self.flag)",
+    "F.relu(x, *[True])",
+    "F.relu(x, **{'inpl' 'ace': True})",
+    "F.dropout(x, 0.5, self.training, not False)",
+    "getattr(x, 'add_')(1)",
+    "x @= x",
+    "for x[0] in [1]:\n    pass",
+]
+
+
+@pytest.mark.parametrize("body", _RAISE + _HARMLESS + _SILENT + _ASKED)
+def test_the_filter_changes_nothing(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _reported(tmp_path, _text(body))
+    monkeypatch.setattr(inplace, "may_change", lambda _text, _function: True)
+    assert _reported(tmp_path, _text(body)) == found
 
 
 def test_what_fails_in_another_way_is_not(tmp_path: Path) -> None:

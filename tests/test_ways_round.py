@@ -17,6 +17,8 @@ import functools
 import itertools
 import types
 
+from transformers.modeling_outputs import BaseModelOutput
+
 
 class Failure(Exception):
     pass
@@ -75,6 +77,21 @@ _CHANGED = {
     "an error": (
         "try:\n    raise ValueError(mask)\nexcept ValueError as error:\n    error.args[0].zero_()",
         "try:\n    raise ValueError(mask.shape)\nexcept ValueError as error:\n    len(error.args)",
+    ),
+    "an error that is not raised": ("ValueError(mask).args[0].zero_()", "ValueError(mask.shape).args"),
+    "fields by position": ("BaseModelOutput(mask)[0].zero_()", "BaseModelOutput(mask + 1)[0].zero_()"),
+    "a field by position": ("BaseModelOutput(mask).last_hidden_state.zero_()", "BaseModelOutput(mask).loss"),
+    "fields of a dict": (
+        "types.SimpleNamespace(**{'x': mask}).x.zero_()",
+        "types.SimpleNamespace(**{'x': mask + 1}).x.zero_()",
+    ),
+    "a field that is set": (
+        "x = types.SimpleNamespace()\nx.y = mask\nx.y.zero_()",
+        "x = types.SimpleNamespace()\nx.y = mask + 1\nx.y.zero_()",
+    ),
+    "a dict of its own": (
+        "class Own(dict):\n    def __init__(self, x):\n        super().__init__(x=x)\nOwn(mask)['x'].zero_()",
+        "class Own(dict):\n    def __init__(self, x):\n        super().__init__(x=x)\nOwn(1)['x']",
     ),
     "an error of its own": (
         "try:\n    raise Failure(mask)\nexcept Failure as error:\n    error.args[0].zero_()",

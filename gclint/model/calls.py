@@ -306,16 +306,17 @@ class Calls(Protocols):
         """Follow the body of a function."""
         raise NotImplementedError
 
+    # -- objects
+
     def make(self, kind: Class, call: Call, node: ast.AST, frame: Frame) -> Value:
-        """Return an object of a class, which holds what it is made with unless it has code for that."""
+        """Return an object of a class, with what it holds unless only code of its own sees to that."""
         made = super().make(kind, call, node, frame)
         new = self.find(kind, "__new__")
         if new is not None and isinstance(node, ast.expr):
             self.call(new[0], call._replace(positional=(of(kind), *call.positional)), node, frame)
-        is_own = self.find(kind, "__init__") is not None and new is None
+        is_of_project = all(isinstance(each, Class) or each == "object" for each in self.line(kind))
+        is_own = self.find(kind, "__init__") is not None and new is None and is_of_project
         return made if is_own or self.is_module(kind) else with_roots(made, shared(call.all()))
-
-    # -- objects
 
     def _call_inherited(self, thing: Object, call: Call, node: ast.expr, frame: Frame) -> Value | None:
         """Return what a module of torch gives that a class inherits from; None if there is none."""
@@ -427,7 +428,8 @@ class Calls(Protocols):
             # Items are the fields that are not None, in the order of the class.
             first = dict(call.named).get(_FIRST_OUTPUT, NONE) if last != "ModelOutput" else NONE
             made = self.led(node, name, self.fields(call), [first] if is_none(first) is False else [])
-            for field, value in call.named:
+            loose = (*call.positional, *(each for each in (call.rest, call.options) if each is not None))
+            for field, value in (*call.named, *((ANY, each) for each in loose)):
                 self.spaces.version += self.box(node, name).name(field, value)
             return made
         if name in known.ITERATORS or parent in _GIVING_ITERATORS:
@@ -460,18 +462,21 @@ class Calls(Protocols):
         if name in _ADDING and not is_constant(*call.all()):
             return self.tensor(call.all())
         if name == "type":
-            made = unknown("a class that is put together", roots)
-            return join(map(_class_of, call.all()[0].things)) if len(call.all()) == 1 else made
+            if len(call.all()) == 1:
+                return join(map(_class_of, call.all()[0].things))
+            return unknown("a class that is put together", roots)
         if name.startswith("numpy."):
             self._refuse(join(call.all()), node, frame)
         if name in known.ARRAYS:
             return CONSTANT  # Unlike a number, it can be changed in place.
         if name in known.ERRORS:
-            self.fill(self.spaces.thrown, Value(PLAIN.things, roots))
+            error = Value(PLAIN.things, roots)
+            self.fill(self.spaces.thrown, error)
+            return error
         if name in _CHOOSING:
             chosen = call.positional if len(call.positional) > 1 else map(self.item, call.positional)
             return join((PLAIN, *chosen, *(value for word, value in call.named if word == "default")))
-        if name in known.FUNCTIONS or name in known.ERRORS:
+        if name in known.FUNCTIONS:
             return _turn(node) if name == "range" else PLAIN
         if name in known.MASKING:
             mask = call.argument(*known.MASKING[name])  # Of all else, only sizes and types matter.

@@ -616,6 +616,8 @@ class Objects:
         for each, _ in assigned:
             note_assignment(each, name)
         frame.age(assigned)
+        for box in (each for each in value.things if isinstance(each, Box)):
+            self.spaces.version += box.name(name, given)
         if frame.receiver is not None and value == frame.receiver:
             frame.give(f".{name}", given)  # Blocks that read it from elsewhere note that it is assigned.
             if any(each in self.subject or self._is_no_module(each) for each in value.things):
@@ -768,8 +770,9 @@ class Objects:
         if isinstance(thing, Constant) and thing.value is None:
             return NEVER
         self.note(f"reads `{name}` of {what_of(thing)}, of which nothing is known", node, frame)
-        held = (thing.named(name) or thing.named(ANY)) if isinstance(thing, Box) else None
-        return with_roots(held, value.roots) if held else unknown(f"`{name}`", value.roots)
+        named = [thing.named(each) for each in (name, ANY)] if isinstance(thing, Box) else []
+        held = join(each for each in named if each is not None)
+        return with_roots(held, value.roots) if held.things else unknown(f"`{name}`", value.roots)
 
     def _of_made(self, thing: Made, value: Value, name: str) -> Value:
         if thing.name in known.GENERATORS:

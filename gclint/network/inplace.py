@@ -14,6 +14,7 @@ from gclint.code.tree import blocks_of
 from gclint.code.walk import FunctionNode, arguments, dotted_name, last_name, text_of, walk
 from gclint.model import leaves
 from gclint.model.attributes import new_spaces
+from gclint.model.known import IN_PLACE_AT
 from gclint.model.leaves import GETTER, NAMED_BY, RETURNED, SAME, USUAL, EmbeddingPart, Leaves
 from gclint.model.objects import TooLong
 from gclint.model.tensors import CHANGING
@@ -97,21 +98,25 @@ def may_change(text: str, function: FunctionNode) -> bool:
         text: that of the file, of which another part may make a module that works in place.
         function: one of the file.
     """
-    return "inplace" in text or any(map(_changes, walk(function)))
+    return "inplace" in text or any(map(_may_change, walk(function)))
 
 
-def _changes(node: ast.AST) -> bool:
+def _may_change(node: ast.AST) -> bool:
     if isinstance(node, (ast.Name, ast.Attribute)):
-        return _is_of_change(last_name(node))
-    if isinstance(node, ast.Subscript):
-        return not isinstance(node.ctx, ast.Load) and text_of(node.slice) is None
+        return last_name(node) in CHANGING or (_is_in_place(last_name(node)) and last_name(node) != "_")
     if isinstance(node, ast.Call):
-        return any(isinstance(each, ast.Constant) and each.value is True for each in node.args)
-    return isinstance(node, ast.AugAssign) or _is_of_change(text_of(node) or "")
+        place = IN_PLACE_AT.get(last_name(node.func))
+        is_loose = any(isinstance(each, ast.Starred) for each in node.args)
+        is_loose = is_loose or any(each.arg is None for each in node.keywords)
+        return place is not None and (is_loose or len(node.args) > place)
+    if isinstance(node, ast.Subscript):
+        return not isinstance(node.ctx, ast.Load)
+    return isinstance(node, ast.AugAssign) or _is_in_place(text_of(node) or "")
 
 
-def _is_of_change(name: str) -> bool:
-    return name in CHANGING or (name.endswith("_") and not name.endswith("__") and name != "_")
+def _is_in_place(name: str) -> bool:
+    """Return whether a name is that of an operation in place, by torch's habit."""
+    return name.endswith("_") and not name.endswith("__")
 
 
 class _Embeddings:
@@ -235,7 +240,7 @@ def _changed(statement: ast.stmt) -> Iterator[ast.expr]:
     for node in walk(statement):
         if isinstance(node, ast.Call):
             name = last_name(node.func)
-            if name.endswith("_") and not name.endswith("__"):
+            if _is_in_place(name):
                 yield from (node.func, *node.args)
             made = node.func.keywords if isinstance(node.func, ast.Call) else []
             if any(each.arg == "inplace" for each in (*node.keywords, *made)):
