@@ -133,11 +133,11 @@ def _hooks_gradients(info: ClassInfo) -> bool:
 def _recorded(info: ClassInfo) -> Iterator[str]:
     """Yield what a class says is recorded of its parts, other than what every model gives out."""
     for table in info.literals(_RECORDED):
-        keys = table.keys if isinstance(table, ast.Dict) else []
-        names = [text_of(key) or "" if key is not None else "" for key in keys]
-        is_none = isinstance(table, ast.Constant) and table.value is None
-        names += [] if is_none or isinstance(table, ast.Dict) else [""]
-        yield from (each or "outputs" for each in names if not each.endswith(_GIVEN_OUT))
+        if isinstance(table, ast.Dict):
+            names = ((text_of(key) if key is not None else None) or "outputs" for key in table.keys)
+            yield from (each for each in names if not each.endswith(_GIVEN_OUT))
+        elif not (isinstance(table, ast.Constant) and table.value is None):
+            yield "outputs"
 
 
 def compiled_doubts(network: Network, group: BlockGroup) -> list[str]:

@@ -298,7 +298,7 @@ class CacheObjects(CacheValues):
             return of(Unknown(f"what `{name}` gives", is_argument=True))
         return super()._call_of_module(thing, receiver, name, call, node, frame)
 
-    def _is_callback(self, thing: Thing) -> bool:
+    def _is_called_back(self, thing: Thing) -> bool:
         return isinstance(thing, (Function, Bound, Partial))  # Parts of caches are none.
 
 

@@ -547,9 +547,9 @@ class Calls(Protocols):
 
         They may get all else that it gets, the ``receiver`` if it is a method, and what these hold.
         """
-        passed = [each for each in (*call.all(), receiver) if not any(map(self._is_callback, each.things))]
+        passed = [each for each in (*call.all(), receiver) if not any(map(self._is_called_back, each.things))]
         called = [
-            Value(frozenset(filter(self._is_callback, each.things)), each.roots)
+            Value(frozenset(filter(self._is_called_back, each.things)), each.roots)
             for each in call.all()
             if each not in passed
         ]
@@ -567,6 +567,9 @@ class Calls(Protocols):
             given = tensors_only if is_external else anything
             found.append(self.call(each, Call((given,), rest=given), node, frame))
         return join(found)
+
+    def _is_called_back(self, thing: Thing) -> bool:
+        return self._is_callback(thing)
 
     def _is_callback(self, thing: Thing) -> bool:
         return (

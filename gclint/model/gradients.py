@@ -32,7 +32,7 @@ from gclint.model.values import (
 
 UNRECORDED = frozenset(("torch.no_grad", "torch.inference_mode"))
 _RECORDED = frozenset(("torch.enable_grad",))
-_SWITCHING = frozenset(("torch.set_grad_enabled",))
+_SWITCHING = frozenset(("torch.set_grad_enabled", "torch.autograd.grad_mode.set_grad_enabled"))
 _INTEGERS = names(
     """
     torch.bool torch.uint8 torch.uint16 torch.uint32 torch.uint64 torch.int8 torch.int16 torch.int32
@@ -63,7 +63,8 @@ def records(made: Value, node: ast.expr) -> Recording:
         made: what makes the context.
         node: the code that does so.
     """
-    given = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    passed = [*node.args, *(each.value for each in node.keywords)] if isinstance(node, ast.Call) else []
+    given = passed[0] if passed else None
     found = {_records(each.name, given) if isinstance(each, External) else None for each in made.things}
     return found.pop() or Recording.UNKNOWN if len(found) == 1 else Recording.UNKNOWN
 

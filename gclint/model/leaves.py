@@ -330,12 +330,6 @@ class Leaves(Interpreter):
             for each in self.quietly(index, frame).things
         )
 
-    def _follow_with(self, node: ast.With, frame: Frame) -> None:
-        switched = sum(_switches_off(each.context_expr) for each in node.items)
-        self.unrecorded += switched
-        super()._follow_with(node, frame)
-        self.unrecorded -= switched
-
     # -- tests that are asked twice
 
     def bind(self, name: str, value: Value, frame: Frame, node: ast.AST | None = None) -> None:
@@ -394,13 +388,6 @@ class Leaves(Interpreter):
 
 def _may_be_part(thing: Thing) -> bool:
     return isinstance(thing, (Object, Made, Unknown))
-
-
-def _switches_off(context: ast.expr) -> bool:
-    if not isinstance(context, ast.Call) or last_name(context.func) != "set_grad_enabled":
-        return False
-    values = [*context.args, *(each.value for each in context.keywords)]
-    return [getattr(each, "value", None) for each in values] == [False]
 
 
 def _without_leaves(value: Value) -> Value:
